@@ -1,0 +1,1 @@
+"""Normata: a self-hosted compliance service."""

@@ -1,0 +1,60 @@
+"""The application, put together: wiring only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI
+
+from normata import log, openapi, operations
+from normata.database import Database
+from normata.frameworks import routes as framework_routes
+from normata.http import Gateway, install_error_handlers
+from normata.identity.last_use import LastUse
+from normata.identity.rate_limit import RateLimit
+from normata.metrics import Metrics
+from normata.notifications import routes as notification_routes
+from normata.records import routes as record_routes
+from normata.settings import Settings
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service as it is shipped. ``settings`` are read from the environment where they are not given.
+
+    Raises :class:`normata.database.BadDatabaseUrl`. The database need not be reachable yet.
+    """
+    settings = settings or Settings()
+    log.configure(settings)
+    database = Database(settings.database_url, timeout=settings.database_timeout, readers=settings.database_readers)
+    metrics = Metrics()
+    last_use = LastUse(database)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        storing = asyncio.create_task(last_use.keep_storing())
+        try:
+            yield
+        finally:
+            storing.cancel()
+            with suppress(asyncio.CancelledError):
+                await storing
+            await last_use.store()
+            database.close()
+
+    app = FastAPI(
+        **openapi.METADATA, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=lifespan
+    )
+    app.state.database = database
+    app.state.last_use = last_use
+    app.state.rate_limit = RateLimit(settings.rate_limit)
+    app.state.metrics = metrics
+    app.include_router(framework_routes.router)
+    app.include_router(notification_routes.router)
+    app.include_router(record_routes.router)
+    app.include_router(operations.router)
+    openapi.install(app)
+    install_error_handlers(app)
+    app.add_middleware(Gateway, max_body_bytes=settings.max_body_bytes, metrics=metrics)
+    return app

@@ -1,0 +1,100 @@
+"""What a new row is given where a bundle leaves it out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from normata.models import Table
+from normata.records.base import Restorable
+from normata.records.short_ids import last_short_id
+from normata.vocabulary import slugify
+
+
+class Filler:
+    """Fills the gaps of new rows: constants, times, slugs, and numbers that go on where the organization's last ended.
+
+    ``moment`` is the time of the load, as the wire has it.
+    """
+
+    def __init__(self, connection: Connection, moment: str) -> None:
+        self._connection = connection
+        self.moment = moment
+        self._slugs: dict[tuple[type[Table], str], set[str]] = {}
+        self._last: dict[tuple[type[Table], str, str], int] = {}
+        self._reserved: defaultdict[tuple[type[Table], str, str], set[int]] = defaultdict(set)
+
+    def reserve(self, table: type[Table], rows: Sequence[Mapping[str, Any]]) -> None:
+        """Know what the new rows of a table bring along, so that nothing filled in collides with a later row of them."""
+        for row in rows:
+            organization_id = row.get("organization_id")
+            if not isinstance(organization_id, str):
+                continue
+            if row.get("slug") is not None:
+                self._known_slugs(table, organization_id).add(row["slug"])
+            if row.get("short_id") is not None:
+                self._reserved[table, organization_id, "short_id"].add(row["short_id"])
+
+    def fill(self, table: type[Table], given: Mapping[str, Any]) -> dict[str, Any]:
+        """The complete row, but for derived columns and what only the sender can know; that stays null."""
+        row = {column.name: column.info.get("default") for column in table.__table__.columns} | dict(given)
+        _fill_times(row, self.moment)
+        table.fill(row)
+        if issubclass(table, Restorable) and row.get("organization_id"):
+            if "slug" in row and row["slug"] is None and row.get(table.title_column()):
+                row["slug"] = self._free_slug(table, row["organization_id"], slugify(row[table.title_column()]))
+            for number in ("short_id", "order"):
+                if number in row and row[number] is None:
+                    row[number] = self._next(table, row["organization_id"], number)
+        return row
+
+    def _free_slug(self, table: type[Table], organization_id: str, wanted: str) -> str:
+        taken = self._known_slugs(table, organization_id)
+        slug, attempt = wanted, 1
+        while slug in taken:
+            attempt += 1
+            slug = f"{wanted}-{attempt}"
+        taken.add(slug)
+        return slug
+
+    def _known_slugs(self, table: type[Table], organization_id: str) -> set[str]:
+        key = (table, organization_id)
+        columns = table.__table__.columns
+        if key not in self._slugs:
+            self._slugs[key] = set(
+                self._connection.scalars(select(columns.slug).where(columns.organization_id == organization_id))
+                if "slug" in columns
+                else ()
+            )
+        return self._slugs[key]
+
+    def _next(self, table: type[Table], organization_id: str, name: str) -> int:
+        key = (table, organization_id, name)
+        if key not in self._last:
+            self._last[key] = self._stored_last(table, organization_id, name)
+        number = self._last[key] + 1
+        while number in self._reserved[key]:
+            number += 1
+        self._last[key] = number
+        return number
+
+    def _stored_last(self, table: type[Table], organization_id: str, name: str) -> int:
+        if name == "short_id":
+            return last_short_id(self._connection, table, organization_id)
+        columns = table.__table__.columns
+        highest = select(func.max(columns[name])).where(columns.organization_id == organization_id)
+        return self._connection.scalar(highest) or 0
+
+
+def _fill_times(row: dict[str, Any], moment: str) -> None:
+    """A time that is missing follows the one that is there: what was never updated was last updated when created."""
+    created, updated = row.get("created_at"), row.get("updated_at")
+    if "created_at" in row:
+        row["created_at"] = created or updated or moment
+    if "updated_at" in row:
+        row["updated_at"] = updated or created or moment
+    if "adopted_at" in row:
+        row["adopted_at"] = row["adopted_at"] or moment

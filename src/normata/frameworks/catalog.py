@@ -1,0 +1,127 @@
+"""What must hold between frameworks, their controls and their matches when they are loaded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, select
+
+from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.source import Fault
+from normata.vocabulary import Table
+
+
+class Entry(Protocol):
+    """A row on its way into the database; see ``normata.bundle.loading``."""
+
+    given: dict[str, Any]
+    final: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+
+    def fault(self, column: str | None, reason: str) -> Fault:
+        """A fault of the row, or of one of its columns."""
+
+
+class Lookup(Protocol):
+    """Finds rows by table and id among those loaded and those stored."""
+
+    def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
+        """The row, or null."""
+
+
+def inherit(table: type[Table], group: Sequence[Entry], lookup: Lookup) -> None:
+    """Give controls their framework's organization, and matches that of their controls; null is centralized.
+
+    Frameworks, controls and matches must come in this order, each once its references are known to be good.
+    """
+    for entry in group:
+        row = entry.final
+        if table is Control:
+            framework = lookup.get("framework", row["framework_id"]) or {}
+            row["organization_id"] = framework.get("organization_id")
+            if "is_centralized" not in entry.given:
+                row["is_centralized"] = row["organization_id"] is None
+        elif table is ControlMatch:
+            row["organization_id"] = next(filter(None, _organizations(row, lookup)), None)
+
+
+def check(
+    connection: Connection,
+    by_table: Mapping[type[Table], Sequence[Entry]],
+    lookup: Lookup,
+    faults: list[Fault],
+) -> None:
+    """Add what is wrong with frameworks, controls and matches to ``faults``, and give controls their places."""
+    for entry in by_table.get(Framework, ()):
+        if entry.final["is_centralized"] != (entry.final["organization_id"] is None):
+            faults.append(entry.fault("is_centralized", "must be true without an organizationId and false with one"))
+    for entry in by_table.get(ControlMatch, ()):
+        if len(set(filter(None, _organizations(entry.final, lookup)))) > 1:
+            faults.append(entry.fault("target_control_id", "names a control of another organization than the source's"))
+    by_framework: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in by_table.get(Control, ()):
+        by_framework[entry.final["framework_id"]].append(entry)
+    for framework_id, entries in by_framework.items():
+        stored = _stored_controls(connection, framework_id)
+        faults.extend(_bad_parents(entries, stored, lookup))
+        _place(entries, stored)
+
+
+def _organizations(match: Mapping[str, Any], lookup: Lookup) -> Iterator[str | None]:
+    for end in ("source_control_id", "target_control_id"):
+        yield (lookup.get("control", match[end]) or {}).get("organization_id")
+
+
+def _stored_controls(connection: Connection, framework_id: str) -> dict[str, tuple[str | None, int]]:
+    """Parent and place of each stored control of a framework."""
+    rows = connection.execute(
+        select(Control.id, Control.parent_id, Control.position).where(Control.framework_id == framework_id)
+    )
+    return {row.id: (row.parent_id, row.position) for row in rows}
+
+
+def _bad_parents(
+    entries: Sequence[Entry], stored: Mapping[str, tuple[str | None, int]], lookup: Lookup
+) -> Iterator[Fault]:
+    parents = {control_id: parent_id for control_id, (parent_id, _) in stored.items()}
+    parents |= {entry.id: entry.final["parent_id"] for entry in entries}
+    rooted: set[str] = set()  # known to lead to the top
+    for entry in entries:
+        parent_id = entry.final["parent_id"]
+        if parent_id is None:
+            continue
+        parent = lookup.get("control", parent_id) or {}
+        if parent.get("framework_id") != entry.final["framework_id"]:
+            yield entry.fault("parent_id", "names a control of another framework")
+        elif not _leads_to_top(entry.id, parents, rooted):
+            yield entry.fault("parent_id", "makes the control its own ancestor")
+
+
+def _leads_to_top(control_id: str, parents: Mapping[str, str | None], rooted: set[str]) -> bool:
+    path: set[str] = set()
+    step: str | None = control_id
+    while step is not None and step not in rooted:
+        if step in path:
+            return False
+        path.add(step)
+        step = parents.get(step)
+    rooted |= path
+    return True
+
+
+def _place(entries: Sequence[Entry], stored: Mapping[str, tuple[str | None, int]]) -> None:
+    """Give the controls of one framework their catalog order.
+
+    A load that has all of a framework's controls sets their order anew; one that has some adds new ones at the end.
+    """
+    complete = stored.keys() <= {entry.id for entry in entries}
+    following = 0 if complete else 1 + max(position for _, position in stored.values())
+    for entry in entries:
+        if complete or entry.id not in stored:
+            entry.final["position"] = following
+            following += 1

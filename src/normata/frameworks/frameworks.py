@@ -1,0 +1,131 @@
+"""The list of the frameworks that an organization can see, with whether it has adopted them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from normata.frameworks.model import Control, FrameworkAdoption
+from normata.frameworks.model import Framework as FrameworkTable
+from normata.paging import PageQuery, QueryFlag, Search, SortDirection, envelope, fetch_page, matching, ordered
+from normata.vocabulary import Timestamp
+from normata.wire import Wire, as_wire, wire
+
+
+class FrameworkCount(Wire):
+    """How much there is of a framework."""
+
+    controls: int
+
+
+class Adoption(Wire):
+    """That, and since when, the organization works with a framework."""
+
+    id: str
+    adopted_at: Timestamp
+
+
+class Framework(wire(FrameworkTable)):  # type: ignore[misc] # a base made at run time, from the table
+    """A catalog of controls: a centralized one, or an organization's own (then `organizationId` is set)."""
+
+    is_adopted: bool
+    count: FrameworkCount = Field(alias="_count")
+    framework_adoptions: list[Adoption] = Field(description="`adoption` as an array: one entry, or none.")
+    adoption: Adoption | None
+
+
+class FrameworkQuery(PageQuery):
+    """What the list of frameworks takes."""
+
+    include_user_defined: Annotated[
+        QueryFlag, Field(description="Whether the organization's own frameworks are listed, too.")
+    ] = True
+    adopted_only: Annotated[QueryFlag, Field(description="Whether only adopted frameworks are listed.")] = False
+    sort_column: Annotated[
+        Literal[
+            "name",
+            "identifier",
+            "slug",
+            "version",
+            "controls",
+            "adoptedAt",
+            "publishedAt",
+            "createdAt",
+            "updatedAt",
+        ]
+        | None,
+        Field(description="What to sort by; unless said, by name."),
+    ] = None
+    sort_direction: SortDirection | None = None
+    search: Search | None = None
+
+
+_controls = (
+    select(func.count()).where(Control.framework_id == FrameworkTable.id).correlate(FrameworkTable).scalar_subquery()
+)
+
+_SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
+    None: (FrameworkTable.name_key.expression,),
+    "name": (FrameworkTable.name_key.expression,),
+    "identifier": (FrameworkTable.identifier_key.expression,),
+    "slug": (FrameworkTable.slug_key.expression,),
+    "version": (FrameworkTable.version_key.expression,),
+    "controls": (_controls,),
+    "adoptedAt": (FrameworkAdoption.adopted_at.expression,),
+    "publishedAt": (FrameworkTable.published_at.expression,),
+    "createdAt": (FrameworkTable.created_at.expression,),
+    "updatedAt": (FrameworkTable.updated_at.expression,),
+}
+
+
+def list_frameworks(connection: Connection, query: FrameworkQuery) -> dict[str, Any]:
+    """A page of frameworks: the active centralized ones, those adopted, and the organization's own; two statements."""
+    statement = (
+        select(
+            *FrameworkTable.__table__.columns,
+            _controls.label("controls"),
+            FrameworkAdoption.id.label("adoption_id"),
+            FrameworkAdoption.adopted_at,
+        )
+        .outerjoin(
+            FrameworkAdoption,
+            and_(
+                FrameworkAdoption.framework_id == FrameworkTable.id,
+                FrameworkAdoption.organization_id == query.organization_id,
+            ),
+        )
+        .where(visible_to(query.organization_id))
+    )
+    if not query.include_user_defined:
+        statement = statement.where(FrameworkTable.organization_id.is_(None))
+    if query.adopted_only:
+        statement = statement.where(FrameworkAdoption.id.is_not(None))
+    if query.search:
+        statement = statement.where(matching(FrameworkTable.search_text.expression, query.search))
+    order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=FrameworkTable.id.expression)
+    rows, total = fetch_page(connection, statement, order, query)
+    return envelope([_item(row) for row in rows], total, query)
+
+
+def visible_to(organization_id: str) -> ColumnElement[bool]:
+    """Where a framework joined with the organization's adoption of it, if any, may be seen by the organization."""
+    return or_(
+        FrameworkTable.organization_id == organization_id,
+        and_(
+            FrameworkTable.organization_id.is_(None),
+            or_(FrameworkTable.is_active, FrameworkAdoption.id.is_not(None)),
+        ),
+    )
+
+
+def _item(row: Mapping[str, Any]) -> dict[str, Any]:
+    adoption = row["adoption_id"] and {"id": row["adoption_id"], "adoptedAt": row["adopted_at"]}
+    return as_wire(FrameworkTable, row) | {
+        "isAdopted": adoption is not None,
+        "_count": {"controls": row["controls"]},
+        "frameworkAdoptions": [adoption] if adoption else [],
+        "adoption": adoption,
+    }

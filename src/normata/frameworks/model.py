@@ -1,0 +1,221 @@
+"""Frameworks, their controls, how controls match each other, and what an organization says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from normata.database import text
+from normata.vocabulary import (
+    Count,
+    Coverage,
+    Flag,
+    Identifier,
+    Kind,
+    Level,
+    Name,
+    ShortText,
+    Slug,
+    Table,
+    Text,
+    Timestamp,
+    derived,
+    filled,
+    known,
+    natural_key,
+    refers_to,
+    search_text,
+    slugify,
+)
+
+
+class Framework(Table):
+    """A catalog of controls: a centralized one that all may adopt, or an organization's own."""
+
+    __tablename__ = "framework"
+    array = "frameworks"
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier | None] = mapped_column(ForeignKey("organization.id"))
+    identifier: Mapped[ShortText]
+    slug: Mapped[Slug]
+    version: Mapped[ShortText | None]
+    identifier_color: Mapped[ShortText | None]
+    published_at: Mapped[Timestamp | None]
+    deprecated_at: Mapped[Timestamp | None]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+    last_sync_at: Mapped[Timestamp | None]
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp]
+    created_by: Mapped[ShortText | None]
+    is_active: Mapped[Flag] = filled(True)
+    is_centralized: Mapped[Flag]
+    required_tier: Mapped[ShortText] = filled("free-trial")
+
+    search_text: Mapped[Text] = derived()
+    identifier_key: Mapped[str] = mapped_column(text(), info={"derived": True})
+    name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
+    slug_key: Mapped[str] = mapped_column(text(), info={"derived": True})
+    version_key: Mapped[str | None] = mapped_column(text(), info={"derived": True})
+
+    ignored = frozenset({"isAdopted", "_count", "frameworkAdoptions", "adoption"})
+    __table_args__ = (Index(None, "organization_id"),)
+
+    @classmethod
+    def fill(cls, row: dict[str, Any]) -> None:  # noqa: D102
+        row["identifier"] = row["identifier"] or row["name"]
+        row["slug"] = row["slug"] or slugify(row["identifier"] or "")
+        if row["is_centralized"] is None:
+            row["is_centralized"] = row["organization_id"] is None
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:  # noqa: D102
+        row["search_text"] = search_text(row["identifier"], row["name"], row["slug"], row["description"])
+        row["identifier_key"] = natural_key(row["identifier"])
+        row["name_key"] = natural_key(row["name"])
+        row["slug_key"] = natural_key(row["slug"])
+        row["version_key"] = None if row["version"] is None else natural_key(row["version"])
+
+
+class Control(Table):
+    """One requirement of a framework, or a category of them."""
+
+    __tablename__ = "control"
+    array = "controls"
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    framework_id: Mapped[Identifier] = mapped_column(
+        ForeignKey("framework.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "framework"}
+    )
+    parent_id: Mapped[Identifier | None] = refers_to("control")
+    identifier: Mapped[ShortText]
+    name: Mapped[Name]
+    slug: Mapped[Slug]
+    purpose: Mapped[Text | None]
+    type: Mapped[Kind] = filled("CONTROL")
+    description: Mapped[Text | None]
+    is_mandatory: Mapped[Flag] = filled(False)
+    is_centralized: Mapped[Flag] = filled(True)  # else its framework's, see catalog.py
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp]
+
+    organization_id: Mapped[Identifier | None] = derived()  # its framework's: null where centralized
+    position: Mapped[Count] = derived()  # the catalog order: 0, 1, 2… within the framework
+    search_text: Mapped[Text] = derived()
+    identifier_key: Mapped[str] = mapped_column(text(), info={"derived": True})
+    name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
+    slug_key: Mapped[str] = mapped_column(text(), info={"derived": True})
+
+    __table_args__ = (
+        # A parent is a control of the same framework.
+        UniqueConstraint("framework_id", "id"),
+        ForeignKeyConstraint(
+            ["framework_id", "parent_id"], ["control.framework_id", "control.id"], deferrable=True, initially="DEFERRED"
+        ),
+        Index(None, "framework_id", "position"),
+        Index(None, "parent_id"),
+    )
+
+    ignored = frozenset(
+        {
+            "framework",
+            "parent",
+            "coverage",
+            "effectiveCoverageStatus",
+            "isIndirectlyCovered",
+            "sourceMatches",
+            "children",
+        }
+    )
+    fixed = ("framework_id",)
+
+    @classmethod
+    def fill(cls, row: dict[str, Any]) -> None:  # noqa: D102
+        row["identifier"] = row["identifier"] or row["id"]
+        row["slug"] = row["slug"] or slugify(row["identifier"], row["name"] or "")
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:  # noqa: D102
+        row["search_text"] = search_text(
+            row["identifier"], row["name"], row["slug"], row["purpose"], row["description"]
+        )
+        row["identifier_key"] = natural_key(row["identifier"])
+        row["name_key"] = natural_key(row["name"])
+        row["slug_key"] = natural_key(row["slug"])
+
+
+class ControlMatch(Table):
+    """Where the source control is covered, the target control is, as far as the level goes."""
+
+    __tablename__ = "control_match"
+    array = "controlMatches"
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    source_control_id: Mapped[Identifier] = mapped_column(
+        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "control"}
+    )
+    target_control_id: Mapped[Identifier] = mapped_column(
+        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "control"}
+    )
+    match_level: Mapped[Level]
+
+    organization_id: Mapped[Identifier | None] = derived()  # null where both controls are centralized
+
+    fixed = ()
+
+    __table_args__ = (
+        Index(None, "target_control_id"),
+        Index(None, "source_control_id"),
+    )
+
+
+class FrameworkAdoption(Table):
+    """An organization works with a framework from a moment on."""
+
+    __tablename__ = "framework_adoption"
+    array = "frameworkAdoptions"
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
+    framework_id: Mapped[Identifier] = mapped_column(
+        ForeignKey("framework.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "framework"}
+    )
+    adopted_at: Mapped[Timestamp]
+
+    __table_args__ = (
+        UniqueConstraint("organization_id", "framework_id"),
+        Index(None, "framework_id"),
+    )
+
+
+class ControlCoverage(Table):
+    """A statement: how far the organization itself says that it covers a control, and what is missing."""
+
+    __tablename__ = "control_coverage"
+    array = "controlCoverages"
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
+    control_id: Mapped[Identifier] = mapped_column(
+        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "control"}
+    )
+    coverage_status: Mapped[Coverage] = filled("NONE")
+    coverage_gap: Mapped[Text | None]
+
+    __table_args__ = (UniqueConstraint("organization_id", "control_id"), UniqueConstraint("organization_id", "id"))
+
+
+class EffectiveCoverage(Table):
+    """What follows for a control of an adopted framework from statements, matches and roll-up; see ``coverage.py``."""
+
+    __tablename__ = "effective_coverage"
+
+    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"), primary_key=True)
+    control_id: Mapped[Identifier] = mapped_column(
+        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), primary_key=True
+    )
+    status: Mapped[Coverage]
+    is_indirect: Mapped[Flag]

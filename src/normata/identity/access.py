@@ -1,0 +1,130 @@
+"""Who is asking, and what they may do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlalchemy import Connection, select
+
+from normata.database import Database, now
+from normata.errors import Forbidden, NotAcceptable, NotFound, TooManyRequests, Unauthenticated
+from normata.identity.model import AccessToken, Membership, User
+from normata.identity.tokens import digest, is_well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The user whom a token acts as, and the token's own limits."""
+
+    user_id: str
+    user_name: str
+    token_id: str
+    scope: str
+    last_used_at: str | None
+
+
+async def authenticated(request: Request) -> Caller:
+    """The caller of a request. Raises Unauthenticated (RFC 6750, section 3), NotAcceptable and TooManyRequests.
+
+    It reads nothing but headers: what is wrong with the rest of a request is told to those only who have a token.
+    """
+    token = _bearer_token(request)
+    database: Database = request.app.state.database
+    caller = await database.read(lambda connection: _owner(connection, token))
+    if caller is None:
+        raise _challenge("the token is unknown, expired or revoked")
+    request.state.caller = caller
+    request.app.state.last_use.note(caller.token_id, caller.last_used_at)
+    wait = request.app.state.rate_limit.seconds_to_wait(caller.token_id)
+    if wait:
+        raise TooManyRequests(headers={"Retry-After": str(wait)})
+    if not _accepts_json(request.headers.getlist("accept")):
+        raise NotAcceptable
+    return caller
+
+
+CurrentCaller = Annotated[Caller, Depends(authenticated)]
+
+
+async def authenticated_writer(caller: CurrentCaller) -> Caller:
+    """The caller, whose token must have the scope ``write``. Raises Forbidden with RFC 6750's challenge."""
+    if caller.scope != "write":
+        raise Forbidden(
+            "The token has the scope read; this needs the scope write.",
+            headers={"WWW-Authenticate": 'Bearer realm="normata", error="insufficient_scope", scope="write"'},
+        )
+    return caller
+
+
+CurrentWriter = Annotated[Caller, Depends(authenticated_writer)]
+
+
+def require_member(connection: Connection, caller: Caller, organization_id: str) -> None:
+    """Raise NotFound unless the caller is a member: an organization that is not there looks the same."""
+    found = connection.scalar(
+        select(Membership.id).where(Membership.user_id == caller.user_id, Membership.organization_id == organization_id)
+    )
+    if found is None:
+        raise NotFound
+
+
+def _bearer_token(request: Request) -> str:
+    headers = request.headers.getlist("authorization")
+    if not headers:
+        # RFC 6750, section 3.1: a request without any credentials is told of no error.
+        raise Unauthenticated(headers={"WWW-Authenticate": 'Bearer realm="normata"'})
+    match = re.fullmatch(r"bearer +(\S+)", headers[0].strip(), re.IGNORECASE)
+    if len(headers) > 1 or match is None or not is_well_formed(match[1]):
+        raise _challenge("the token is malformed")
+    return match[1]
+
+
+def _challenge(reason: str) -> Unauthenticated:
+    return Unauthenticated(
+        headers={"WWW-Authenticate": f'Bearer realm="normata", error="invalid_token", error_description="{reason}"'}
+    )
+
+
+def _owner(connection: Connection, token: str) -> Caller | None:
+    row = connection.execute(
+        select(
+            AccessToken.user_id,
+            User.name,
+            AccessToken.id,
+            AccessToken.scope,
+            AccessToken.last_used_at,
+            AccessToken.expires_at,
+        )
+        .join(User, User.id == AccessToken.user_id)
+        .where(AccessToken.digest == digest(token), AccessToken.revoked_at.is_(None))
+    ).one_or_none()
+    if row is None or (row.expires_at is not None and row.expires_at <= now()):
+        return None
+    return Caller(*row[:5])
+
+
+def _accepts_json(accept: list[str]) -> bool:
+    """Whether application/json is acceptable (RFC 9110, section 12.5.1): the most specific range decides."""
+    ranges = [_media_range(part) for part in ",".join(accept).split(",") if part.strip()]
+    if not ranges:
+        return True
+    for wanted in ("application/json", "application/*", "*/*"):
+        weights = [weight for media_type, weight in ranges if media_type == wanted]
+        if weights:
+            return max(weights) > 0
+    return False
+
+
+def _media_range(part: str) -> tuple[str, float]:
+    media_type, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return media_type, float(value)
+            except ValueError:
+                return media_type, 1.0
+    return media_type, 1.0

@@ -1,0 +1,53 @@
+"""When a token was last used, without a write on every request."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection, bindparam, update
+
+from normata.database import Database, Unavailable, format_timestamp, now
+from normata.identity.model import AccessToken
+
+_GRAIN = timedelta(minutes=1)  # finer than that, last use is not told
+_PAUSE = 1.0  # seconds between two writes
+
+
+class LastUse:
+    """Gathers the uses of tokens and stores them together, at most once a minute for each.
+
+    A killed process forgets those of its last second: what is lost then is a hint for people, not a record.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._pending: dict[str, str] = {}
+
+    def note(self, token_id: str, last_used_at: str | None) -> None:
+        """The token is in use now; ``last_used_at`` is what is stored so far."""
+        if last_used_at is None or last_used_at < format_timestamp(datetime.now(UTC) - _GRAIN):
+            self._pending[token_id] = now()
+
+    async def keep_storing(self) -> None:
+        """Store what has gathered, again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(_PAUSE)
+            await self.store()
+
+    async def store(self) -> None:
+        """Store what has gathered. Where the database is away, it is dropped: the next use brings it up again."""
+        if not self._pending:
+            return
+        gathered, self._pending = self._pending, {}
+        try:
+            await self._database.write(lambda connection: _write(connection, gathered))
+        except Unavailable:
+            return
+
+
+def _write(connection: Connection, uses: dict[str, str]) -> None:
+    connection.execute(
+        update(AccessToken).where(AccessToken.id == bindparam("token")).values(last_used_at=bindparam("used")),
+        [{"token": token_id, "used": moment} for token_id, moment in uses.items()],
+    )

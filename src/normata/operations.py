@@ -1,0 +1,38 @@
+"""What those who run the service look at: whether it lives, whether it can serve, and its figures."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy import Connection
+
+from normata import migrations
+from normata.database import Unavailable
+from normata.http import JsonResponse, add_operation, read
+
+router = APIRouter(include_in_schema=False)
+
+
+async def livez() -> Response:
+    """The process runs. It says so even without a database: a restart would not bring that back."""
+    return JsonResponse({"status": "alive"})
+
+
+async def readyz(request: Request) -> Response:
+    """The database answers and its schema is the one that this code needs; else 503."""
+    if await read(request, _schema_is_current):
+        return JsonResponse({"status": "ready"})
+    raise Unavailable("the schema of the database is not the one that this version needs; run `normata migrate`")
+
+
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    return Response(request.app.state.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _schema_is_current(connection: Connection) -> bool:
+    return migrations.version(connection) == migrations.head()
+
+
+for _path, _endpoint in (("/livez/", livez), ("/readyz/", readyz), ("/metrics/", metrics)):
+    add_operation(router, "GET", _path, _endpoint)

@@ -1,0 +1,113 @@
+"""What all restorable records have in common. A kind is a class; everything else about it follows from the class."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, Table as SqlTable, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, declared_attr, mapped_column
+from sqlalchemy.schema import SchemaItem
+
+from normata.vocabulary import Identifier, Table, Timestamp
+
+# Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
+_ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED = -2, -1, 1, 2, 3
+
+
+class Restorable(Table):
+    """A record of an organization that can be archived and restored.
+
+    A kind declares its ``path`` (the segment of its address, and its bundle array), the ``topic`` of notifications about it,
+    its columns, and, where somebody answers for the record, the column that names this member (``answerable``).
+    """
+
+    __abstract__ = True
+
+    path: ClassVar[str]
+    topic: ClassVar[str] = "SYSTEM"
+    answerable: ClassVar[str | None] = None
+    answers_null: ClassVar[bool] = False  # restore answers `null` instead of the record
+
+    kinds: ClassVar[list[type[Restorable]]] = []
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True, sort_order=_ID)
+    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"), sort_order=_ORGANIZATION)
+    created_at: Mapped[Timestamp] = mapped_column(sort_order=_CREATED)
+    archived_at: Mapped[Timestamp | None] = mapped_column(sort_order=_ARCHIVED)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "path" in cls.__dict__:
+            cls.array = cls.path
+            cls.kinds.append(cls)
+        super().__init_subclass__(**kwargs)
+
+    @classmethod
+    def sql(cls) -> SqlTable:
+        """The kind's table, for Core statements."""
+        table = cls.__table__
+        assert isinstance(table, SqlTable)  # noqa: S101 - narrows the type; a declarative class has no other
+        return table
+
+    @classmethod
+    def words(cls) -> str:
+        """The kind's name as a person writes it: ``record category``."""
+        return re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
+
+    @classmethod
+    def title_column(cls) -> str:
+        """The column that people know a record by."""
+        return next(name for name in ("name", "title", "acronym") if name in cls.sql().c)
+
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
+        table = cls.__tablename__
+        arguments: list[SchemaItem] = [
+            # References carry the organization along, so that the database itself refuses one across tenants.
+            UniqueConstraint("organization_id", "id"),
+            *(
+                ForeignKeyConstraint(
+                    ["organization_id", name],
+                    [f"{target}.organization_id", f"{target}.id"],
+                    deferrable=True,
+                    initially="DEFERRED",
+                )
+                for name, target in _references(cls)
+                if target not in _SHARED
+            ),
+            *(
+                ForeignKeyConstraint([name], [f"{target}.id"], deferrable=True, initially="DEFERRED")
+                for name, target in _references(cls)
+                if target in _SHARED
+            ),
+        ]
+        if "slug" in cls.__annotations__:
+            live = text("archived_at IS NULL")
+            arguments.append(
+                Index(
+                    f"uq_{table}_live_slug", "organization_id", "slug", unique=True,
+                    sqlite_where=live, postgresql_where=live,
+                )
+            )  # fmt: skip
+        if "short_id" in cls.__annotations__:
+            arguments.append(UniqueConstraint("organization_id", "short_id"))
+        return tuple(arguments)
+
+
+class Maintained(Restorable):
+    """A record that says when it was last changed; all kinds but one."""
+
+    __abstract__ = True
+
+    updated_at: Mapped[Timestamp] = mapped_column(sort_order=_UPDATED)
+
+
+_SHARED = frozenset({"framework", "control"})  # these may be centralized: of no organization
+
+
+def _references(kind: type[Restorable]) -> list[tuple[str, str]]:
+    return [
+        (name, column.column.info["refers_to"])
+        for name, column in vars(kind).items()
+        if hasattr(column, "column") and "refers_to" in column.column.info
+    ]

@@ -1,0 +1,378 @@
+"""The sixteen restorable kinds. The lists of known values follow the field's standards, named where they are used."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Mapped
+
+from normata.records.base import Maintained, Restorable
+from normata.vocabulary import (
+    Count,
+    Flag,
+    Identifier,
+    Json,
+    Name,
+    Number,
+    ShortId,
+    ShortText,
+    Slug,
+    Text,
+    Timestamp,
+    Token,
+    filled,
+    known,
+    refers_to,
+)
+
+
+class Task(Maintained):
+    """Something to be done by somebody, until a deadline, once or again and again."""
+
+    __tablename__ = "task"
+    path = "tasks"
+    topic = "TASKS"
+    answerable = "assignee_member_id"
+
+    slug: Mapped[Slug]
+    short_id: Mapped[ShortId]
+    title: Mapped[Name]
+    description: Mapped[Text | None]
+    instructions: Mapped[Text | None]
+    category: Mapped[ShortText | None]
+    category_order: Mapped[Count | None]
+    order: Mapped[Count]
+    type: Mapped[Token] = known(
+        "POLICY", "CONTROL", "EVIDENCE", "RISK", "ASSET", "VENDOR", "AUDIT", "INCIDENT", "REVIEW", "TRAINING", "OTHER",
+        default="OTHER",
+    )  # fmt: skip
+    status: Mapped[Token] = known("TODO", "IN_PROGRESS", "BLOCKED", "IN_REVIEW", "DONE", "CANCELLED")
+    priority: Mapped[Token] = known("URGENT", "HIGH", "MEDIUM", "LOW", default="MEDIUM")
+    deadline: Mapped[Timestamp | None]
+    frequency: Mapped[ShortText | None]
+    assignee_member_id: Mapped[Identifier | None] = refers_to("membership")
+    assignee_business_role_id: Mapped[Identifier | None]
+    control_coverage_id: Mapped[Identifier | None] = refers_to("control_coverage")
+    policy_id: Mapped[Identifier | None] = refers_to("policy")
+    evidence_id: Mapped[Identifier | None]
+    risk_id: Mapped[Identifier | None]
+    asset_id: Mapped[Identifier | None] = refers_to("asset")
+    vendor_id: Mapped[Identifier | None] = refers_to("vendor")
+    audit_id: Mapped[Identifier | None] = refers_to("audit")
+    treatment_action_id: Mapped[Identifier | None]
+    incident_id: Mapped[Identifier | None] = refers_to("incident")
+    risk_review_id: Mapped[Identifier | None] = refers_to("risk_review")
+    asset_review_id: Mapped[Identifier | None]
+    entitlement_review_id: Mapped[Identifier | None] = refers_to("entitlement_review")
+    vendor_review_id: Mapped[Identifier | None]
+    training_id: Mapped[Identifier | None]
+    process_id: Mapped[Identifier | None]
+    device_id: Mapped[Identifier | None]
+    record_id: Mapped[Identifier | None] = refers_to("record")
+    task_template_id: Mapped[Identifier | None]
+
+
+class Finding(Maintained):
+    """What an audit found, graded as ISO 19011 and ISO/IEC 17021-1 grade it, with its cause and correction."""
+
+    __tablename__ = "finding"
+    path = "auditItems"
+    topic = "FINDINGS"
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    identifier: Mapped[ShortText | None]
+    type: Mapped[Token] = known(
+        "MAJOR_NONCONFORMITY", "MINOR_NONCONFORMITY", "OBSERVATION", "OPPORTUNITY_FOR_IMPROVEMENT", "CONFORMITY",
+        default="OBSERVATION",
+    )  # fmt: skip
+    status: Mapped[Token] = known("OPEN", "IN_PROGRESS", "RESOLVED", "VERIFIED", "CLOSED")
+    source: Mapped[Token] = known(
+        "AUDIT", "INCIDENT", "MANAGEMENT_REVIEW", "MONITORING", "RISK_ASSESSMENT", "COMPLAINT", "OTHER"
+    )
+    deadline: Mapped[Timestamp | None]
+    findings: Mapped[Text | None]
+    causes: Mapped[Text | None]
+    correction: Mapped[Text | None]
+    measures: Mapped[Text | None]
+    notes: Mapped[Text | None]
+    verified_at: Mapped[Timestamp | None]
+    verified_by_id: Mapped[Identifier | None]
+    verified_by_name: Mapped[ShortText | None]
+    verification_note: Mapped[Text | None]
+    control_id: Mapped[Identifier | None] = refers_to("control")
+    audit_id: Mapped[Identifier | None] = refers_to("audit")
+
+
+class Asset(Maintained):
+    """Something of value to the organization, with its need for confidentiality, integrity and availability."""
+
+    __tablename__ = "asset"
+    path = "assets"
+    topic = "ASSETS"
+    answerable = "owner_id"
+
+    slug: Mapped[Slug]
+    short_id: Mapped[ShortId]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+    status: Mapped[Token] = known("ACTIVE", "PLANNED", "INACTIVE", "RETIRED", "DISPOSED")
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    parent_id: Mapped[Identifier | None] = refers_to("asset")
+    asset_class_id: Mapped[Identifier | None]
+    location_id: Mapped[Identifier | None]
+    retention_period_id: Mapped[Identifier | None]
+    last_review_id: Mapped[Identifier | None]
+    confidentiality_rating: Mapped[Number | None]
+    integrity_rating: Mapped[Number | None]
+    availability_rating: Mapped[Number | None]
+
+
+class Policy(Maintained):
+    """A rule that the organization gives itself, with its approval and review (ISO/IEC 27001, clause 7.5)."""
+
+    __tablename__ = "policy"
+    path = "policies"
+    topic = "POLICIES"
+    answerable = "approver_id"
+
+    slug: Mapped[Slug]
+    title: Mapped[Name]
+    order: Mapped[Count]
+    status: Mapped[Token] = known("DRAFT", "IN_REVIEW", "APPROVED", "PUBLISHED", "RETIRED")
+    content: Mapped[Json | None]
+    category_id: Mapped[Identifier | None]
+    approver_id: Mapped[Identifier | None] = refers_to("membership")
+    current_version: Mapped[ShortText | None]
+    last_approved_at: Mapped[Timestamp | None]
+    last_approved_by: Mapped[ShortText | None]
+    review_schedule_id: Mapped[Identifier | None]
+    last_reviewed_at: Mapped[Timestamp | None]
+    next_review_at: Mapped[Timestamp | None]
+
+
+class RecordCategory(Maintained):
+    """A drawer for records of one sort, with who keeps it and how often it is filled."""
+
+    __tablename__ = "record_category"
+    path = "record-categories"
+    topic = "RECORDS"
+    answerable = "owner_id"
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+    color: Mapped[ShortText | None]
+    order: Mapped[Count]
+    allow_portal_submission: Mapped[Flag] = filled(False)
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    default_template_id: Mapped[Identifier | None]
+    cadence_schedule_id: Mapped[Identifier | None]
+
+
+class EntitlementReview(Maintained):
+    """A check of who may access what, at the start, change or end of employment or at intervals."""
+
+    __tablename__ = "entitlement_review"
+    path = "entitlement-reviews"
+    topic = "REVIEWS"
+    answerable = "coordinator_id"
+
+    short_id: Mapped[ShortId]
+    title: Mapped[Name]
+    description: Mapped[Text | None]
+    type: Mapped[Token] = known("ONBOARDING", "ROLE_CHANGE", "OFFBOARDING", "PERIODIC", default="PERIODIC")
+    deadline: Mapped[Timestamp | None]
+    finished_at: Mapped[Timestamp | None]
+    coordinator_id: Mapped[Identifier | None] = refers_to("membership")
+    employee_id: Mapped[Identifier | None]
+
+
+class Audit(Maintained):
+    """An examination against a framework, internal or by a certification body (ISO 19011)."""
+
+    __tablename__ = "audit"
+    path = "audits"
+    topic = "AUDITS"
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    type: Mapped[Token] = known(
+        "CERTIFICATION", "SURVEILLANCE", "RECERTIFICATION", "INTERNAL", "SUPPLIER", "CUSTOMER", "REGULATORY",
+        default="INTERNAL",
+    )  # fmt: skip
+    started: Mapped[Timestamp | None]
+    ended: Mapped[Timestamp | None]
+    auditor: Mapped[ShortText | None]
+    notes: Mapped[Text | None]
+    framework_id: Mapped[Identifier | None] = refers_to("framework")
+
+
+class RiskReview(Restorable):
+    """A round of looking at risks again (ISO 31000, monitoring and review). It keeps no time of its last change."""
+
+    __tablename__ = "risk_review"
+    path = "risk-reviews"
+    topic = "RISKS"
+    answerable = "coordinator_id"
+
+    short_id: Mapped[ShortId]
+    title: Mapped[Name]
+    notes: Mapped[Text | None]
+    priority_filter: Mapped[Token] = known("ALL", "CRITICAL", "HIGH", "MEDIUM", "LOW")
+    deadline: Mapped[Timestamp | None]
+    finished_at: Mapped[Timestamp | None]
+    coordinator_id: Mapped[Identifier | None] = refers_to("membership")
+
+
+class Acronym(Maintained):
+    """A short form and what it stands for."""
+
+    __tablename__ = "acronym"
+    path = "acronyms"
+    topic = "VOCABULARY"
+
+    slug: Mapped[Slug]
+    acronym: Mapped[Name]
+    acronym_plural: Mapped[ShortText | None]
+    extended: Mapped[ShortText | None]
+    extended_plural: Mapped[ShortText | None]
+    definition_id: Mapped[Identifier | None]
+
+
+class Label(Maintained):
+    """A coloured tag that groups records of one scope."""
+
+    __tablename__ = "label"
+    path = "labels"
+    topic = "VOCABULARY"
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    scope: Mapped[ShortText | None]
+    color: Mapped[ShortText | None]
+
+
+class IntegrationCheck(Maintained):
+    """A test that a connected system is asked to pass, such as multi-factor sign-in for all its users."""
+
+    __tablename__ = "integration_check"
+    path = "integration-checks"
+    topic = "INTEGRATIONS"
+    answers_null = True
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    provider: Mapped[ShortText | None]
+    status: Mapped[Token] = known("UNKNOWN", "PASSING", "FAILING", "ERROR", "DISABLED")
+
+
+class Incident(Maintained):
+    """An information-security event with its handling, and the notices that the GDPR (articles 33, 34) asks for."""
+
+    __tablename__ = "incident"
+    path = "incidents"
+    topic = "INCIDENTS"
+    answerable = "owner_id"
+
+    slug: Mapped[Slug]
+    short_id: Mapped[ShortId]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+    status: Mapped[Token] = known("OPEN", "TRIAGED", "CONTAINED", "ERADICATED", "RECOVERED", "RESOLVED", "CLOSED")
+    severity: Mapped[Token] = known("LOW", "MEDIUM", "HIGH", "CRITICAL")
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    reported_by_member_id: Mapped[Identifier | None] = refers_to("membership")
+    threat_class_id: Mapped[Identifier | None]
+    occurred_at: Mapped[Timestamp | None]
+    detected_at: Mapped[Timestamp | None]
+    resolved_at: Mapped[Timestamp | None]
+    closed_at: Mapped[Timestamp | None]
+    root_cause: Mapped[Text | None]
+    lessons_learned: Mapped[Text | None]
+    is_personal_data_breach: Mapped[Flag] = filled(False)
+    notification_deadline: Mapped[Timestamp | None]
+    authority_notified_at: Mapped[Timestamp | None]
+    data_subjects_notified_at: Mapped[Timestamp | None]
+    notification_notes: Mapped[Text | None]
+
+
+class Vendor(Maintained):
+    """A supplier, its role under the GDPR, and the risk of relying on it before and after treatment (ISO 31000)."""
+
+    __tablename__ = "vendor"
+    path = "vendors"
+    topic = "VENDORS"
+    answerable = "owner_id"
+
+    slug: Mapped[Slug]
+    short_id: Mapped[ShortId]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+    category: Mapped[Token] = known(
+        "CLOUD", "SOFTWARE", "HARDWARE", "CONSULTING", "OUTSOURCING", "FACILITIES", "OTHER", default="OTHER"
+    )
+    relationship: Mapped[Token] = known(
+        "PROCESSOR", "SUBPROCESSOR", "CONTROLLER", "JOINT_CONTROLLER", "NONE", default="NONE"
+    )
+    status: Mapped[Token] = known("ACTIVE", "PROSPECTIVE", "UNDER_REVIEW", "SUSPENDED", "TERMINATED")
+    treatment_strategy: Mapped[Token] = known("UNKNOWN", "AVOID", "MITIGATE", "TRANSFER", "ACCEPT")
+    website: Mapped[ShortText | None]
+    contact_name: Mapped[ShortText | None]
+    contact_email: Mapped[ShortText | None]
+    contract_expiry: Mapped[Timestamp | None]
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    location_id: Mapped[Identifier | None]
+    assessment_period_id: Mapped[Identifier | None]
+    last_assessment_id: Mapped[Identifier | None]
+    inherent_probability: Mapped[Number | None]
+    inherent_impact: Mapped[Number | None]
+    residual_probability: Mapped[Number | None]
+    residual_impact: Mapped[Number | None]
+
+
+class Record(Maintained):
+    """Evidence that something was done: minutes, a test report, a signed form (ISO/IEC 27001, clause 7.5)."""
+
+    __tablename__ = "record"
+    path = "records"
+    topic = "RECORDS"
+    answerable = "assignee_member_id"
+
+    slug: Mapped[Slug]
+    short_id: Mapped[ShortId]
+    title: Mapped[Name]
+    status: Mapped[Token] = known("DRAFT", "IN_REVIEW", "FINALIZED", "SUPERSEDED")
+    content: Mapped[Json | None]
+    category_id: Mapped[Identifier | None] = refers_to("record_category")
+    assignee_member_id: Mapped[Identifier | None] = refers_to("membership")
+    assignee_business_role_id: Mapped[Identifier | None]
+    current_version: Mapped[Count | None]
+    due_date: Mapped[Timestamp | None]
+    finalized_at: Mapped[Timestamp | None]
+    finalized_by: Mapped[ShortText | None]
+    review_schedule_id: Mapped[Identifier | None]
+    last_reviewed_at: Mapped[Timestamp | None]
+    next_review_at: Mapped[Timestamp | None]
+
+
+class VulnerabilityClass(Maintained):
+    """A sort of weakness that threats can use, such as unpatched software."""
+
+    __tablename__ = "vulnerability_class"
+    path = "vulnerability-classes"
+    topic = "VOCABULARY"
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+
+
+class Variable(Maintained):
+    """A named value that policies quote, such as the organization's legal name."""
+
+    __tablename__ = "variable"
+    path = "variables"
+    topic = "VOCABULARY"
+
+    slug: Mapped[Slug]
+    name: Mapped[Name]
+    value: Mapped[Text | None]

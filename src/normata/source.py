@@ -1,0 +1,54 @@
+"""What input files say, row by row, with the place of every row, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def pointer(*steps: str | int) -> str:
+    """A JSON Pointer (RFC 6901) to a value: ``pointer("controls", 17)`` is ``/controls/17``."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object of a bundle array, wherever it was read from.
+
+    ``values`` has the wire's names (camelCase). ``place`` is a JSON Pointer into ``file``. ``origin`` maps a wire name
+    to the name that the file uses for it, so that a fault points at what its reader can see; names that are the same
+    are left out.
+    """
+
+    array: str
+    file: str
+    place: str
+    values: Mapping[str, Any]
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+    def fault(self, name: str | None, reason: str) -> Fault:
+        """A fault of this row, or of its field ``name`` (a wire name)."""
+        return Fault(
+            self.file, self.place if name is None else self.place + pointer(self.origin.get(name, name)), reason
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One thing that is wrong with an input file: where (``place`` is a JSON Pointer, empty for the file) and why."""
+
+    file: str
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.place}: {self.reason}" if self.place else f"{self.file}: {self.reason}"
+
+
+class FaultyInput(Exception):
+    """Raised with every fault that was found; nothing of the input has been kept."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(f"{len(faults)} fault(s)")
+        self.faults = faults
