@@ -22,8 +22,8 @@ def faults(connection: Connection) -> Iterator[str]:
 
 def contents(connection: Connection) -> Iterator[str]:
     """The organizations and frameworks that there are, a line each."""
-    for row in connection.execute(select(Organization.id, Organization.name).order_by(Organization.id)):
-        yield f"organization {row.id}: {row.name}"
+    for organization in connection.execute(select(Organization.id, Organization.name).order_by(Organization.id)):
+        yield f"organization {organization.id}: {organization.name}"
     count = func.count(Control.id)
     statement = (
         select(Framework.id, Framework.identifier, Framework.name, count.label("controls"))

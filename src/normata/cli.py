@@ -56,7 +56,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, so there is nobody to tell
         raise SystemExit(1) from None
-    except Exception as error:  # noqa: BLE001 - the last resort of a program
+    except Exception as error:  # the last resort of a program
         _tell(error)
 
 

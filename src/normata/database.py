@@ -38,7 +38,10 @@ def text(length: int | None = None) -> TypeEngine[str]:
 
 
 def format_timestamp(moment: datetime) -> str:
-    """``moment`` (aware) as the wire has it: RFC 3339, UTC, milliseconds, ``Z``. Fixed width, so text order is time order."""
+    """``moment`` (aware) as the wire has it: RFC 3339, UTC, milliseconds, ``Z``.
+
+    The width is fixed, so that the order of the texts is the order of the times.
+    """
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

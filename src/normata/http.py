@@ -176,6 +176,6 @@ def _field_fault(fault: dict[str, Any]) -> FieldFault:
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own X-Request-Id where it has a harmless one, so that a chain of services shares it; else a new one."""
+    """The client's own X-Request-Id, where it is harmless, so that a chain of services can share it; else a new one."""
     sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
     return sent if _REQUEST_ID.fullmatch(sent) else new_id()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import ColumnElement, Connection, Select, UnaryExpression, and_, func
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, UnaryExpression, and_, func
 
 from normata.errors import (
     ApiError,
@@ -52,7 +52,7 @@ Search = Annotated[
     str,
     AfterValidator(_trimmed_search),
     Field(
-        description="Words that must all occur, in any case, somewhere in identifier, name, slug, purpose or description.",
+        description="Words that must all occur, in any case, in identifier, name, slug, purpose or description.",
         json_schema_extra={"maxLength": 200},
     ),
 ]
@@ -96,7 +96,7 @@ def fetch_page(
     rows: Select[Any],
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]],
     query: PageQuery,
-) -> tuple[Sequence[Mapping[str, Any]], int]:
+) -> tuple[Sequence[RowMapping], int]:
     """The rows of one page in ``order`` and how many there are in all, in two statements.
 
     ``order`` must be total (end with an id), so that pages never overlap.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 from sqlalchemy import JSON, Boolean, Double, Integer, MetaData
+from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
 from sqlalchemy.types import TypeDecorator
 from uuid_utils import uuid7
@@ -43,6 +44,13 @@ class Table(DeclarativeBase):
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
         """Set the derived columns of a complete row."""
+
+
+def sql_table(table: type[Table]) -> SqlTable:
+    """The table of a class, for Core statements: columns that may be absent, or that only a loop knows, live there."""
+    sql = table.__table__
+    assert isinstance(sql, SqlTable)  # noqa: S101 - narrows the type; a declarative class has no other
+    return sql
 
 
 def new_id() -> str:
@@ -186,7 +194,7 @@ class _Ranked(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, _dialect: object) -> int | None:
-        return None if value is None else COVERAGE_STATUSES.index(value)  # type: ignore[arg-type]
+        return None if value is None else COVERAGE_STATUSES.index(value)
 
     def process_result_value(self, value: int | None, _dialect: object) -> str | None:
         return None if value is None else COVERAGE_STATUSES[value]

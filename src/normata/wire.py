@@ -5,16 +5,15 @@ Both are made from the class that declares the table, once, so that no field is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Column
+from sqlalchemy import Column, RowMapping
 from sqlalchemy.orm import Mapped
 
-from normata.vocabulary import Table
+from normata.vocabulary import Table, sql_table
 
 
 class Wire(BaseModel):
@@ -31,7 +30,7 @@ class _Input(BaseModel):
 
 def columns(table: type[Table]) -> list[Column[Any]]:
     """The columns of ``table`` that are seen on the wire, in order."""
-    return [column for column in table.__table__.columns if not column.info.get("derived")]
+    return [column for column in sql_table(table).columns if not column.info.get("derived")]
 
 
 @cache
@@ -40,7 +39,7 @@ def wire_names(table: type[Table]) -> dict[str, str]:
     return {column.name: to_camel(column.name) for column in columns(table)}
 
 
-def as_wire(table: type[Table], row: Mapping[str, Any]) -> dict[str, Any]:
+def as_wire(table: type[Table], row: RowMapping) -> dict[str, Any]:
     """A row as it travels. ``row`` has every column of the table by its name."""
     return {wire: row[name] for name, wire in wire_names(table).items()}
 

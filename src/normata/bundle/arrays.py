@@ -8,18 +8,17 @@ from normata.models import Table
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 
-ARRAYS: dict[str, type[Table]] = {
-    table.array: table
-    for table in (
-        Organization,
-        User,
-        Membership,
-        Framework,
-        Control,
-        ControlMatch,
-        FrameworkAdoption,
-        ControlCoverage,
-        Notification,
-        *Restorable.kinds,
-    )
-}
+_TABLES: tuple[type[Table], ...] = (
+    Organization,
+    User,
+    Membership,
+    Framework,
+    Control,
+    ControlMatch,
+    FrameworkAdoption,
+    ControlCoverage,
+    Notification,
+    *Restorable.kinds,
+)
+
+ARRAYS: dict[str, type[Table]] = {table.array: table for table in _TABLES}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import IO, Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select, union
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, union
 
 from normata.bundle.arrays import ARRAYS
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
@@ -14,6 +14,7 @@ from normata.identity.model import Membership, Organization, User
 from normata.models import Table
 from normata.notifications.model import Notification
 from normata.records.kinds import Audit, Finding
+from normata.vocabulary import sql_table
 from normata.wire import as_wire
 
 
@@ -32,7 +33,7 @@ def dump(connection: Connection, organization_id: str, file: IO[str]) -> None:
     file.write("\n}\n")
 
 
-def _write_rows(file: IO[str], rows: Iterator[Mapping[str, Any]]) -> None:
+def _write_rows(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
     separator = "\n    "
     for row in rows:
         file.write(separator + json.dumps(row, ensure_ascii=False))
@@ -40,8 +41,8 @@ def _write_rows(file: IO[str], rows: Iterator[Mapping[str, Any]]) -> None:
     file.write("]" if separator == "\n    " else "\n  ]")
 
 
-def _rows(connection: Connection, table: type[Table], organization_id: str) -> Iterator[Mapping[str, Any]]:
-    columns = table.__table__.columns
+def _rows(connection: Connection, table: type[Table], organization_id: str) -> Iterator[RowMapping]:
+    columns = sql_table(table).columns
     order: tuple[ColumnElement[Any], ...] = (columns.id,)
     if table is Control:
         order = (columns.framework_id, columns.position, columns.id)
@@ -62,7 +63,7 @@ def _belongs(table: type[Table], organization_id: str) -> ColumnElement[bool]:
     if table is ControlMatch:
         controls = select(Control.id).where(Control.framework_id.in_(_frameworks(organization_id)))
         return ControlMatch.source_control_id.in_(controls) & ControlMatch.target_control_id.in_(controls)
-    return table.__table__.columns.organization_id == organization_id
+    return sql_table(table).columns.organization_id == organization_id
 
 
 def _frameworks(organization_id: str) -> Any:

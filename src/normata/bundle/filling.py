@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 from normata.models import Table
 from normata.records.base import Restorable
 from normata.records.short_ids import last_short_id
-from normata.vocabulary import slugify
+from normata.vocabulary import slugify, sql_table
 
 
 class Filler:
@@ -28,7 +28,7 @@ class Filler:
         self._reserved: defaultdict[tuple[type[Table], str, str], set[int]] = defaultdict(set)
 
     def reserve(self, table: type[Table], rows: Sequence[Mapping[str, Any]]) -> None:
-        """Know what the new rows of a table bring along, so that nothing filled in collides with a later row of them."""
+        """Know what the new rows of a table bring along, so that nothing filled in collides with a later one."""
         for row in rows:
             organization_id = row.get("organization_id")
             if not isinstance(organization_id, str):
@@ -40,15 +40,19 @@ class Filler:
 
     def fill(self, table: type[Table], given: Mapping[str, Any]) -> dict[str, Any]:
         """The complete row, but for derived columns and what only the sender can know; that stays null."""
-        row = {column.name: column.info.get("default") for column in table.__table__.columns} | dict(given)
+        row: dict[str, Any] = {column.name: column.info.get("default") for column in sql_table(table).columns}
+        row |= given
         _fill_times(row, self.moment)
         table.fill(row)
-        if issubclass(table, Restorable) and row.get("organization_id"):
-            if "slug" in row and row["slug"] is None and row.get(table.title_column()):
-                row["slug"] = self._free_slug(table, row["organization_id"], slugify(row[table.title_column()]))
-            for number in ("short_id", "order"):
-                if number in row and row[number] is None:
-                    row[number] = self._next(table, row["organization_id"], number)
+        organization_id = row.get("organization_id")
+        if not (issubclass(table, Restorable) and organization_id):
+            return row
+        title = row[table.title_column()]
+        if title and "slug" in row and row["slug"] is None:
+            row["slug"] = self._free_slug(table, organization_id, slugify(title))
+        for number in ("short_id", "order"):
+            if number in row and row[number] is None:
+                row[number] = self._next(table, organization_id, number)
         return row
 
     def _free_slug(self, table: type[Table], organization_id: str, wanted: str) -> str:
@@ -62,7 +66,7 @@ class Filler:
 
     def _known_slugs(self, table: type[Table], organization_id: str) -> set[str]:
         key = (table, organization_id)
-        columns = table.__table__.columns
+        columns = sql_table(table).columns
         if key not in self._slugs:
             self._slugs[key] = set(
                 self._connection.scalars(select(columns.slug).where(columns.organization_id == organization_id))
@@ -84,7 +88,7 @@ class Filler:
     def _stored_last(self, table: type[Table], organization_id: str, name: str) -> int:
         if name == "short_id":
             return last_short_id(self._connection, table, organization_id)
-        columns = table.__table__.columns
+        columns = sql_table(table).columns
         highest = select(func.max(columns[name])).where(columns.organization_id == organization_id)
         return self._connection.scalar(highest) or 0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Connection, Index, Table as SqlTable, UniqueConstraint, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, Index, RowMapping, UniqueConstraint, bindparam, insert, select, tuple_, update
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.filling import Filler
@@ -25,6 +25,7 @@ from normata.frameworks.recompute import affected_organizations, recompute
 from normata.models import Table
 from normata.records.short_ids import keep_short_ids
 from normata.source import Fault, FaultyInput, Row, pointer
+from normata.vocabulary import sql_table
 from normata.wire import input_model
 
 BATCH = 500  # rows a statement, well below every database's limit of parameters
@@ -34,13 +35,16 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Entry:
-    """One row on its way: ``given`` has the columns that the file states, ``stored`` the row as it is in the database
-    (null for a new one), ``final`` the row as it shall be."""
+    """One row on its way into the database.
+
+    ``given`` has the columns that the file states, ``stored`` the row as it is (null for a new one), ``final`` the
+    row as it shall be.
+    """
 
     row: Row
     table: type[Table]
     given: dict[str, Any]
-    stored: Mapping[str, Any] | None = None
+    stored: RowMapping | None = None
     final: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -152,8 +156,8 @@ def _refuse_repeated(group: Sequence[Entry], faults: list[Fault]) -> None:
 
 
 def _find_stored(connection: Connection, table: type[Table], group: Sequence[Entry]) -> None:
-    stored: dict[str, Mapping[str, Any]] = {}
-    columns = table.__table__.columns
+    stored: dict[str, RowMapping] = {}
+    columns = sql_table(table).columns
     for batch in batches([entry.id for entry in group]):
         for row in connection.execute(select(*columns).where(columns.id.in_(batch))).mappings():
             stored[row["id"]] = row
@@ -173,7 +177,7 @@ def _merge(
                 entry.final = filler.fill(table, entry.given)
                 faults.extend(_missing(entry))
             else:
-                entry.final = dict(entry.stored) | entry.given
+                entry.final = {**entry.stored} | entry.given
                 faults.extend(_immovable(entry))
                 if entry.changed and "updated_at" in entry.final and "updated_at" not in entry.given:
                     entry.final["updated_at"] = filler.moment
@@ -184,7 +188,7 @@ def _merge(
 
 
 def _missing(entry: Entry) -> Iterator[Fault]:
-    for column in entry.table.__table__.columns:
+    for column in sql_table(entry.table).columns:
         if not (column.nullable or column.info.get("derived")) and entry.final.get(column.name) is None:
             yield entry.fault(column.name, "is required")
 
@@ -207,19 +211,19 @@ class Lookup:
         self._loaded = {
             str(table.__tablename__): {entry.id: entry.final for entry in group} for table, group in by_table.items()
         }
-        self._stored: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+        self._stored: dict[str, dict[str, RowMapping]] = defaultdict(dict)
 
     def fetch(self, table: str, ids: Iterable[str]) -> None:
         """Have these rows at hand."""
         loaded, stored = self._loaded.get(table, {}), self._stored[table]
         missing = sorted({row_id for row_id in ids if row_id not in loaded and row_id not in stored})
-        columns = self._tables[table].__table__.columns
+        columns = sql_table(self._tables[table]).columns
         wanted = [columns[name] for name in ("id", "organization_id", "framework_id") if name in columns]
         for batch in batches(missing):
             for row in self._connection.execute(select(*wanted).where(columns.id.in_(batch))).mappings():
                 stored[row["id"]] = row
 
-    def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
+    def get(self, table: str, row_id: str) -> RowMapping | dict[str, Any] | None:
         """A row that has been fetched: at least its id and the keys that tie it; null where there is none."""
         return self._loaded.get(table, {}).get(row_id) or self._stored[table].get(row_id)
 
@@ -230,7 +234,8 @@ def _check_references(by_table: Mapping[type[Table], Sequence[Entry]], lookup: L
             named = [entry for entry in group if entry.final[name] is not None]
             lookup.fetch(target, (entry.final[name] for entry in named))
             for entry in named:
-                if reason := _bad_reference(entry, target, lookup.get(target, entry.final[name])):
+                reason = _bad_reference(entry, target, lookup.get(target, entry.final[name]))
+                if reason:
                     faults.append(entry.fault(name, reason))
         if not faults:
             catalog.inherit(table, group, lookup)
@@ -239,12 +244,12 @@ def _check_references(by_table: Mapping[type[Table], Sequence[Entry]], lookup: L
 def _references(table: type[Table]) -> list[tuple[str, str]]:
     return [
         (column.name, "organization" if column.name == "organization_id" else column.info["refers_to"])
-        for column in table.__table__.columns
+        for column in sql_table(table).columns
         if "refers_to" in column.info or (column.name == "organization_id" and not column.info.get("derived"))
     ]
 
 
-def _bad_reference(entry: Entry, target: str, found: Mapping[str, Any] | None) -> str | None:
+def _bad_reference(entry: Entry, target: str, found: RowMapping | dict[str, Any] | None) -> str | None:
     words = target.replace("_account", "").replace("_", " ")
     if found is None:
         return f"names no {words} that is stored or loaded"
@@ -259,7 +264,7 @@ def _bad_reference(entry: Entry, target: str, found: Mapping[str, Any] | None) -
 
 
 def _check_unique(connection: Connection, table: type[Table], group: Sequence[Entry], faults: list[Fault]) -> None:
-    """Find rows that would break a unique constraint, so that each is named, and not only the first, by the database."""
+    """Find all rows that would break a unique constraint; the database would name but the first of them."""
     ids = {entry.id for entry in group}
     for columns, live_only in _unique_keys(table):
         holders: dict[tuple[Any, ...], Entry] = {}
@@ -284,8 +289,7 @@ def _shown(columns: Sequence[str]) -> str:
 
 def _unique_keys(table: type[Table]) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The unique keys beside the id: their columns, and whether only live rows count."""
-    sql = table.__table__
-    assert isinstance(sql, SqlTable)  # noqa: S101 - narrows the type
+    sql = sql_table(table)
     for constraint in sql.constraints:
         if isinstance(constraint, UniqueConstraint) and "id" not in constraint.columns:
             yield tuple(constraint.columns.keys()), False
@@ -305,7 +309,7 @@ def _stored_holders(
     live_only: bool,
     keys: Sequence[tuple[Any, ...]],
 ) -> Iterator[tuple[tuple[Any, ...], str]]:
-    sql = table.__table__.columns
+    sql = sql_table(table).columns
     for batch in batches(keys):
         statement = select(sql.id, *(sql[name] for name in columns)).where(
             tuple_(*(sql[name] for name in columns)).in_(batch)
@@ -345,11 +349,11 @@ def _write(connection: Connection, by_table: Mapping[type[Table], Sequence[Entry
 
 
 def _update(table: type[Table]) -> Any:
-    columns = table.__table__.columns
+    columns = sql_table(table).columns
     values = {
         column.name: bindparam(f"new_{column.name}", type_=column.type) for column in columns if not column.primary_key
     }
-    return update(table.__table__).where(columns.id == bindparam("key_id")).values(values)
+    return update(sql_table(table)).where(columns.id == bindparam("key_id")).values(values)
 
 
 def _bound(final: Mapping[str, Any]) -> dict[str, Any]:

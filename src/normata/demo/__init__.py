@@ -25,6 +25,11 @@ def paths() -> list[Path]:
     return [Path(__file__).parent / name for name in BUNDLES]
 
 
+def record_bundle() -> Path:
+    """The bundle file with the records of every kind."""
+    return Path(__file__).parent / BUNDLES[-1]
+
+
 def is_loaded(connection: Connection) -> bool:
     """Whether the demo's organization is there."""
     return connection.scalar(select(Organization.id).where(Organization.id == ORGANIZATION)) is not None

@@ -55,7 +55,7 @@ def _find(connection: Connection, organization_id: str, name: str) -> str:
         )
         .order_by(Framework.id)
     )
-    ids = [row.id for row in rows]
+    ids = [str(row.id) for row in rows]
     if name in ids:
         return name
     if not ids:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, select
 
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.source import Fault
@@ -30,7 +30,7 @@ class Entry(Protocol):
 class Lookup(Protocol):
     """Finds rows by table and id among those loaded and those stored."""
 
-    def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
+    def get(self, table: str, row_id: str) -> RowMapping | dict[str, Any] | None:
         """The row, or null."""
 
 
@@ -59,10 +59,12 @@ def check(
     """Add what is wrong with frameworks, controls and matches to ``faults``, and give controls their places."""
     for entry in by_table.get(Framework, ()):
         if entry.final["is_centralized"] != (entry.final["organization_id"] is None):
-            faults.append(entry.fault("is_centralized", "must be true without an organizationId and false with one"))
+            reason = "must be true without an organizationId and false with one"
+            faults.append(entry.fault("is_centralized", reason))
     for entry in by_table.get(ControlMatch, ()):
         if len(set(filter(None, _organizations(entry.final, lookup)))) > 1:
-            faults.append(entry.fault("target_control_id", "names a control of another organization than the source's"))
+            reason = "names a control of another organization than the source's"
+            faults.append(entry.fault("target_control_id", reason))
     by_framework: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in by_table.get(Control, ()):
         by_framework[entry.final["framework_id"]].append(entry)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
 from normata.frameworks.model import (
@@ -22,7 +22,7 @@ from normata.frameworks.model import (
     FrameworkAdoption,
 )
 from normata.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.vocabulary import CoverageStatus, MatchLevel
+from normata.vocabulary import CoverageStatus, MatchLevel, sql_table
 from normata.wire import Wire, as_wire, wire
 
 
@@ -145,7 +145,7 @@ class ControlQuery(PageQuery):
         return sorted(entries) or None
 
 
-_status = func.coalesce(ControlCoverage.coverage_status, "NONE", type_=ControlCoverage.coverage_status.type)
+_status = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
 _parent = aliased(ControlTable, name="parent")
 
 _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
@@ -177,7 +177,7 @@ def list_controls(connection: Connection, query: ControlQuery) -> dict[str, Any]
 def _rows(query: ControlQuery) -> Select[Any]:
     statement = (
         select(
-            *ControlTable.__table__.columns,
+            *sql_table(ControlTable).columns,
             Framework.name.label("framework_name"),
             Framework.identifier.label("framework_identifier"),
             Framework.identifier_color,
@@ -285,7 +285,7 @@ def _grouped(pairs: Iterable[tuple[str, dict[str, Any]]]) -> Mapping[str, list[d
     return groups
 
 
-def _framework_reference(row: Mapping[str, Any]) -> dict[str, Any]:
+def _framework_reference(row: RowMapping) -> dict[str, Any]:
     return {
         "id": row["framework_id"],
         "name": row["framework_name"],
@@ -294,7 +294,7 @@ def _framework_reference(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _item(row: Mapping[str, Any], matches: list[dict[str, Any]], children: list[dict[str, Any]]) -> dict[str, Any]:
+def _item(row: RowMapping, matches: list[dict[str, Any]], children: list[dict[str, Any]]) -> dict[str, Any]:
     return as_wire(ControlTable, row) | {
         "framework": _framework_reference(row)
         | {"version": row["version"], "isCentralized": row["framework_is_centralized"]},

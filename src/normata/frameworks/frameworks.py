@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
 
 from normata.frameworks.model import Control, FrameworkAdoption
 from normata.frameworks.model import Framework as FrameworkTable
 from normata.paging import PageQuery, QueryFlag, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.vocabulary import Timestamp
+from normata.vocabulary import Timestamp, sql_table
 from normata.wire import Wire, as_wire, wire
 
 
@@ -85,7 +85,7 @@ def list_frameworks(connection: Connection, query: FrameworkQuery) -> dict[str, 
     """A page of frameworks: the active centralized ones, those adopted, and the organization's own; two statements."""
     statement = (
         select(
-            *FrameworkTable.__table__.columns,
+            *sql_table(FrameworkTable).columns,
             _controls.label("controls"),
             FrameworkAdoption.id.label("adoption_id"),
             FrameworkAdoption.adopted_at,
@@ -121,7 +121,7 @@ def visible_to(organization_id: str) -> ColumnElement[bool]:
     )
 
 
-def _item(row: Mapping[str, Any]) -> dict[str, Any]:
+def _item(row: RowMapping) -> dict[str, Any]:
     adoption = row["adoption_id"] and {"id": row["adoption_id"], "adoptedAt": row["adopted_at"]}
     return as_wire(FrameworkTable, row) | {
         "isAdopted": adoption is not None,

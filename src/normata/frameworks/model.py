@@ -23,7 +23,6 @@ from normata.vocabulary import (
     Timestamp,
     derived,
     filled,
-    known,
     natural_key,
     refers_to,
     search_text,
@@ -65,14 +64,14 @@ class Framework(Table):
     __table_args__ = (Index(None, "organization_id"),)
 
     @classmethod
-    def fill(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def fill(cls, row: dict[str, Any]) -> None:
         row["identifier"] = row["identifier"] or row["name"]
         row["slug"] = row["slug"] or slugify(row["identifier"] or "")
         if row["is_centralized"] is None:
             row["is_centralized"] = row["organization_id"] is None
 
     @classmethod
-    def derive(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def derive(cls, row: dict[str, Any]) -> None:
         row["search_text"] = search_text(row["identifier"], row["name"], row["slug"], row["description"])
         row["identifier_key"] = natural_key(row["identifier"])
         row["name_key"] = natural_key(row["name"])
@@ -133,12 +132,12 @@ class Control(Table):
     fixed = ("framework_id",)
 
     @classmethod
-    def fill(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def fill(cls, row: dict[str, Any]) -> None:
         row["identifier"] = row["identifier"] or row["id"]
         row["slug"] = row["slug"] or slugify(row["identifier"], row["name"] or "")
 
     @classmethod
-    def derive(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def derive(cls, row: dict[str, Any]) -> None:
         row["search_text"] = search_text(
             row["identifier"], row["name"], row["slug"], row["purpose"], row["description"]
         )

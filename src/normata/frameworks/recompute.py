@@ -10,6 +10,7 @@ from sqlalchemy.orm import aliased
 
 from normata.frameworks.coverage import Computed, Level, compute
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
+from normata.vocabulary import sql_table
 
 _BATCH = 500
 
@@ -42,7 +43,7 @@ def recompute(connection: Connection, organization_id: str) -> int:
         connection.execute(insert(EffectiveCoverage), new)
     if changed:
         connection.execute(
-            update(EffectiveCoverage.__table__)  # the table, not the class: the ORM would want a key for each row
+            update(sql_table(EffectiveCoverage))  # the table, not the class: the ORM would want a key for each row
             .where(row)
             .values(status=bindparam("new_status"), is_indirect=bindparam("new_is_indirect")),
             changed,

@@ -41,7 +41,7 @@ class Organization(Table):
     slug: Mapped[Slug] = mapped_column(unique=True)
 
     @classmethod
-    def fill(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def fill(cls, row: dict[str, Any]) -> None:
         row["slug"] = row["slug"] or slugify(row["name"] or "")
 
 
@@ -60,11 +60,11 @@ class User(Table):
     __table_args__ = (UniqueConstraint("email_folded"),)
 
     @classmethod
-    def fill(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def fill(cls, row: dict[str, Any]) -> None:
         row["name"] = row["name"] or row["email"]
 
     @classmethod
-    def derive(cls, row: dict[str, Any]) -> None:  # noqa: D102
+    def derive(cls, row: dict[str, Any]) -> None:
         row["email_folded"] = fold(row["email"])
 
 

@@ -11,11 +11,10 @@ import re
 import secrets
 import string
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from normata.database import format_timestamp, now
 from normata.identity.model import AccessToken, User
@@ -76,7 +75,7 @@ def create(connection: Connection, *, email: str, scope: str, lifetime: timedelt
     return token
 
 
-def listing(connection: Connection, *, email: str | None = None) -> Sequence[Mapping[str, Any]]:
+def listing(connection: Connection, *, email: str | None = None) -> Sequence[RowMapping]:
     """All tokens, or those of one user, oldest first: everything about them but themselves."""
     statement = (
         select(

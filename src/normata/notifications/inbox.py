@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from normata.notifications.model import Notification as NotificationTable
 from normata.notifications.model import NotificationPayload
 from normata.paging import PageQuery, QueryFlag, envelope, fetch_page
-from normata.vocabulary import Timestamp, Token
+from normata.vocabulary import Timestamp, Token, sql_table
 from normata.wire import Wire
 
 
@@ -21,7 +21,7 @@ class Notification(Wire):
     type: str
     category: Annotated[
         Token,
-        Field(json_schema_extra={"x-extensible-enum": list(NotificationTable.__table__.c.category.info["known"])}),
+        Field(json_schema_extra={"x-extensible-enum": list(sql_table(NotificationTable).c.category.info["known"])}),
     ]
     payload: NotificationPayload
     read_at: Timestamp | None
@@ -37,7 +37,7 @@ class NotificationQuery(PageQuery):
 def list_notifications(connection: Connection, user_id: str, query: NotificationQuery) -> dict[str, Any]:
     """A page of the user's own notifications of the organization, newest first; two statements."""
     table = NotificationTable
-    statement = select(*table.__table__.columns).where(
+    statement = select(*sql_table(table).columns).where(
         table.organization_id == query.organization_id, table.user_id == user_id
     )
     if query.unread_only:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, RowMapping, insert, select
 
 from normata.identity.access import Caller
 from normata.identity.model import Membership
@@ -15,7 +12,7 @@ from normata.vocabulary import new_id
 
 
 def notify_of_restore(
-    connection: Connection, kind: type[Restorable], row: Mapping[str, Any], caller: Caller, moment: str
+    connection: Connection, kind: type[Restorable], row: RowMapping, caller: Caller, moment: str
 ) -> None:
     """Tell the member who answers for the record that it is back, unless it is the caller who brought it back."""
     member_id = kind.answerable and row[kind.answerable]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, Table as SqlTable, UniqueConstraint, text
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from normata.vocabulary import Identifier, Table, Timestamp
+from normata.vocabulary import Identifier, Table, Timestamp, sql_table
 
 # Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED = -2, -1, 1, 2, 3
@@ -18,8 +20,8 @@ _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED = -2, -1, 1, 2, 3
 class Restorable(Table):
     """A record of an organization that can be archived and restored.
 
-    A kind declares its ``path`` (the segment of its address, and its bundle array), the ``topic`` of notifications about it,
-    its columns, and, where somebody answers for the record, the column that names this member (``answerable``).
+    A kind declares its ``path`` (the segment of its address, and its bundle array), its columns, the ``topic`` of
+    notifications about it, and, where somebody answers for it, the column that names this member (``answerable``).
     """
 
     __abstract__ = True
@@ -45,9 +47,7 @@ class Restorable(Table):
     @classmethod
     def sql(cls) -> SqlTable:
         """The kind's table, for Core statements."""
-        table = cls.__table__
-        assert isinstance(table, SqlTable)  # noqa: S101 - narrows the type; a declarative class has no other
-        return table
+        return sql_table(cls)
 
     @classmethod
     def words(cls) -> str:
@@ -62,6 +62,7 @@ class Restorable(Table):
     @declared_attr.directive
     def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
         table = cls.__tablename__
+        references = _references(vars(cls))
         arguments: list[SchemaItem] = [
             # References carry the organization along, so that the database itself refuses one across tenants.
             UniqueConstraint("organization_id", "id"),
@@ -72,12 +73,12 @@ class Restorable(Table):
                     deferrable=True,
                     initially="DEFERRED",
                 )
-                for name, target in _references(cls)
+                for name, target in references
                 if target not in _SHARED
             ),
             *(
                 ForeignKeyConstraint([name], [f"{target}.id"], deferrable=True, initially="DEFERRED")
-                for name, target in _references(cls)
+                for name, target in references
                 if target in _SHARED
             ),
         ]
@@ -105,9 +106,9 @@ class Maintained(Restorable):
 _SHARED = frozenset({"framework", "control"})  # these may be centralized: of no organization
 
 
-def _references(kind: type[Restorable]) -> list[tuple[str, str]]:
+def _references(declared: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (name, column.column.info["refers_to"])
-        for name, column in vars(kind).items()
+        for name, column in declared.items()
         if hasattr(column, "column") and "refers_to" in column.column.info
     ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from normata.database import Unavailable, now
@@ -22,9 +21,10 @@ def restore(
     kind: type[Restorable],
     record_id: str,
     caller: Caller,
+    *,
     request_id: str,
     organization_id: str | None = None,
-) -> Mapping[str, Any]:
+) -> RowMapping:
     """Bring an archived record back and return its row, all other fields as they were.
 
     One statement decides, so that of many callers at once exactly one succeeds. ``organization_id``, where given, must
@@ -52,7 +52,7 @@ def restore(
         raise SlugTaken(conflicting_id=_live_namesake(connection, kind, record_id)) from None
     if row is None:
         _refuse(connection, kind, record_id, caller, organization_id)
-    _remember(connection, kind, row, caller, request_id, moment)
+    _remember(connection, kind, row, caller, request_id=request_id, moment=moment)
     notify_of_restore(connection, kind, row, caller, moment)
     return row
 
@@ -91,7 +91,7 @@ def _live_namesake(connection: Connection, kind: type[Restorable], record_id: st
 
 
 def _remember(
-    connection: Connection, kind: type[Restorable], row: Mapping[str, Any], caller: Caller, request_id: str, moment: str
+    connection: Connection, kind: type[Restorable], row: RowMapping, caller: Caller, *, request_id: str, moment: str
 ) -> None:
     connection.execute(
         insert(AuditEvent).values(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
 from normata import errors
 from normata.errors import FieldFault, InvalidRequest, UnsupportedMediaType, describe
@@ -85,9 +85,16 @@ def _add_restore(kind: type[Restorable]) -> None:
 
 async def _restore(
     request: Request, kind: type[Restorable], record_id: str, caller: Caller, organization_id: str | None
-) -> Mapping[str, Any]:
-    def work(connection: Connection) -> Mapping[str, Any]:
-        return restore(connection, kind, record_id, caller, request.state.request_id, organization_id)
+) -> RowMapping:
+    def work(connection: Connection) -> RowMapping:
+        return restore(
+            connection,
+            kind,
+            record_id,
+            caller,
+            request_id=request.state.request_id,
+            organization_id=organization_id,
+        )
 
     return await write(request, work)
 

@@ -7,7 +7,6 @@ from alembic import op
 
 from normata.database import text, timestamp
 
-
 revision = "20261120_01"
 down_revision = None
 
