@@ -169,7 +169,8 @@ class _Number(TypeDecorator[float]):
     cache_ok = True
 
     def process_result_value(self, value: float | None, _dialect: object) -> float | None:
-        return int(value) if value is not None and value.is_integer() else value
+        # SQLite's RETURNING hands whole numbers back as integers already.
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Count = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), mapped_column(Integer)]

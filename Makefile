@@ -1,0 +1,52 @@
+# `make demo` and `make test` are all that a newcomer needs; each makes what it needs first.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test check format requirements openapi migration clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(VENV)/.installed ## Fill a demo database, print requests to try, and serve it
+	@$(BIN)/normata demo
+
+test: $(VENV)/.installed-dev ## Run all tests
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev ## Check format, lint and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## Format the code and mend what the linter can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+openapi: $(VENV)/.installed-dev ## Write docs/openapi.json anew
+	@$(BIN)/python -c 'from tests.test_openapi import write; write()'
+
+requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
+	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal pyproject.toml requirements/build.in -o requirements/run.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+
+COMPILE := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+clean: ## Remove what was made
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+
+# Everything is pinned with its hash, the build tools too, so that two machines install the same bytes.
+$(VENV)/.installed: requirements/run.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Normata needs Python 3.11 or later; name one with make PYTHON=…")'
+	@echo "Installing Normata into $(VENV) (a minute, once)…"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) --require-hashes -r requirements/run.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
+	@echo "Installing what the tests need…"
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,60 @@
+"""The shipped server, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SCRIPT = Path(sys.executable).with_name("normata")
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(database_url: str, *, workers: int = 1, log: Path | None = None) -> Iterator[str]:
+    """``normata serve`` over a database: the base of its addresses, once it is ready."""
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
+    output = subprocess.DEVNULL if log is None else log.open("wb")
+    process = subprocess.Popen(
+        [SCRIPT, "serve", "--port", str(port), "--workers", str(workers), "--database", database_url],
+        env=environment,
+        stdout=output,
+        stderr=output,
+    )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_ready(base, process)
+        yield base
+    finally:
+        process.terminate()
+        process.wait(30)
+        if not isinstance(output, int):
+            output.close()
+
+
+def wait_until_ready(base: str, process: subprocess.Popen[bytes]) -> None:
+    """Return once ``/readyz`` answers 200; fail where the process ends or a minute passes."""
+    for _ in range(600):
+        assert process.poll() is None, f"the server ended with {process.returncode}"
+        try:
+            with urllib.request.urlopen(f"{base}/readyz", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise AssertionError("the server was not ready within a minute")
