@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 
 from normata import log, openapi, operations
-from normata.database import Database
+from normata.database import open_database
 from normata.frameworks import routes as framework_routes
 from normata.http import Gateway, install_error_handlers
 from normata.identity.last_use import LastUse
@@ -27,7 +27,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     settings = settings or Settings()
     log.configure(settings)
-    database = Database(settings.database_url, timeout=settings.database_timeout, readers=settings.database_readers)
+    database = open_database(settings, serving=True)
     metrics = Metrics()
     last_use = LastUse(database)
 
@@ -41,7 +41,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             with suppress(asyncio.CancelledError):
                 await storing
             await last_use.store()
-            database.close()
+            await database.aclose()
 
     app = FastAPI(
         **openapi.METADATA, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=lifespan

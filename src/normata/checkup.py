@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, func, select
 
-from normata.database import damage
+from normata.database import Database
 from normata.frameworks.model import Control, Framework
 from normata.frameworks.recompute import current_coverage, stored_coverage
 from normata.identity.model import Organization
 
 
-def faults(connection: Connection) -> Iterator[str]:
+def faults(database: Database, connection: Connection) -> Iterator[str]:
     """Everything that is wrong, a sentence each: damaged pages, broken references, coverage that is out of date."""
-    yield from damage(connection)
+    yield from database.damage(connection)
     for organization_id in connection.scalars(select(Organization.id).order_by(Organization.id)):
         if stored_coverage(connection, organization_id) != current_coverage(connection, organization_id):
             yield f"the stored coverage of organization {organization_id} is not what follows from its statements"

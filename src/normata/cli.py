@@ -111,18 +111,24 @@ def _settings(**given: object) -> Settings:
 
 
 @contextmanager
-def _database(url: str | None, *, create: bool) -> Iterator[Database]:
-    """The database, with a current schema. Only what writes makes one where there is none."""
-    from normata import migrations
-    from normata.database import Database, Unavailable
+def _database(url: str | None, *, create: bool, migrate: bool = False) -> Iterator[Database]:
+    """The database, with a current schema.
 
-    settings = _settings(database_url=url)
-    database = Database(settings.database_url, timeout=settings.database_timeout, readers=1, create=create)
-    if not create and not database.path.exists():
-        raise Unavailable(f"there is none at {database.path}")
+    Only what writes makes an embedded one where there is none. A server's schema is brought up to date only by those
+    who were asked to: others may be using the old one.
+    """
+    from normata import migrations
+    from normata.database import Unavailable, open_database
+
+    database = open_database(_settings(database_url=url), create=create)
     try:
-        if database.read_now(migrations.version) != migrations.head():
-            database.write_now(migrations.prepare)
+        missing = None if create else database.exists()
+        if missing:
+            raise Unavailable(f"there is {missing}")
+        if migrate or (database.embedded and database.read_now(migrations.version) != migrations.head()):
+            database.write_now(lambda connection: migrations.prepare(database, connection))
+        elif database.read_now(migrations.version) != migrations.head():
+            raise migrations.UnusableSchema("the schema of the database is not current; run `normata migrate`")
         yield database
     finally:
         database.close()
@@ -186,7 +192,7 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     from normata.serving import run
 
     settings = _settings(host=host, port=port, workers=1, database_url=database)
-    with _database(settings.database_url, create=True) as opened:
+    with _database(settings.database_url, create=True, migrate=True) as opened:
         if not opened.read_now(content.is_loaded):
             if opened.read_now(content.holds_others):
                 _fail("the database holds an organization that is not the demo's; name another one with --database")
@@ -359,7 +365,7 @@ def migrate(database: DatabaseOption = None) -> None:
     """Make the database, or bring its schema up to date. Where it is, nothing is changed."""
     from normata import migrations
 
-    with _database(database, create=True) as opened:
+    with _database(database, create=True, migrate=True) as opened:
         typer.echo(f"the schema is at {opened.read_now(migrations.version)}")
 
 
@@ -367,17 +373,17 @@ def migrate(database: DatabaseOption = None) -> None:
 def check(database: DatabaseOption = None) -> None:
     """Check the settings, the schema and the integrity of the database, and list what is in it."""
     from normata import checkup, migrations
-    from normata.database import Database, Unavailable
+    from normata.database import Unavailable, open_database
 
-    settings = _settings(database_url=database)
-    opened = Database(settings.database_url, timeout=settings.database_timeout, readers=1)
-    if not opened.path.exists():
-        raise Unavailable(f"there is none at {opened.path}")
+    opened = open_database(_settings(database_url=database))
+    missing = opened.exists()
+    if missing:
+        raise Unavailable(f"there is {missing}")
     typer.echo("settings: good")
     if opened.read_now(migrations.version) != migrations.head():
         _fail("the schema of the database is not current; run `normata migrate`")
     typer.echo(f"schema: current ({migrations.head()})")
-    faults = opened.read_now(lambda connection: list(checkup.faults(connection)))
+    faults = opened.read_now(lambda connection: list(checkup.faults(opened, connection)))
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:

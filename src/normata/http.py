@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from normata.database import Database, Unavailable
+from normata.database import NOTHING, Database, Sight, Unavailable
 from normata.errors import (
     ApiError,
     FieldFault,
@@ -55,16 +55,16 @@ def add_operation(
     router.add_api_route(path.rstrip("/"), endpoint, methods=[method], **documentation | {"include_in_schema": False})
 
 
-async def read(request: Request, work: Callable[[Connection], T]) -> T:
-    """What ``work`` returns, run in one read transaction of the application's database."""
+async def read(request: Request, work: Callable[[Connection], T], sight: Sight = NOTHING) -> T:
+    """What ``work`` returns, run in one read transaction of the application's database that has ``sight``."""
     database: Database = request.app.state.database
-    return await database.read(work)
+    return await database.read(work, sight)
 
 
-async def write(request: Request, work: Callable[[Connection], T]) -> T:
-    """What ``work`` returns, once its transaction is durable."""
+async def write(request: Request, work: Callable[[Connection], T], sight: Sight = NOTHING) -> T:
+    """What ``work`` returns, once its transaction, which has ``sight``, is durable."""
     database: Database = request.app.state.database
-    return await database.write(work)
+    return await database.write(work, sight)
 
 
 class Gateway:

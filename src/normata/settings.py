@@ -15,7 +15,8 @@ class Settings(BaseSettings):
 
     database_url: str = Field(
         default="sqlite:///normata.db",
-        description="Where the data lives: `sqlite:///relative.db` or `sqlite:////absolute/path.db`.",
+        description="Where the data lives: `sqlite:///relative.db`, `sqlite:////absolute/path.db`, or"
+        " `postgresql://user:password@host:5432/name`, with several hosts separated by commas where one may take over.",
     )
     database_timeout: float = Field(
         default=5.0,
@@ -23,8 +24,23 @@ class Settings(BaseSettings):
         le=60,
         description="Seconds that a request waits for the database (a lock, a free connection) before it answers 503.",
     )
-    database_readers: int = Field(
-        default=4, ge=1, le=64, description="Reads that one process runs at the same time; writes queue one by one."
+    database_pool_size: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        description="What one process has going in the database at once: connections to PostgreSQL, or readers of"
+        " SQLite, whose writes queue one by one.",
+    )
+    database_role: str = Field(
+        default="normata_service",
+        pattern=r"^[a-z_][a-z0-9_]{0,62}$",
+        description="PostgreSQL: the role that the service acts as, whoever its URL names; `normata migrate` makes it.",
+    )
+    database_statement_cache: int = Field(
+        default=100,
+        ge=0,
+        le=10_000,
+        description="PostgreSQL: prepared statements that a connection keeps; 0 behind a pooler in transaction mode.",
     )
     host: str = Field(default="127.0.0.1", description="The address that `normata serve` listens on.")
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `normata serve` listens on.")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from normata import errors
 from normata.frameworks import controls, frameworks
 from normata.http import JsonResponse, add_operation, read
-from normata.identity.access import CurrentCaller, require_member
+from normata.identity.access import CurrentCaller, member_sight
 from normata.paging import LIST_ERRORS, Page
 
 router = APIRouter()
@@ -40,10 +40,9 @@ async def list_controls(
     """
 
     def work(connection: Connection) -> dict[str, Any]:
-        require_member(connection, caller, query.organization_id)
         return controls.list_controls(connection, query)
 
-    return JsonResponse(await read(request, work))
+    return JsonResponse(await read(request, work, member_sight(caller, query.organization_id)))
 
 
 async def list_frameworks(
@@ -57,10 +56,9 @@ async def list_frameworks(
     """
 
     def work(connection: Connection) -> dict[str, Any]:
-        require_member(connection, caller, query.organization_id)
         return frameworks.list_frameworks(connection, query)
 
-    return JsonResponse(await read(request, work))
+    return JsonResponse(await read(request, work, member_sight(caller, query.organization_id)))
 
 
 add_operation(

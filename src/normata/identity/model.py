@@ -40,6 +40,8 @@ class Organization(Table):
     name: Mapped[Name]
     slug: Mapped[Slug] = mapped_column(unique=True)
 
+    __table_args__ = ({"info": {"organization_column": "id"}},)
+
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
         row["slug"] = row["slug"] or slugify(row["name"] or "")
@@ -81,7 +83,11 @@ class Membership(Table):
     )
     role: Mapped[Role] = filled("viewer")
 
-    __table_args__ = (UniqueConstraint("user_id", "organization_id"), UniqueConstraint("organization_id", "id"))
+    __table_args__ = (
+        UniqueConstraint("user_id", "organization_id"),
+        UniqueConstraint("organization_id", "id"),
+        {"info": {"seen_by_its_user": True}},
+    )
 
 
 class AccessToken(Table):
@@ -98,7 +104,7 @@ class AccessToken(Table):
     last_used_at: Mapped[Timestamp | None]
     revoked_at: Mapped[Timestamp | None]
 
-    __table_args__ = (Index(None, "user_id"),)
+    __table_args__ = (Index(None, "user_id"), {"info": {"service_may": "UPDATE (last_used_at)"}})
 
 
 class AuditEvent(Table):
@@ -116,4 +122,4 @@ class AuditEvent(Table):
     token_id: Mapped[Identifier]
     request_id: Mapped[ShortText]
 
-    __table_args__ = (Index(None, "organization_id", "at"),)
+    __table_args__ = (Index(None, "organization_id", "at"), {"info": {"service_may": "INSERT"}})

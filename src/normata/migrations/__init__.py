@@ -11,6 +11,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
+from normata.database import Database
+from normata.models import Table
+
 
 def configuration(connection: Connection | None = None) -> Config:
     """Alembic's settings, for ``connection`` where it is to act."""
@@ -31,25 +34,28 @@ def version(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def migrate(connection: Connection) -> None:
-    """Bring the schema up to date, in the connection's transaction: all of it or nothing."""
+def migrate(database: Database, connection: Connection) -> None:
+    """Bring the schema up to date and secure it, in the connection's transaction: all of it or nothing."""
     command.upgrade(configuration(connection), "head")
+    database.secure(connection, Table.metadata)
 
 
 class UnusableSchema(Exception):
     """The database is not one that this version can bring up to date; the message says why in one sentence."""
 
 
-def prepare(connection: Connection) -> None:
-    """Bring the schema up to date where it is not, or raise UnusableSchema and leave everything as it is."""
+def prepare(database: Database, connection: Connection) -> None:
+    """Bring the schema up to date, however many processes try at once.
+
+    Raises UnusableSchema and leaves everything as it is where that cannot be.
+    """
+    database.lock_schema(connection)
     found = version(connection)
-    if found == head():
-        return
     if found is None and inspect(connection).get_table_names():
         raise UnusableSchema("the database holds tables of something else; name another one with --database")
     if found is not None and found not in known_versions():
         raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program")
-    migrate(connection)
+    migrate(database, connection)
 
 
 def known_versions() -> set[str]:

@@ -67,4 +67,7 @@ class Notification(Table):
     created_at: Mapped[Timestamp]
 
     # Read backwards, it has the newest first.
-    __table_args__ = (Index(None, "organization_id", "user_id", "created_at", "id"),)
+    __table_args__ = (
+        Index(None, "organization_id", "user_id", "created_at", "id"),
+        {"info": {"service_may": "INSERT"}},
+    )

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from normata import errors
 from normata.http import JsonResponse, add_operation, read
-from normata.identity.access import CurrentCaller, require_member
+from normata.identity.access import CurrentCaller, member_sight
 from normata.notifications import inbox
 from normata.paging import LIST_ERRORS, Page
 
@@ -30,10 +30,9 @@ async def list_notifications(
     """
 
     def work(connection: Connection) -> dict[str, Any]:
-        require_member(connection, caller, query.organization_id)
         return inbox.list_notifications(connection, caller.user_id, query)
 
-    return JsonResponse(await read(request, work))
+    return JsonResponse(await read(request, work, member_sight(caller, query.organization_id)))
 
 
 add_operation(

@@ -60,7 +60,7 @@ class Restorable(Table):
         return next(name for name in ("name", "title", "acronym") if name in cls.sql().c)
 
     @declared_attr.directive
-    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
+    def __table_args__(cls) -> tuple[SchemaItem | dict[str, Any], ...]:  # noqa: N805 - declared_attr makes it a class method
         table = cls.__tablename__
         references = _references(vars(cls))
         arguments: list[SchemaItem] = [
@@ -92,7 +92,8 @@ class Restorable(Table):
             )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
-        return tuple(arguments)
+        changes = "archived_at, updated_at" if hasattr(cls, "updated_at") else "archived_at"
+        return (*arguments, {"info": {"service_may": f"UPDATE ({changes})"}})
 
 
 class Maintained(Restorable):

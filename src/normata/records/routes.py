@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Connection, RowMapping
 
 from normata import errors
+from normata.database import Sight
 from normata.errors import FieldFault, InvalidRequest, UnsupportedMediaType, describe
 from normata.http import JsonResponse, add_operation, write
 from normata.identity.access import Caller, CurrentWriter
@@ -96,7 +97,7 @@ async def _restore(
             organization_id=organization_id,
         )
 
-    return await write(request, work)
+    return await write(request, work, Sight(caller.organizations))
 
 
 def _description(kind: type[Restorable], words: str) -> str:

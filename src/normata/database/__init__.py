@@ -1,0 +1,172 @@
+"""The database: its column types, and how work is run in a transaction of it.
+
+This package is the only place that knows which database it is: ``sqlite`` and ``postgresql`` beside this file each
+have one. All queries are written against a synchronous :class:`sqlalchemy.Connection`. Requests and commands hand them
+over as a function (*work*) to :meth:`Database.read` or :meth:`Database.write`, which run it in one transaction and
+commit before they return, so that nothing is acknowledged that is not stored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Connection, DateTime, Dialect, MetaData, String, exc, make_url
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+if TYPE_CHECKING:
+    from normata.settings import Settings
+
+T = TypeVar("T")
+Work = Callable[[Connection], T]
+
+
+class Unavailable(Exception):
+    """The database cannot be reached, or not in time. What was asked has not been done; asking again may work."""
+
+
+class BadDatabaseUrl(ValueError):
+    """The database URL is not one that Normata can use; the message says why in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a transaction may see of what belongs to organizations.
+
+    PostgreSQL holds every statement to it, over and above what the statement itself asks for; SQLite cannot.
+    ``organizations`` are those in sight; ``token`` is the digest of the token whose user's memberships are, too.
+    """
+
+    organizations: tuple[str, ...] = ()
+    token: str = ""
+
+
+NOTHING = Sight()
+
+
+def text(length: int | None = None) -> TypeEngine[str]:
+    """A character column that every database orders by code point, whatever its locale."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+def format_timestamp(moment: datetime) -> str:
+    """``moment`` (aware) as the wire has it: RFC 3339, UTC, milliseconds, ``Z``.
+
+    The width is fixed, so that the order of the texts is the order of the times.
+    """
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def now() -> str:
+    """The current time as the wire has it."""
+    return format_timestamp(datetime.now(UTC))
+
+
+class UtcTimestamp(TypeDecorator[str]):
+    """An instant, in Python always the wire's text.
+
+    PostgreSQL keeps it as ``timestamptz``. SQLite has no type for instants and would hand back naive ones; there the
+    text is stored as it is, which sorts rightly and costs nothing to read.
+    """
+
+    impl = String(24)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """The type that the database has for it."""
+        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else String(24))
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        """From the wire's text."""
+        return value if value is None or dialect.name != "postgresql" else datetime.fromisoformat(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """To the wire's text."""
+        return value if value is None or dialect.name != "postgresql" else format_timestamp(value)
+
+
+def timestamp() -> TypeEngine[str]:
+    """A column type for instants, as migrations name it."""
+    return UtcTimestamp()
+
+
+class Database(ABC):
+    """One database, for one process.
+
+    ``embedded`` tells whether the data is a file of this program's own, which it then makes and migrates by itself.
+    """
+
+    embedded: bool
+
+    @abstractmethod
+    async def read(self, work: Work[T], sight: Sight = NOTHING) -> T:
+        """What ``work`` returns, from one consistent snapshot. Raises :class:`Unavailable`."""
+
+    @abstractmethod
+    async def write(self, work: Work[T], sight: Sight = NOTHING) -> T:
+        """What ``work`` returns, once its transaction is durable. Raises :class:`Unavailable`.
+
+        Then nothing is kept, unless the connection was lost while the commit was on its way: whether that one arrived
+        nobody can tell, so the client is told to look.
+        """
+
+    @abstractmethod
+    def read_now(self, work: Work[T]) -> T:
+        """:meth:`read` with everything in sight, for callers without an event loop: the command line."""
+
+    @abstractmethod
+    def write_now(self, work: Work[T]) -> T:
+        """:meth:`write` with everything in sight, for callers without an event loop."""
+
+    @abstractmethod
+    def exists(self) -> str | None:
+        """Null where there is something to connect to, else what is missing, fit to follow "there is"."""
+
+    @abstractmethod
+    def lock_schema(self, connection: Connection) -> None:
+        """Keep every other process from changing the schema until the transaction ends, or raise Unavailable."""
+
+    @abstractmethod
+    def secure(self, connection: Connection, metadata: MetaData) -> None:
+        """Have the database itself keep organizations apart, where it can; again is harmless."""
+
+    @abstractmethod
+    def damage(self, connection: Connection) -> Iterator[str]:
+        """What the database itself finds wrong with its files and references, a sentence each."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """:meth:`close`, for callers with an event loop."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give everything back. The database cannot be used afterwards."""
+
+
+def open_database(settings: Settings, *, serving: bool = False, create: bool = False) -> Database:
+    """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
+
+    With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
+    is none.
+    """
+    url = settings.database_url
+    try:
+        # What names several hosts is a URL to PostgreSQL's own tools, but not to SQLAlchemy.
+        backend = "postgresql" if url.startswith(("postgresql:", "postgres:")) else make_url(url).get_backend_name()
+    except exc.ArgumentError:
+        raise BadDatabaseUrl(
+            "the database URL cannot be read; it looks like sqlite:///normata.db or postgresql://user@host/name"
+        ) from None  # the URL itself may hold a password, so it is not repeated
+    match backend:
+        case "sqlite":
+            from normata.database.sqlite import SQLite  # noqa: PLC0415 - a process needs one of the two
+
+            return SQLite(settings, create=create)
+        case "postgresql":
+            from normata.database.postgresql import PostgreSQL  # noqa: PLC0415 - as above
+
+            return PostgreSQL(settings, serving=serving)
+    raise BadDatabaseUrl(f"the database URL names {backend}; Normata speaks sqlite:///… and postgresql://…")

@@ -1,0 +1,243 @@
+"""PostgreSQL: a database server, for many processes on many machines, through asyncpg."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+from sqlalchemy import Connection, MetaData, Table, exc
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.sql.compiler import IdentifierPreparer
+
+from normata.database import NOTHING, BadDatabaseUrl, Database, Sight, T, Unavailable, Work
+from normata.settings import Settings
+
+# Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
+# next one may be somebody else's.
+_ENTER = (
+    "SELECT set_config('role', $1, true), set_config('normata.organizations', ($2::text[])::text, true),"
+    " set_config('normata.token', $3, true), set_config('statement_timeout', $4, true),"
+    " set_config('lock_timeout', $4, true), set_config('idle_in_transaction_session_timeout', $5, true)"
+)
+_IN_SIGHT = "ANY ((SELECT NULLIF(current_setting('normata.organizations', true), '')::text[])::text[])"
+_OWN_MEMBERSHIPS = (
+    "user_id = (SELECT token.user_id FROM access_token AS token"
+    " WHERE token.digest = current_setting('normata.token', true))"
+)
+_POLICY = "normata_organization"
+_SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of the database
+
+# Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
+# system; serialization, deadlock, lock not available, read-only (a standby), and what migrations have yet to make.
+_PASSING_CLASSES = frozenset({"08", "53", "57", "58"})
+_PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006", "42P01", "42703"})
+
+
+class PostgreSQL(Database):
+    """PostgreSQL, over a bounded pool of connections.
+
+    When serving, every transaction acts as the service's role, which row-level security holds to the organizations in
+    sight; also where the URL names a role that it would not hold, a superuser or the tables' owner. The command line
+    acts as whoever the URL names.
+    """
+
+    embedded = False
+
+    def __init__(self, settings: Settings, *, serving: bool = False) -> None:
+        self._dsn = settings.database_url
+        self._role = settings.database_role
+        self._serving = serving
+        self._timeout = settings.database_timeout
+        self._statement_cache = settings.database_statement_cache
+        self._runner: asyncio.Runner | None = None
+        self._engine: AsyncEngine = create_async_engine(
+            "postgresql+asyncpg://",
+            connect_args={
+                "async_creator_fn": self._connect,
+                "prepared_statement_cache_size": self._statement_cache,
+                # Behind a pooler two clients' statements meet in one session, so their names must differ.
+                **({} if self._statement_cache else {"prepared_statement_name_func": lambda: f"normata_{uuid4().hex}"}),
+            },
+            pool_size=settings.database_pool_size,
+            max_overflow=0,
+            pool_timeout=self._timeout,
+        )
+        self.engine = self._engine.sync_engine
+
+    async def read(self, work: Work[T], sight: Sight = NOTHING) -> T:
+        """See :meth:`Database.read`."""
+        return await self._run(work, sight, isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    async def write(self, work: Work[T], sight: Sight = NOTHING) -> T:
+        """See :meth:`Database.write`."""
+        return await self._run(work, sight)
+
+    def read_now(self, work: Work[T]) -> T:
+        """See :meth:`Database.read_now`."""
+        return self._now().run(self.read(work))
+
+    def write_now(self, work: Work[T]) -> T:
+        """See :meth:`Database.write_now`."""
+        return self._now().run(self.write(work))
+
+    def exists(self) -> str | None:
+        """See :meth:`Database.exists`: a server says so itself."""
+        return None
+
+    def lock_schema(self, connection: Connection) -> None:
+        """See :meth:`Database.lock_schema`."""
+        # Who comes second waits for the first to finish, which may take a while; then for tables only as long as the
+        # requests that wait behind can bear.
+        connection.exec_driver_sql("SET LOCAL lock_timeout = '120s'")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+        connection.exec_driver_sql("SET LOCAL lock_timeout = '5s'")
+
+    def secure(self, connection: Connection, metadata: MetaData) -> None:
+        """See :meth:`Database.secure`: the service's role, what it may do, and row-level security."""
+        quote = connection.dialect.identifier_preparer
+        role = quote.quote_identifier(self._role)
+        self._make_role(connection, role)
+        run = connection.exec_driver_sql
+        run(f"GRANT USAGE ON SCHEMA public TO {role}")
+        run(f"GRANT SELECT ON alembic_version TO {role}")
+        for table in metadata.sorted_tables:
+            name = quote.format_table(table)
+            run(f"GRANT SELECT ON {name} TO {role}")
+            if "service_may" in table.info:
+                run(f"GRANT {table.info['service_may']} ON {name} TO {role}")
+            condition = _condition(table, quote)
+            if condition is None:
+                continue
+            run(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
+            run(f"DROP POLICY IF EXISTS {_POLICY} ON {name}")
+            run(f"CREATE POLICY {_POLICY} ON {name} TO {role} USING ({condition})")
+
+    def damage(self, connection: Connection) -> Iterator[str]:
+        """See :meth:`Database.damage`."""
+        invalid = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+        for (name,) in connection.exec_driver_sql(invalid):
+            yield f"the index {name} is not valid; rebuild it with REINDEX"
+        open_tables = (
+            "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+            " WHERE c.relkind = 'r' AND a.attname = 'organization_id' AND NOT c.relrowsecurity"
+            " AND c.relnamespace = 'public'::regnamespace"
+        )
+        for (name,) in connection.exec_driver_sql(open_tables):
+            yield f"the table {name} has no row-level security; run `normata migrate`"
+
+    async def aclose(self) -> None:
+        """See :meth:`Database.aclose`."""
+        await self._engine.dispose()
+
+    def close(self) -> None:
+        """See :meth:`Database.close`."""
+        runner = self._now()
+        runner.run(self.aclose())
+        runner.close()
+        self._runner = None
+
+    async def _run(self, work: Work[T], sight: Sight, **options: Any) -> T:
+        try:
+            return await self._transact(work, sight, options)
+        except exc.TimeoutError as error:
+            raise Unavailable("all connections are in use") from error
+        except exc.IntegrityError:
+            raise
+        except exc.DBAPIError as error:
+            if _is_passing(error):
+                raise Unavailable(_reason(error)) from error
+            raise
+        except (TimeoutError, ConnectionResetError) as error:
+            raise Unavailable("the database did not answer in time") from error
+
+    async def _transact(self, work: Work[T], sight: Sight, options: dict[str, Any]) -> T:
+        async with self._engine.connect() as connection:
+            await connection.execution_options(**options)
+            try:
+                await self._enter(connection, sight)
+            except exc.DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                # The server has gone since the connection was last used. Nothing has been asked of it yet, so a new
+                # connection may be tried at once: a restart of the server costs nobody a 503 who comes after it.
+                with suppress(exc.DBAPIError):
+                    await connection.rollback()
+                await self._enter(connection, sight)
+            result = await connection.run_sync(work)
+            await connection.commit()
+            return result
+
+    async def _enter(self, connection: AsyncConnection, sight: Sight) -> None:
+        """Begin the transaction and tell it who acts, what is in sight, and how long anything may take."""
+        if not self._serving:
+            return
+        limit = str(round(self._timeout * 1000))
+        idle = str(round(self._timeout * 4000))
+        await connection.exec_driver_sql(_ENTER, (self._role, list(sight.organizations), sight.token, limit, idle))
+
+    async def _connect(self, **_kwargs: Any) -> asyncpg.Connection[Any]:
+        """A new connection, to whichever host of the URL fits its ``target_session_attrs``."""
+        try:
+            return await asyncpg.connect(
+                self._dsn,
+                timeout=self._timeout,
+                command_timeout=self._timeout * 2 if self._serving else None,
+                statement_cache_size=self._statement_cache,
+                server_settings={"application_name": "normata"},
+            )
+        except (ValueError, asyncpg.ClientConfigurationError) as error:
+            raise BadDatabaseUrl(f"the database URL cannot be used: {error}") from None
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise Unavailable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+
+    def _make_role(self, connection: Connection, role: str) -> None:
+        found = connection.exec_driver_sql("SELECT 1 FROM pg_roles WHERE rolname = $1", (self._role,)).scalar()
+        if not found:
+            connection.exec_driver_sql(f"CREATE ROLE {role} NOLOGIN")
+        bypasses = connection.exec_driver_sql(
+            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1", (self._role,)
+        ).scalar()
+        if bypasses:
+            raise Unavailable(f"the role {self._role} is not bound by row-level security; name another one")
+        member = connection.exec_driver_sql("SELECT pg_has_role(current_user, $1, 'MEMBER')", (self._role,)).scalar()
+        if not member:
+            connection.exec_driver_sql(f"GRANT {role} TO CURRENT_USER")
+
+    def _now(self) -> asyncio.Runner:
+        """One event loop for all calls without one: connections cannot move between loops."""
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner
+
+
+def _condition(table: Table, quote: IdentifierPreparer) -> str | None:
+    """Which rows of a table are in sight; null where they belong to no organization."""
+    column = table.c.get(table.info.get("organization_column", "organization_id"))
+    if column is None:
+        return None
+    condition = f"{quote.format_column(column)} = {_IN_SIGHT}"
+    if column.nullable:  # what is of no organization is everybody's: centralized frameworks
+        condition = f"{quote.format_column(column)} IS NULL OR {condition}"
+    if table.info.get("seen_by_its_user"):
+        condition = f"{condition} OR {_OWN_MEMBERSHIPS}"
+    return condition
+
+
+def _is_passing(error: exc.DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return (
+        error.connection_invalidated
+        or isinstance(error, exc.InterfaceError)
+        or code[:2] in _PASSING_CLASSES
+        or code in _PASSING_CODES
+    )
+
+
+def _reason(error: exc.DBAPIError) -> str:
+    """The server's own words; never the statement's parameters."""
+    cause = getattr(error.orig, "__cause__", None) or error.orig
+    return str(cause).splitlines()[0]
