@@ -223,19 +223,24 @@ def dump(
             metavar="[ORG]", help="The organization, by id or slug; may be left out where there is only one."
         ),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All organizations, with tokens (as digests) and audit events.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(help="The file to write, else standard output.", show_default=False)
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Write all of an organization as a bundle that loads into an empty database."""
+    """Write all of an organization, or everything, as a bundle that loads into an empty database."""
     from normata.bundle.dumping import dump as write_bundle
     from normata.identity.organizations import find
 
+    if everything and organization is not None:
+        _fail("--all takes no organization", code=2)
     with _database(database, create=False) as opened:
 
         def work(connection: Connection) -> None:
-            organization_id = find(connection, organization)
+            organization_id = None if everything else find(connection, organization)
             if output is None:
                 write_bundle(connection, organization_id, sys.stdout)
                 return

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, union
 
-from normata.bundle.arrays import ARRAYS
+from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
 from normata.identity.model import Membership, Organization, User
 from normata.models import Table
@@ -17,16 +17,21 @@ from normata.records.kinds import Audit, Finding
 from normata.vocabulary import sql_table
 from normata.wire import as_wire
 
+_ROWS_AT_ONCE = 1_000  # in memory; a database may be larger than that
 
-def dump(connection: Connection, organization_id: str, file: IO[str]) -> None:
-    """Write all of an organization as one bundle: the same data gives the same bytes.
 
-    It has the organization, its members, everything of its own, and, of what it shares with others, the frameworks
-    that it has adopted or refers to, with the matches between their controls. Tokens and audit events stay behind.
+def dump(connection: Connection, organization_id: str | None, file: IO[str]) -> None:
+    """Write all of an organization as one bundle, or, where it is null, everything: the same data gives the same bytes.
+
+    An organization's bundle has the organization, its members, everything of its own, and, of what it shares with
+    others, the frameworks that it has adopted or refers to, with the matches between their controls. Tokens (which
+    are but digests) and audit events are the operator's, and come with everything only.
     """
     file.write("{")
     separator = "\n"
     for array, table in ARRAYS.items():
+        if organization_id is not None and table in OPERATORS_OWN:
+            continue
         file.write(f"{separator}  {json.dumps(array)}: [")
         _write_rows(file, (as_wire(table, row) for row in _rows(connection, table, organization_id)))
         separator = ",\n"
@@ -41,13 +46,15 @@ def _write_rows(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
     file.write("]" if separator == "\n    " else "\n  ]")
 
 
-def _rows(connection: Connection, table: type[Table], organization_id: str) -> Iterator[RowMapping]:
+def _rows(connection: Connection, table: type[Table], organization_id: str | None) -> Iterator[RowMapping]:
     columns = sql_table(table).columns
     order: tuple[ColumnElement[Any], ...] = (columns.id,)
     if table is Control:
         order = (columns.framework_id, columns.position, columns.id)
-    statement = select(*columns).where(_belongs(table, organization_id)).order_by(*order)
-    yield from connection.execute(statement).mappings()
+    statement = select(*columns).order_by(*order)
+    if organization_id is not None:
+        statement = statement.where(_belongs(table, organization_id))
+    yield from connection.execute(statement, execution_options={"yield_per": _ROWS_AT_ONCE}).mappings()
 
 
 def _belongs(table: type[Table], organization_id: str) -> ColumnElement[bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from pydantic import StringConstraints
 from sqlalchemy import ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -23,6 +24,8 @@ from normata.vocabulary import (
 )
 
 Role = Annotated[Literal["owner", "admin", "editor", "viewer"], mapped_column(text(8))]
+ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), mapped_column(text(64))]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64))]
 Scope = Annotated[Literal["read", "write"], mapped_column(text(8))]
 
 # Who may change records; the rest may read.
@@ -94,10 +97,12 @@ class AccessToken(Table):
     """A bearer token. Only its SHA-256 is kept: a copy of the database lets nobody in."""
 
     __tablename__ = "access_token"
+    array = "accessTokens"
+    fixed = ("user_id",)
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    user_id: Mapped[Identifier] = mapped_column(ForeignKey("user_account.id"))
-    digest: Mapped[str] = mapped_column(text(64), unique=True)
+    user_id: Mapped[Identifier] = mapped_column(ForeignKey("user_account.id"), info={"refers_to": "user_account"})
+    digest: Mapped[Digest] = mapped_column(unique=True)
     scope: Mapped[Scope]
     created_at: Mapped[Timestamp]
     expires_at: Mapped[Timestamp | None]
@@ -111,12 +116,13 @@ class AuditEvent(Table):
     """What somebody did to a record, written in the transaction that did it."""
 
     __tablename__ = "audit_event"
+    array = "auditEvents"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
     at: Mapped[Timestamp]
-    action: Mapped[str] = mapped_column(text(64))
-    entity_type: Mapped[str] = mapped_column(text(64))
+    action: Mapped[ShortName]
+    entity_type: Mapped[ShortName]
     entity_id: Mapped[Identifier]
     user_id: Mapped[Identifier]
     token_id: Mapped[Identifier]
