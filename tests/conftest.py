@@ -1,0 +1,182 @@
+"""What all tests share: the shipped application over a fresh copy of the test world, on both databases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import Connection
+from starlette.testclient import TestClient
+
+from normata import migrations
+from normata.app import create_app
+from normata.bundle import loading
+from normata.database import Database, open_database
+from normata.identity import tokens
+from normata.settings import Settings
+from tests import world
+from tests.listing import Listing
+from tests.postgres import Server, running_server
+
+
+def opened(url: str, *, create: bool = False) -> Database:
+    """A database, as the command line has it."""
+    return open_database(Settings(database_url=url), create=create)
+
+
+def _build(url: str, *, with_world: bool) -> None:
+    database = opened(url, create=True)
+    database.write_now(lambda connection: migrations.prepare(database, connection))
+    if with_world:
+        database.write_now(lambda connection: loading.load(connection, world.rows()))
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the test world in it, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "world.db"
+    _build(f"sqlite:///{path}", with_world=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Server) -> Iterator[str]:
+    """The name of a database with the test world in it, to be copied."""
+    name = f"normata_template_{uuid4().hex}"
+    _build(postgres.create(name), with_world=True)
+    yield name
+    postgres.drop(name)
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """The address of a fresh copy of the test world in SQLite."""
+    path = tmp_path / "normata.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres: Server, postgres_template: str) -> Iterator[str]:
+    """The address of a fresh copy of the test world in PostgreSQL."""
+    name = f"normata_{uuid4().hex}"
+    yield postgres.create(name, template=postgres_template)
+    postgres.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The address of a fresh copy of the test world; the test runs once on each database."""
+    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param])
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database with a current schema and nothing in it; the test runs once on each database."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'empty.db'}"
+        _build(url, with_world=False)
+        yield url
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = f"normata_{uuid4().hex}"
+    url = server.create(name)
+    _build(url, with_world=False)
+    yield url
+    server.drop(name)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """The test world, past the application."""
+    database = opened(database_url)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def empty(empty_url: str) -> Iterator[Database]:
+    """A database with a current schema and nothing in it."""
+    database = opened(empty_url)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    """The application's settings: the shipped ones, but for the database and a quiet log."""
+    return Settings(database_url=database_url, log_level="error")
+
+
+@pytest.fixture
+def application(settings: Settings) -> FastAPI:
+    """The shipped application over the test world."""
+    return create_app(settings)
+
+
+@pytest.fixture
+def client(application: FastAPI) -> Iterator[TestClient]:
+    """A client of the application; a fault of the service would be raised in the test."""
+    with TestClient(application) as client:
+        yield client
+
+
+MakeToken = Callable[..., str]
+
+
+@pytest.fixture
+def make_token(database: Database) -> MakeToken:
+    """Makes a token of one of the world's users: ``make_token("editor", scope="read")``."""
+
+    def make(user: str, *, scope: str = "write", lifetime: timedelta | None = timedelta(hours=1)) -> str:
+        def work(connection: Connection) -> str:
+            return tokens.create(connection, email=world.USERS[user], scope=scope, lifetime=lifetime)
+
+        return database.write_now(work)
+
+    return make
+
+
+@pytest.fixture
+def bearer(make_token: MakeToken) -> Callable[..., dict[str, str]]:
+    """Makes the Authorization header of one of the world's users."""
+
+    def make(user: str, **kwargs: object) -> dict[str, str]:
+        return {"Authorization": f"Bearer {make_token(user, **kwargs)}"}
+
+    return make
+
+
+@pytest.fixture
+def listing(client: TestClient, bearer: Callable[..., dict[str, str]]) -> Callable[..., Listing]:
+    """Makes a list as a user asks for it: ``listing("/controls/", "viewer")``."""
+
+    def make(path: str, user: str = "viewer") -> Listing:
+        return Listing(client, path, bearer(user))
+
+    return make
+
+
+@pytest.fixture
+def add(database: Database) -> Callable[[dict[str, list[dict[str, Any]]]], None]:
+    """Loads more into the world: a bundle, in memory."""
+
+    def load(document: dict[str, list[dict[str, Any]]]) -> None:
+        database.write_now(lambda connection: loading.load(connection, world.rows(document)))
+
+    return load

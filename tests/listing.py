@@ -1,0 +1,84 @@
+"""How tests ask a list for its pages, and what they hold its order against."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from tests import world
+
+LISTS = ("/controls/", "/frameworks/", "/notifications/")
+SEARCHED = LISTS[:2]
+
+Item = dict[str, Any]
+
+
+class Listing:
+    """One list, as one user asks for it; of the organization alpha, unless a call says otherwise."""
+
+    def __init__(self, client: TestClient, path: str, headers: dict[str, str]) -> None:
+        self.path = path
+        self._client = client
+        self._headers = headers
+
+    def get(self, **params: Any) -> Response:
+        """The answer to a request; a parameter that is None is left out."""
+        chosen = {
+            name: value for name, value in ({"organizationId": world.ALPHA} | params).items() if value is not None
+        }
+        return self._client.get(self.path, params=chosen, headers=self._headers)
+
+    def page(self, **params: Any) -> dict[str, Any]:
+        """The body of a successful answer."""
+        response = self.get(**params)
+        assert response.status_code == 200, response.text[:500]
+        return cast("dict[str, Any]", response.json())
+
+    def items(self, **params: Any) -> list[Item]:
+        """The items of one page."""
+        return cast("list[Item]", self.page(**params)["items"])
+
+    def ids(self, **params: Any) -> list[str]:
+        """The ids of the items of one page, in order."""
+        return [item["id"] for item in self.items(**params)]
+
+    def walk(self, **params: Any) -> list[Item]:
+        """The items of all pages, asked for five at a time, with each envelope checked on the way."""
+        items: list[Item] = []
+        for number in range(1, 100):
+            page = self.page(limit=5, page=number, **params)
+            total = page["total"]
+            assert page == {"items": page["items"], "total": total, "page": number, "limit": 5}
+            assert len(page["items"]) == min(5, max(0, total - 5 * (number - 1)))
+            items += page["items"]
+            if not page["items"]:
+                assert len(items) == total
+                return items
+        raise AssertionError("the list does not end")
+
+    def faults(self, **params: Any) -> list[tuple[str, str]]:
+        """Name and code of each fault of a refused request, in the order of the names."""
+        response = self.get(**params)
+        assert response.status_code == 400, response.text[:500]
+        body = response.json()
+        assert body["code"] == "validation"
+        assert all(fault["in"] == "query" and fault["message"] in body["detail"] for fault in body["errors"])
+        return sorted((fault["name"], fault["code"]) for fault in body["errors"])
+
+
+def natural(value: str) -> list[tuple[int, str | int]]:
+    """The natural order, put another way than the product puts it: numbers by value, the rest by character."""
+    parts = re.findall(r"[0-9]+|[^0-9]", unicodedata.normalize("NFKC", value).casefold())
+    return [(1, int(part)) if part[0] in "0123456789" else (0 if part < "0" else 2, part) for part in parts]
+
+
+def in_order(items: Sequence[Item], key: Callable[[Item], Any], direction: str) -> list[str]:
+    """The ids of ``items`` by ``key``, null last in both directions, and by id where keys are equal."""
+    by_id = sorted(items, key=lambda item: cast("str", item["id"]))
+    present = sorted((item for item in by_id if key(item) is not None), key=key, reverse=direction == "desc")
+    return [item["id"] for item in present] + [item["id"] for item in by_id if key(item) is None]

@@ -1,0 +1,196 @@
+"""A small world to test in: two organizations, members of every role, and records of every kind and state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from normata.bundle import loading
+from normata.bundle.arrays import ARRAYS
+from normata.database import Database
+from normata.models import Table
+from normata.records.base import Restorable
+from normata.source import Row
+
+ALPHA, BETA = "org-alpha", "org-beta"
+ROLES = ("owner", "admin", "editor", "viewer")
+EARLIER = "2026-01-02T03:04:05.678Z"
+ARCHIVED = "2026-02-03T04:05:06.789Z"
+
+# Users: one of each role in alpha, an owner of beta, and one who belongs nowhere.
+USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
+    "foreigner": "owner@beta.example",
+    "nobody": "nobody@nowhere.example",
+}
+
+
+def record_id(kind: type[Restorable], state: str, organization_id: str = ALPHA) -> str:
+    """The id of the world's record of a kind: ``state`` is archived, live, taken or namesake."""
+    return f"{kind.path}-{state}-{organization_id}"
+
+
+def bundle() -> dict[str, list[dict[str, Any]]]:
+    """The world as a bundle."""
+    return {
+        "organizations": [
+            {"id": ALPHA, "name": "Alpha", "slug": "alpha"},
+            {"id": BETA, "name": "Beta", "slug": "beta"},
+        ],
+        "users": [{"id": f"user-{key}", "email": email, "name": key.title()} for key, email in USERS.items()],
+        "memberships": [
+            *(
+                {"id": f"member-{role}", "organizationId": ALPHA, "userId": f"user-{role}", "role": role}
+                for role in ROLES
+            ),
+            {"id": "member-foreigner", "organizationId": BETA, "userId": "user-foreigner", "role": "owner"},
+        ],
+        **_catalogs(),
+        "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
+        **{kind.path: _records(kind) for kind in Restorable.kinds},
+    }
+
+
+def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
+    """A bundle as rows, in memory."""
+    document = bundle() if document is None else document
+    assert document.keys() <= ARRAYS.keys()
+    return [
+        Row(array, "world.json", f"/{array}/{index}", values)
+        for array, items in document.items()
+        for index, values in enumerate(items)
+    ]
+
+
+def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, loading.Tally]:
+    """Load a bundle as `normata load` does: all of it, or none and FaultyInput."""
+    return database.write_now(lambda connection: loading.load(connection, rows(document)))
+
+
+def contents(database: Database) -> dict[str, list[str]]:
+    """Everything that a database holds: the rows of every table, written out so that 1, 1.0 and true differ."""
+    return database.read_now(
+        lambda connection: {
+            table.name: sorted(repr(tuple(row)) for row in connection.execute(select(table)))
+            for table in Table.metadata.sorted_tables
+        }
+    )
+
+
+def _catalogs() -> dict[str, list[dict[str, Any]]]:
+    """Three centralized frameworks (one not adopted, one inactive) and a user-defined one of each organization."""
+    frameworks: list[dict[str, Any]] = [
+        {"id": "fw-sun", "identifier": "SUN-2", "name": "Sun Standard", "version": "2.0", "publishedAt": "2024-05-06"},
+        {"id": "fw-moon", "identifier": "SUN-10", "name": "moon standard", "version": "10", "identifierColor": "#123456"},
+        {"id": "fw-star", "identifier": "STAR", "name": "Étoile Straße", "description": "Not adopted, 100% _new_."},
+        {"id": "fw-old", "identifier": "OLD", "name": "Old Standard", "isActive": False},
+        {"id": "fw-own", "identifier": "OWN", "name": "Alpha's own", "organizationId": ALPHA},
+        {"id": "fw-foreign", "identifier": "FOREIGN", "name": "Beta's own", "organizationId": BETA},
+    ]
+    controls: list[dict[str, Any]] = []
+    for framework in ("sun", "moon", "star", "own", "foreign"):
+        controls.append({"id": f"{framework}.A", "identifier": "A", "name": f"{framework} category", "type": "CATEGORY"})
+        controls.extend(
+            {
+                "id": f"{framework}.A.{number}",
+                "parentId": f"{framework}.A",
+                "identifier": f"A.{number}",
+                "name": f"{framework} control {number}",
+                "isMandatory": number % 2 == 0,
+                "purpose": "Größe ÉTÉ 50%_off \\o/" if number == 7 else None,
+            }
+            for number in range(1, 13)
+        )
+    for control in controls:
+        control["frameworkId"] = "fw-" + control["id"].partition(".")[0]
+    return {
+        "frameworks": frameworks,
+        "controls": controls,
+        "controlMatches": [
+            _match("sun.A.1", "moon.A.1", "FULL"),
+            _match("sun.A.2", "moon.A.2", "FULL"),
+            _match("sun.A.3", "moon.A.3", "PARTIAL"),
+            _match("own.A.1", "moon.A.1", "PARTIAL"),
+            _match("star.A.4", "moon.A.4", "FULL"),
+            _match("moon.A.1", "own.A.2", "FULL"),
+        ],
+        "frameworkAdoptions": [
+            *(
+                {"id": f"adopt-{name}", "organizationId": ALPHA, "frameworkId": f"fw-{name}", "adoptedAt": EARLIER}
+                for name in ("sun", "moon", "own")
+            ),
+            {"id": "adopt-foreign", "organizationId": BETA, "frameworkId": "fw-foreign", "adoptedAt": EARLIER},
+            {"id": "adopt-beta-star", "organizationId": BETA, "frameworkId": "fw-star", "adoptedAt": EARLIER},
+        ],
+        "controlCoverages": [
+            _statement("sun.A.1", "FULL"),
+            _statement("sun.A.2", "PARTIAL", "Two sites are missing."),
+            _statement("sun.A.3", "FULL"),
+            {"id": "say-foreign", "organizationId": BETA, "controlId": "star.A.4", "coverageStatus": "FULL"},
+        ],
+    }
+
+
+def _match(source: str, target: str, level: str) -> dict[str, Any]:
+    return {"id": f"{source}->{target}", "sourceControlId": source, "targetControlId": target, "matchLevel": level}
+
+
+def _statement(control: str, status: str, gap: str | None = None) -> dict[str, Any]:
+    return {
+        "id": f"say-{control}",
+        "organizationId": ALPHA,
+        "controlId": control,
+        "coverageStatus": status,
+        "coverageGap": gap,
+    }
+
+
+def _notification(number: int) -> dict[str, Any]:
+    """Twelve for alpha's editor, a day apart, every third one read."""
+    created = f"2026-03-{number + 1:02}T10:00:00.000Z"
+    return {
+        "id": f"note-{number:02}",
+        "organizationId": ALPHA,
+        "userId": "user-editor",
+        "type": "policy.published",
+        "category": "POLICIES",
+        "payload": {"titleKey": "t", "bodyKey": "b", "url": "/policies/", "params": {"n": number}},
+        "readAt": created if number % 3 == 0 else None,
+        "createdAt": created,
+    }
+
+
+def _other_notifications() -> list[dict[str, Any]]:
+    return [
+        {"id": "note-viewer", "organizationId": ALPHA, "userId": "user-viewer"},
+        {"id": "note-foreign", "organizationId": BETA, "userId": "user-foreigner"},
+    ]
+
+
+def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
+    """Of each organization one archived and one live record, and, where there are slugs, an archived one whose slug a
+    live one (the namesake) has taken."""
+    states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
+    return [
+        _record(kind, state, organization_id, number)
+        for organization_id in (ALPHA, BETA)
+        for number, state in enumerate(states, 1)
+    ]
+
+
+def _record(kind: type[Restorable], state: str, organization_id: str, number: int) -> dict[str, Any]:
+    columns = kind.sql().c
+    record: dict[str, Any] = {
+        "id": record_id(kind, state, organization_id),
+        "organizationId": organization_id,
+        kind.title_column(): f"{kind.words()} {state}",
+        "createdAt": EARLIER,
+        "archivedAt": ARCHIVED if state in ("archived", "taken") else None,
+    }
+    if "updated_at" in columns:
+        record["updatedAt"] = EARLIER
+    if "slug" in columns:
+        record["slug"] = f"{kind.path}-shared" if state in ("taken", "namesake") else f"{kind.path}-{state}"
+    if "short_id" in columns:
+        record["shortId"] = number
+    return record
