@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -14,35 +16,39 @@ from fastapi import FastAPI
 from sqlalchemy import Connection
 from starlette.testclient import TestClient
 
-from normata import migrations
 from normata.app import create_app
 from normata.bundle import loading
-from normata.database import Database, open_database
+from normata.database import Database
 from normata.identity import tokens
 from normata.settings import Settings
 from tests import world
+from tests.databases import build, open_url
 from tests.listing import Listing
 from tests.postgres import Server, running_server
 
 
-def opened(url: str, *, create: bool = False) -> Database:
-    """A database, as the command line has it."""
-    return open_database(Settings(database_url=url), create=create)
+def pytest_collection_finish() -> None:
+    """Leave what has been imported alone: the collector would walk it again and again, for a third of the run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
-def _build(url: str, *, with_world: bool) -> None:
-    database = opened(url, create=True)
-    database.write_now(lambda connection: migrations.prepare(database, connection))
-    if with_world:
-        database.write_now(lambda connection: loading.load(connection, world.rows()))
-    database.close()
+@pytest.fixture(scope="session")
+def catalogs() -> Path:
+    """The folder of published catalogs and mappings. They are too large, and not ours, to be kept with the tests."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("NORMATA_TEST_DATA") or beside)
+    if not folder.is_dir():
+        pytest.skip(f"no published catalogs in {folder}: set NORMATA_TEST_DATA")
+    return folder
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the test world in it, to be copied."""
     path = tmp_path_factory.mktemp("template") / "world.db"
-    _build(f"sqlite:///{path}", with_world=True)
+    build(f"sqlite:///{path}", with_world=True)
     return path
 
 
@@ -57,7 +63,7 @@ def postgres() -> Iterator[Server]:
 def postgres_template(postgres: Server) -> Iterator[str]:
     """The name of a database with the test world in it, to be copied."""
     name = f"normata_template_{uuid4().hex}"
-    _build(postgres.create(name), with_world=True)
+    build(postgres.create(name), with_world=True)
     yield name
     postgres.drop(name)
 
@@ -85,18 +91,32 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a copy of the test world that a module's tests share, since none of them writes."""
+    if request.param == "sqlite":
+        path = tmp_path_factory.mktemp("shared") / "normata.db"
+        shutil.copy(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = f"normata_{uuid4().hex}"
+    yield server.create(name, template=request.getfixturevalue("postgres_template"))
+    server.drop(name)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a database with a current schema and nothing in it; the test runs once on each database."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path / 'empty.db'}"
-        _build(url, with_world=False)
+        build(url, with_world=False)
         yield url
         return
     server: Server = request.getfixturevalue("postgres")
     name = f"normata_{uuid4().hex}"
     url = server.create(name)
-    _build(url, with_world=False)
+    build(url, with_world=False)
     yield url
     server.drop(name)
 
@@ -104,7 +124,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """The test world, past the application."""
-    database = opened(database_url)
+    database = open_url(database_url)
     yield database
     database.close()
 

@@ -17,6 +17,9 @@ SEARCHED = LISTS[:2]
 
 Item = dict[str, Any]
 
+# A timestamp as it leaves: UTC, milliseconds, Z.
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+
 
 class Listing:
     """One list, as one user asks for it; of the organization alpha, unless a call says otherwise."""

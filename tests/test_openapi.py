@@ -15,10 +15,27 @@ from normata.settings import Settings
 
 COMMITTED = Path(__file__).parent.parent / "docs" / "openapi.json"
 
-COMPONENTS = (
-    "Control Framework Notification Task Finding Asset Policy RecordCategory EntitlementReview Audit RiskReview Acronym"
-    " Label Incident Vendor Record VulnerabilityClass Variable Problem"
-).split()
+COMPONENTS = [
+    "Control",
+    "Framework",
+    "Notification",
+    "Task",
+    "Finding",
+    "Asset",
+    "Policy",
+    "RecordCategory",
+    "EntitlementReview",
+    "Audit",
+    "RiskReview",
+    "Acronym",
+    "Label",
+    "Incident",
+    "Vendor",
+    "Record",
+    "VulnerabilityClass",
+    "Variable",
+    "Problem",
+]
 
 
 def write() -> None:

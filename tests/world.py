@@ -81,7 +81,13 @@ def _catalogs() -> dict[str, list[dict[str, Any]]]:
     """Three centralized frameworks (one not adopted, one inactive) and a user-defined one of each organization."""
     frameworks: list[dict[str, Any]] = [
         {"id": "fw-sun", "identifier": "SUN-2", "name": "Sun Standard", "version": "2.0", "publishedAt": "2024-05-06"},
-        {"id": "fw-moon", "identifier": "SUN-10", "name": "moon standard", "version": "10", "identifierColor": "#123456"},
+        {
+            "id": "fw-moon",
+            "identifier": "SUN-10",
+            "name": "moon standard",
+            "version": "10",
+            "identifierColor": "#123456",
+        },
         {"id": "fw-star", "identifier": "STAR", "name": "Étoile Straße", "description": "Not adopted, 100% _new_."},
         {"id": "fw-old", "identifier": "OLD", "name": "Old Standard", "isActive": False},
         {"id": "fw-own", "identifier": "OWN", "name": "Alpha's own", "organizationId": ALPHA},
@@ -89,7 +95,9 @@ def _catalogs() -> dict[str, list[dict[str, Any]]]:
     ]
     controls: list[dict[str, Any]] = []
     for framework in ("sun", "moon", "star", "own", "foreign"):
-        controls.append({"id": f"{framework}.A", "identifier": "A", "name": f"{framework} category", "type": "CATEGORY"})
+        controls.append(
+            {"id": f"{framework}.A", "identifier": "A", "name": f"{framework} category", "type": "CATEGORY"}
+        )
         controls.extend(
             {
                 "id": f"{framework}.A.{number}",
@@ -169,7 +177,8 @@ def _other_notifications() -> list[dict[str, Any]]:
 
 def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
     """Of each organization one archived and one live record, and, where there are slugs, an archived one whose slug a
-    live one (the namesake) has taken."""
+    live one (the namesake) has taken.
+    """
     states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
     return [
         _record(kind, state, organization_id, number)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from sqlalchemy import Connection
 
     from normata.bundle.loading import Progress, Tally
@@ -27,6 +29,7 @@ app = typer.Typer(
     name="normata",
     help="Normata, a self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # it would take normata[oscal] for markup
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -158,8 +161,8 @@ def _report(tallies: dict[str, Tally]) -> None:
         typer.echo("the files hold no rows; nothing was changed")
 
 
-def _write(url: str | None, work: Callable[[Connection], T]) -> T:
-    with _database(url, create=True) as database:
+def _write(url: str | None, work: Callable[[Connection], T], *, create: bool) -> T:
+    with _database(url, create=create) as database:
         return database.write_now(work)
 
 
@@ -174,11 +177,14 @@ def serve(
     database: DatabaseOption = None,
 ) -> None:
     """Serve the HTTP interface until interrupted."""
-    from normata.serving import run
+    from normata import __version__
+    from normata.serving import base_url, require_free_address, run
 
     settings = _settings(host=host, port=port, workers=workers, database_url=database)
+    require_free_address(settings.host, settings.port)
     with _database(settings.database_url, create=True):
         pass  # the schema is current from here on
+    typer.echo(f"Normata {__version__} serves {base_url(settings)}, documentation at /docs; stop with Ctrl-C", err=True)
     run(settings)
 
 
@@ -189,9 +195,10 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     Run again, it takes the database as it has become and only makes a new token.
     """
     from normata import demo as content
-    from normata.serving import run
+    from normata.serving import require_free_address, run
 
     settings = _settings(host=host, port=port, workers=1, database_url=database)
+    require_free_address(settings.host, settings.port)
     with _database(settings.database_url, create=True, migrate=True) as opened:
         if not opened.read_now(content.is_loaded):
             if opened.read_now(content.holds_others):
@@ -211,7 +218,7 @@ def load(files: FilesArgument, database: DatabaseOption = None) -> None:
 
     with _progress() as progress:
         rows = reading.read(files)
-        tallies = _write(database, lambda connection: loading.load(connection, rows, progress))
+        tallies = _write(database, lambda connection: loading.load(connection, rows, progress), create=True)
     _report(tallies)
 
 
@@ -242,6 +249,8 @@ def dump(
         def work(connection: Connection) -> None:
             organization_id = None if everything else find(connection, organization)
             if output is None:
+                # JSON is UTF-8 (RFC 8259), whatever the terminal's locale.
+                cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8")
                 write_bundle(connection, organization_id, sys.stdout)
                 return
             with _replacing(output) as file:
@@ -274,7 +283,7 @@ def import_(files: FilesArgument, database: DatabaseOption = None) -> None:
 
     with _progress() as progress:
         rows = importing.read(files, lambda name: progress(f"Reading {name}", 0, 0))
-        tallies = _write(database, lambda connection: loading.load(connection, rows, progress, sync=True))
+        tallies = _write(database, lambda connection: loading.load(connection, rows, progress, sync=True), create=True)
     _report(tallies)
 
 
@@ -293,7 +302,7 @@ def adopt(
     def work(connection: Connection) -> dict[str, bool]:
         return adopt_frameworks(connection, find(connection, organization), frameworks)
 
-    for framework_id, new in _write(database, work).items():
+    for framework_id, new in _write(database, work, create=False).items():
         typer.echo(f"{framework_id}: {'adopted' if new else 'was adopted already'}")
 
 
@@ -314,7 +323,11 @@ def create_token(
         _fail("--scope must be read or write", code=2)
     lifetime = _lifetime(expires_in)
     try:
-        token = _write(database, lambda connection: life.create(connection, email=user, scope=scope, lifetime=lifetime))
+        token = _write(
+            database,
+            lambda connection: life.create(connection, email=user, scope=scope, lifetime=lifetime),
+            create=False,
+        )
     except life.NoSuchUser:
         _fail(f"there is no user with the email address {user}")
     typer.echo(token)

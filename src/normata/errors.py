@@ -175,8 +175,8 @@ class ServiceUnavailable(ApiError):
     status, code, title = 503, "unavailable", "Unavailable"
     detail = "The database cannot be reached right now; nothing has been changed. Try again soon."
 
-    def __init__(self) -> None:
-        super().__init__(headers={"Retry-After": "1"})
+    def __init__(self, detail: str | None = None) -> None:
+        super().__init__(detail, headers={"Retry-After": "1"})
 
 
 def responses(*cases: type[ApiError]) -> dict[int | str, dict[str, Any]]:
@@ -268,6 +268,8 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
             message = "must be an integer"
         case "bool_parsing" | "bool_type":
             message, allowed = "must be true or false", ["true", "false"]
+        case "float_type" | "finite_number":
+            message = "must be a number"
         case "string_type":
             message = "must be a string"
         case "json_invalid":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -51,8 +52,12 @@ def add_operation(
     router: APIRouter, method: str, path: str, endpoint: Callable[..., Any], **documentation: Any
 ) -> None:
     """Serve ``endpoint`` at ``path``, which ends with a slash, and without the slash, which OpenAPI does not show."""
-    router.add_api_route(path, endpoint, methods=[method], **documentation)
-    router.add_api_route(path.rstrip("/"), endpoint, methods=[method], **documentation | {"include_in_schema": False})
+    methods = ["GET", "HEAD"] if method == "GET" else [method]  # RFC 9110, section 9.1: who has GET has HEAD
+    for variant in (path, path.rstrip("/")):
+        router.add_api_route(variant, endpoint, methods=methods, include_in_schema=False)
+    if documentation:
+        # Never reached, as the first match answers; it is what OpenAPI is made of, which shows one of the four.
+        router.add_api_route(path, endpoint, methods=[method], **documentation)
 
 
 async def read(request: Request, work: Callable[[Connection], T], sight: Sight = NOTHING) -> T:
@@ -94,12 +99,15 @@ class Gateway:
                     (b"x-request-id", request_id.encode()),
                     (b"x-content-type-options", b"nosniff"),
                 ]
+            elif scope["method"] == "HEAD":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
             await self._app(scope, self._bounded(scope, receive), send_marked)
         except Exception:
-            log.exception("internal_error", request_id=request_id, path=scope["path"])
+            with suppress(OSError, ValueError):  # a log that cannot be written keeps nobody from an answer
+                log.exception("internal_error", request_id=request_id, path=scope["path"])
             if status:
                 raise  # half an answer has left: the server must cut the connection, so that nobody takes it for whole
             await _problem(Request(scope), InternalError())(scope, receive, send_marked)
@@ -126,16 +134,17 @@ class Gateway:
         route = getattr(scope.get("route"), "path_format", None)
         self._metrics.request(scope["method"], route, status, seconds)
         caller = scope["state"].get("caller")
-        log.info(
-            "request",
-            request_id=request_id,
-            method=scope["method"],
-            path=scope["path"],
-            status=status,
-            milliseconds=round(seconds * 1000, 1),
-            user=caller and caller.user_id,
-            token=caller and caller.token_id,
-        )
+        with suppress(OSError, ValueError):
+            log.info(
+                "request",
+                request_id=request_id,
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                milliseconds=round(seconds * 1000, 1),
+                user=caller and caller.user_id,
+                token=caller and caller.token_id,
+            )
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -165,7 +174,9 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def _problem(request: Request, error: ApiError) -> Response:
-    body = error.problem(quote(request.scope["path"]), request.state.request_id)
+    # As it was sent: decoded and encoded again, an escaped slash would become one that separates.
+    sent = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+    body = error.problem(sent.decode("latin-1"), request.state.request_id)
     return JsonResponse(body, error.status, error.headers)
 
 

@@ -203,7 +203,9 @@ def _add_examples(document: dict[str, Any]) -> None:
     }
     records = json.loads(record_bundle().read_text("utf-8"))
     for kind in Restorable.kinds:
-        examples[f"/{kind.path}/{{id}}/restore/"] = None if kind.answers_null else _restored(kind, records[kind.path])
+        archived = next((record for record in records.get(kind.path, ()) if record.get("archivedAt")), None)
+        if archived is not None:
+            examples[f"/{kind.path}/{{id}}/restore/"] = None if kind.answers_null else _restored(kind, archived)
     for path, example in examples.items():
         (operation,) = document["paths"][path].values()
         content = operation["responses"]["200"]["content"]["application/json"]
@@ -212,7 +214,6 @@ def _add_examples(document: dict[str, Any]) -> None:
             content["schema"] = {"type": "null"}
 
 
-def _restored(kind: type[Restorable], records: list[dict[str, Any]]) -> dict[str, Any]:
-    record = next(record for record in records if record.get("archivedAt"))
+def _restored(kind: type[Restorable], record: dict[str, Any]) -> dict[str, Any]:
     restored = {name: record.get(name) for name in wire_names(kind).values()} | {"archivedAt": None}
     return restored | {"updatedAt": _RESTORED_AT} if "updatedAt" in restored else restored

@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy import Connection
 
 from normata import migrations
-from normata.database import Unavailable
+from normata.errors import ServiceUnavailable
 from normata.http import JsonResponse, add_operation, read
 
 router = APIRouter(include_in_schema=False)
@@ -22,7 +22,7 @@ async def readyz(request: Request) -> Response:
     """The database answers and its schema is the one that this code needs; else 503."""
     if await read(request, _schema_is_current):
         return JsonResponse({"status": "ready"})
-    raise Unavailable("the schema of the database is not the one that this version needs; run `normata migrate`")
+    raise ServiceUnavailable("The schema of the database is not the one that this version needs.")
 
 
 async def metrics(request: Request) -> Response:

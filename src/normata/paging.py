@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -23,6 +24,8 @@ from normata.vocabulary import fold
 
 Item = TypeVar("Item")
 
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+
 _LARGEST_OFFSET = 2**63 - 1  # what databases can count to
 
 OrganizationId = Annotated[
@@ -43,6 +46,8 @@ QueryFlag = Annotated[bool, BeforeValidator(_strict_flag)]
 
 def _trimmed_search(value: str) -> str:
     trimmed = value.strip()
+    if "\0" in trimmed:
+        raise ValueError("must not contain NUL")
     if len(trimmed) > 200:
         raise ValueError("must have at most 200 characters")
     return trimmed
@@ -61,14 +66,22 @@ SortDirection = Annotated[
 ]
 
 
+def _plain_integer(value: object) -> object:
+    """Digits only: Pydantic would take 1_0 and 10.0 for ten, too."""
+    return value if isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value)) else ""
+
+
+QueryInteger = Annotated[int, BeforeValidator(_plain_integer)]
+
+
 class PageQuery(BaseModel):
     """What every list takes."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
     organization_id: OrganizationId
-    limit: Annotated[int, Field(ge=5, le=100, description="Items a page.")] = 100
-    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items.")] = 1
+    limit: Annotated[QueryInteger, Field(ge=5, le=100, description="Items a page.")] = 100
+    page: Annotated[QueryInteger, Field(ge=1, description="The page, from 1. One past the end has no items.")] = 1
 
     @property
     def offset(self) -> int | None:

@@ -17,11 +17,7 @@ class AddressInUse(OSError):
 
 
 def run(settings: Settings) -> None:
-    """Serve until interrupted. Worker processes read the settings from the environment, so they are put there.
-
-    Raises AddressInUse.
-    """
-    _check_address(settings.host, settings.port)
+    """Serve until interrupted. Worker processes read the settings from the environment, so they are put there."""
     for name, value in settings.model_dump().items():
         os.environ[f"NORMATA_{name.upper()}"] = str(value)
     with tempfile.TemporaryDirectory(prefix="normata-metrics-") as folder:
@@ -42,8 +38,14 @@ def run(settings: Settings) -> None:
         ).serve()
 
 
-def _check_address(host: str, port: int) -> None:
-    """Tell at once, and in a sentence, what the server would tell by failing again and again."""
+def base_url(settings: Settings) -> str:
+    """Where this machine reaches what the settings have listen."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+def require_free_address(host: str, port: int) -> None:
+    """Raise AddressInUse, at once and in a sentence, where the server would fail again and again."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:

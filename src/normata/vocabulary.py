@@ -8,25 +8,27 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
-from sqlalchemy import JSON, Boolean, Double, Integer, MetaData
+from sqlalchemy import Boolean, Double, ForeignKey, Integer, MetaData
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
 from sqlalchemy.types import TypeDecorator
 from uuid_utils import uuid7
 
-from normata.database import UtcTimestamp, format_timestamp, text
+from normata.database import Document, UtcTimestamp, format_timestamp, text
 
 
 class Table(DeclarativeBase):
     """The base of all tables, with what a bundle needs to know of each.
 
     ``array`` names the bundle array that carries the rows, where there is one; ``ignored`` has the wire names that a
-    row may carry but that follow from others; ``fixed`` has the columns that no later bundle may change.
+    row may carry but that follow from others; ``fixed`` has the columns that no later bundle may change; ``filled`` has
+    those that are made from others where a new row lacks them.
     """
 
     array: ClassVar[str] = ""
     ignored: ClassVar[frozenset[str]] = frozenset()
     fixed: ClassVar[tuple[str, ...]] = ("organization_id",)
+    filled: ClassVar[frozenset[str]] = frozenset({"slug", "short_id", "order"})
 
     metadata = MetaData(
         naming_convention={
@@ -86,7 +88,7 @@ Email = Annotated[
 
 def slugify(*parts: str) -> str:
     """The parts as one slug: ASCII letters and digits with single hyphens, at most 80 characters, never empty."""
-    plain = unicodedata.normalize("NFKD", " ".join(parts)).encode("ascii", "ignore").decode().casefold()
+    plain = unicodedata.normalize("NFKD", " ".join(parts).casefold()).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", plain)[:80].strip("-") or "untitled"
 
 
@@ -119,7 +121,7 @@ def natural_key(value: str) -> str:
 
 # --- Time
 
-_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d:\d\d)(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d))?", re.ASCII)
+_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d))?", re.ASCII)
 
 
 def parse_timestamp(value: str) -> str:
@@ -136,6 +138,8 @@ def parse_timestamp(value: str) -> str:
             moment = datetime.fromisoformat(day).replace(tzinfo=UTC)
         else:
             zone = "+00:00" if offset in ("Z", "z") else offset
+            # fromisoformat would take sixty minutes for an hour; nonsense is refused by it.
+            zone = zone if zone[-2:] < "60" else "nonsense"
             moment = datetime.fromisoformat(f"{day}T{clock}{((fraction or '.') + '000')[:4]}{zone}")
         return format_timestamp(moment)
     except (ValueError, OverflowError):
@@ -173,11 +177,13 @@ class _Number(TypeDecorator[float]):
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Count = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), mapped_column(Integer)]
-ShortId = Annotated[int, Field(ge=1, le=2**31 - 1), mapped_column(Integer)]
-Number = Annotated[int | float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
+LARGEST_NUMBER = 2**31 - 1  # of what is counted
+
+Count = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER), mapped_column(Integer)]
+ShortId = Annotated[int, Field(ge=1, le=LARGEST_NUMBER), mapped_column(Integer)]
+Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
 Flag = Annotated[bool, mapped_column(Boolean)]
-Json = Annotated[Any, mapped_column(JSON(none_as_null=True))]
+Json = Annotated[Any, mapped_column(Document())]
 
 
 # --- Closed enums: the engine computes with them
@@ -207,6 +213,11 @@ Kind = Annotated[ControlType, mapped_column(text(8))]
 
 
 # --- What a column means beyond its type
+
+
+def foreign_key(column: str) -> ForeignKey:
+    """A reference that is checked when the transaction ends, so that rows may be written in any order."""
+    return ForeignKey(column, deferrable=True, initially="DEFERRED")
 
 
 def known(*values: str, default: str | None = None) -> MappedColumn[str]:

@@ -89,7 +89,6 @@ def test_framework(read_text: Callable[[str], list[Row]]) -> None:
         "publishedAt": "2024-06-29",
         "createdBy": "The cook",
         "isCentralized": True,
-        "isActive": True,
     }
 
 

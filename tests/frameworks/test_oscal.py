@@ -79,7 +79,6 @@ def test_framework(read_documents: Callable[..., list[Row]]) -> None:
         "publishedAt": "2025-03-01T10:00:00+01:00",
         "createdBy": "The gardeners",
         "isCentralized": True,
-        "isActive": True,
     }
 
 

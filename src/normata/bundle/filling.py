@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from normata.identity.model import Organization
 from normata.models import Table
 from normata.records.base import Restorable
 from normata.records.short_ids import last_short_id
@@ -29,14 +30,14 @@ class Filler:
 
     def reserve(self, table: type[Table], rows: Sequence[Mapping[str, Any]]) -> None:
         """Know what the new rows of a table bring along, so that nothing filled in collides with a later one."""
+        if not _is_numbered(table):
+            return
         for row in rows:
-            organization_id = row.get("organization_id")
-            if not isinstance(organization_id, str):
-                continue
+            scope = row.get("organization_id", "")
             if row.get("slug") is not None:
-                self._known_slugs(table, organization_id).add(row["slug"])
+                self._known_slugs(table, scope).add(row["slug"])
             if row.get("short_id") is not None:
-                self._reserved[table, organization_id, "short_id"].add(row["short_id"])
+                self._reserved[table, scope, "short_id"].add(row["short_id"])
 
     def fill(self, table: type[Table], given: Mapping[str, Any]) -> dict[str, Any]:
         """The complete row, but for derived columns and what only the sender can know; that stays null."""
@@ -44,15 +45,15 @@ class Filler:
         row |= given
         _fill_times(row, self.moment)
         table.fill(row)
-        organization_id = row.get("organization_id")
-        if not (issubclass(table, Restorable) and organization_id):
+        scope = row.get("organization_id", "")
+        if not _is_numbered(table) or scope is None:
             return row
-        title = row[table.title_column()]
+        title = next(row[name] for name in ("name", "title", "acronym") if name in row)
         if title and "slug" in row and row["slug"] is None:
-            row["slug"] = self._free_slug(table, organization_id, slugify(title))
+            row["slug"] = self._free_slug(table, scope, slugify(title))
         for number in ("short_id", "order"):
             if number in row and row[number] is None:
-                row[number] = self._next(table, organization_id, number)
+                row[number] = self._next(table, scope, number)
         return row
 
     def _free_slug(self, table: type[Table], organization_id: str, wanted: str) -> str:
@@ -64,15 +65,16 @@ class Filler:
         taken.add(slug)
         return slug
 
-    def _known_slugs(self, table: type[Table], organization_id: str) -> set[str]:
-        key = (table, organization_id)
+    def _known_slugs(self, table: type[Table], scope: str) -> set[str]:
+        key = (table, scope)
         columns = sql_table(table).columns
         if key not in self._slugs:
-            self._slugs[key] = set(
-                self._connection.scalars(select(columns.slug).where(columns.organization_id == organization_id))
-                if "slug" in columns
-                else ()
-            )
+            self._slugs[key] = set()
+            if "slug" in columns:
+                stored = select(columns.slug)
+                self._slugs[key].update(
+                    self._connection.scalars(stored.where(columns.organization_id == scope) if scope else stored)
+                )
         return self._slugs[key]
 
     def _next(self, table: type[Table], organization_id: str, name: str) -> int:
@@ -91,6 +93,11 @@ class Filler:
         columns = sql_table(table).columns
         highest = select(func.max(columns[name])).where(columns.organization_id == organization_id)
         return self._connection.scalar(highest) or 0
+
+
+def _is_numbered(table: type[Table]) -> bool:
+    """Whether slugs and numbers are made: of records within their organization, of organizations anywhere."""
+    return issubclass(table, Restorable) or table is Organization
 
 
 def _fill_times(row: dict[str, Any], moment: str) -> None:

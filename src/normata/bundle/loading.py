@@ -7,56 +7,24 @@ so that one run tells them all. The caller's transaction makes it all or nothing
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic.alias_generators import to_camel
-from sqlalchemy import Connection, Index, RowMapping, UniqueConstraint, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
-from normata.bundle.arrays import ARRAYS
+from normata.bundle.checking import Lookup, check_references, check_unique, unique_keys
+from normata.bundle.entries import Entry, Groups, Progress, batches, good, read_values
 from normata.bundle.filling import Filler
 from normata.database import now
-from normata.errors import describe
 from normata.frameworks import catalog
 from normata.frameworks.recompute import affected_organizations, recompute
 from normata.models import Table
 from normata.records.short_ids import keep_short_ids
-from normata.source import Fault, FaultyInput, Row, pointer
-from normata.vocabulary import sql_table
-from normata.wire import input_model
+from normata.source import Fault, FaultyInput, Row
+from normata.vocabulary import LARGEST_NUMBER, sql_table
 
-BATCH = 500  # rows a statement, well below every database's limit of parameters
-
-Progress = Callable[[str, int, int], None]
-
-
-@dataclass(slots=True)
-class Entry:
-    """One row on its way into the database.
-
-    ``given`` has the columns that the file states, ``stored`` the row as it is (null for a new one), ``final`` the
-    row as it shall be.
-    """
-
-    row: Row
-    table: type[Table]
-    given: dict[str, Any]
-    stored: RowMapping | None = None
-    final: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def id(self) -> str:
-        return str(self.given["id"])
-
-    @property
-    def changed(self) -> bool:
-        return self.stored is None or any(self.stored[name] != value for name, value in self.final.items())
-
-    def fault(self, column: str | None, reason: str) -> Fault:
-        return self.row.fault(to_camel(column) if column else None, reason)
+__all__ = ["Progress", "Tally", "load"]
 
 
 @dataclass(slots=True)
@@ -78,81 +46,32 @@ def load(
     time as that of their last synchronization with their source. Raises FaultyInput; then the caller must roll back.
     """
     faults: list[Fault] = []
-    entries = _read_values(rows, faults, progress)
-    by_table = _group(entries)
-    for table, group in by_table.items():
-        _refuse_repeated(group, faults)
+    groups, refused = read_values(rows, faults, progress)
+    for table, group in groups.items():
+        _blame_repeated(group)
         _find_stored(connection, table, group)
-    _stop_at(faults)
-    _merge(connection, by_table, faults, sync=sync)
-    lookup = Lookup(connection, by_table)
-    _check_references(by_table, lookup, faults)
-    _stop_at(faults)
-    catalog.check(connection, by_table, lookup, faults)
-    for table, group in by_table.items():
-        _check_unique(connection, table, group, faults)
-    _stop_at(faults)
-    affected = _write(connection, by_table, progress)
+    _merge(connection, groups, sync=sync)
+    lookup = Lookup(connection, groups, refused)
+    check_references(groups, lookup)
+    catalog.check(connection, {table: good(group) for table, group in groups.items()}, lookup)
+    for table, group in groups.items():
+        check_unique(connection, table, good(group))
+    if faults:
+        raise FaultyInput(faults)
+    tallies = _tally(groups)
+    affected = _write(connection, groups, progress)
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
         recompute(connection, organization_id)
-    return _tally(by_table)
+    return tallies
 
 
-def _stop_at(faults: list[Fault]) -> None:
-    if faults:
-        raise FaultyInput(faults)
-
-
-def _group(entries: Iterable[Entry]) -> dict[type[Table], list[Entry]]:
-    """Entries by table, in the order of the arrays: it is the order in which rows may refer to each other at once."""
-    groups: dict[type[Table], list[Entry]] = {table: [] for table in ARRAYS.values()}
-    for entry in entries:
-        groups[entry.table].append(entry)
-    return {table: group for table, group in groups.items() if group}
-
-
-# --- Values
-
-
-def _read_values(rows: Sequence[Row], faults: list[Fault], progress: Progress) -> list[Entry]:
-    entries = []
-    for done, row in enumerate(rows):
-        if done % 1_000 == 0:
-            progress("Checking rows", done, len(rows))
-        table = ARRAYS[row.array]
-        values = {name: value for name, value in row.values.items() if name not in table.ignored}
-        try:
-            model = input_model(table).model_validate(values)
-        except ValidationError as error:
-            faults.extend(_value_fault(row, fault) for fault in error.errors())
-        else:
-            entries.append(Entry(row, table, {name: _plain(getattr(model, name)) for name in model.model_fields_set}))
-    return entries
-
-
-def _plain(value: Any) -> Any:
-    return value.model_dump(by_alias=True) if isinstance(value, BaseModel) else value
-
-
-def _value_fault(row: Row, fault: Mapping[str, Any]) -> Fault:
-    """Pydantic's error as ours. Of a union, such as "an integer or a number", only the field is named."""
-    _, message, _ = describe(fault)
-    name, *deeper = fault["loc"]
-    known = row.fault(str(name), message)
-    inner = [step for step in deeper if step not in ("int", "float")]
-    return Fault(known.file, known.place + pointer(*inner), known.reason) if inner else known
-
-
-def _refuse_repeated(group: Sequence[Entry], faults: list[Fault]) -> None:
+def _blame_repeated(group: Sequence[Entry]) -> None:
     seen: dict[str, Entry] = {}
     for entry in group:
         first = seen.setdefault(entry.id, entry)
         if first is not entry:
-            faults.append(entry.fault("id", f"is the same as that of {first.row.file}: {first.row.place}"))
-
-
-# --- What is stored
+            entry.blame("id", f"is the same as that of {first.row.file}: {first.row.place}")
 
 
 def _find_stored(connection: Connection, table: type[Table], group: Sequence[Entry]) -> None:
@@ -165,186 +84,82 @@ def _find_stored(connection: Connection, table: type[Table], group: Sequence[Ent
         entry.stored = stored.get(entry.id)
 
 
-def _merge(
-    connection: Connection, by_table: Mapping[type[Table], Sequence[Entry]], faults: list[Fault], *, sync: bool
-) -> None:
+# --- Final rows
+
+
+def _merge(connection: Connection, groups: Groups, *, sync: bool) -> None:
     """Work out the final rows: what is stored with what is given on top, or what is given with its gaps filled."""
     filler = Filler(connection, now())
-    for table, group in by_table.items():
-        filler.reserve(table, [entry.given for entry in group if entry.stored is None])
-        for entry in group:
+    for table, group in groups.items():
+        filler.reserve(table, [{**(entry.stored or {}), **entry.given} for entry in group])
+        for entry in good(group):
             if entry.stored is None:
                 entry.final = filler.fill(table, entry.given)
-                faults.extend(_missing(entry))
+                _blame_missing(entry)
             else:
-                entry.final = {**entry.stored} | entry.given
-                faults.extend(_immovable(entry))
-                if entry.changed and "updated_at" in entry.final and "updated_at" not in entry.given:
+                entry.final = {**entry.stored, **entry.given}
+                _blame_moved(entry)
+                if "updated_at" in entry.final and "updated_at" not in entry.given and entry.changed:
                     entry.final["updated_at"] = filler.moment
-            if sync and entry.changed and "last_sync_at" in entry.final:
+            if sync and "last_sync_at" in entry.final and entry.changed:
                 entry.final["last_sync_at"] = filler.moment
-            if not faults:
+            if not entry.faulty:
                 table.derive(entry.final)
 
 
-def _missing(entry: Entry) -> Iterator[Fault]:
+def _blame_missing(entry: Entry) -> None:
     for column in sql_table(entry.table).columns:
-        if not (column.nullable or column.info.get("derived")) and entry.final.get(column.name) is None:
-            yield entry.fault(column.name, "is required")
+        value = entry.final.get(column.name)
+        if value is None and not (column.nullable or column.info.get("derived") or column.name in entry.table.filled):
+            entry.blame(column.name, "is required")
+        if isinstance(value, int) and value > LARGEST_NUMBER:
+            entry.blame(column.name, f"is used up: the organization has had number {LARGEST_NUMBER}")
 
 
-def _immovable(entry: Entry) -> Iterator[Fault]:
+def _blame_moved(entry: Entry) -> None:
     for name in entry.table.fixed:
         if entry.stored is not None and entry.final.get(name) != entry.stored.get(name):
-            yield entry.fault(name, f"cannot be changed: the stored row has {entry.stored[name]!r}")
-
-
-# --- References
-
-
-class Lookup:
-    """Finds rows that others refer to: those of the load itself first, then those of the database."""
-
-    def __init__(self, connection: Connection, by_table: Mapping[type[Table], Sequence[Entry]]) -> None:
-        self._connection = connection
-        self._tables: dict[str, type[Table]] = {str(table.__tablename__): table for table in ARRAYS.values()}
-        self._loaded = {
-            str(table.__tablename__): {entry.id: entry.final for entry in group} for table, group in by_table.items()
-        }
-        self._stored: dict[str, dict[str, RowMapping]] = defaultdict(dict)
-
-    def fetch(self, table: str, ids: Iterable[str]) -> None:
-        """Have these rows at hand."""
-        loaded, stored = self._loaded.get(table, {}), self._stored[table]
-        missing = sorted({row_id for row_id in ids if row_id not in loaded and row_id not in stored})
-        columns = sql_table(self._tables[table]).columns
-        wanted = [columns[name] for name in ("id", "organization_id", "framework_id") if name in columns]
-        for batch in batches(missing):
-            for row in self._connection.execute(select(*wanted).where(columns.id.in_(batch))).mappings():
-                stored[row["id"]] = row
-
-    def get(self, table: str, row_id: str) -> RowMapping | dict[str, Any] | None:
-        """A row that has been fetched: at least its id and the keys that tie it; null where there is none."""
-        return self._loaded.get(table, {}).get(row_id) or self._stored[table].get(row_id)
-
-
-def _check_references(by_table: Mapping[type[Table], Sequence[Entry]], lookup: Lookup, faults: list[Fault]) -> None:
-    for table, group in by_table.items():
-        for name, target in _references(table):
-            named = [entry for entry in group if entry.final[name] is not None]
-            lookup.fetch(target, (entry.final[name] for entry in named))
-            for entry in named:
-                reason = _bad_reference(entry, target, lookup.get(target, entry.final[name]))
-                if reason:
-                    faults.append(entry.fault(name, reason))
-        if not faults:
-            catalog.inherit(table, group, lookup)
-
-
-def _references(table: type[Table]) -> list[tuple[str, str]]:
-    return [
-        (column.name, "organization" if column.name == "organization_id" else column.info["refers_to"])
-        for column in sql_table(table).columns
-        if "refers_to" in column.info or (column.name == "organization_id" and not column.info.get("derived"))
-    ]
-
-
-def _bad_reference(entry: Entry, target: str, found: RowMapping | dict[str, Any] | None) -> str | None:
-    words = target.replace("_account", "").replace("_", " ")
-    if found is None:
-        return f"names no {words} that is stored or loaded"
-    if "organization_id" in entry.table.fixed and target != "organization":
-        theirs = found.get("organization_id")
-        if theirs is not None and theirs != entry.final.get("organization_id"):
-            return f"names a {words} of another organization"
-    return None
-
-
-# --- Uniqueness
-
-
-def _check_unique(connection: Connection, table: type[Table], group: Sequence[Entry], faults: list[Fault]) -> None:
-    """Find all rows that would break a unique constraint; the database would name but the first of them."""
-    ids = {entry.id for entry in group}
-    for columns, live_only in _unique_keys(table):
-        holders: dict[tuple[Any, ...], Entry] = {}
-        for entry in group:
-            if live_only and entry.final["archived_at"] is not None:
-                continue
-            key = tuple(entry.final[name] for name in columns)
-            first = holders.setdefault(key, entry)
-            if first is not entry:
-                reason = f"is taken by {first.row.file}: {first.row.place}"
-                faults.append(entry.fault(_shown(columns), reason))
-        changed = [key for key, entry in holders.items() if entry.changed]
-        for key, row_id in _stored_holders(connection, table, columns, live_only, changed):
-            if row_id not in ids:
-                faults.append(holders[key].fault(_shown(columns), f"is taken by the stored row {row_id!r}"))
-
-
-def _shown(columns: Sequence[str]) -> str:
-    """The column that a person would change: the last, such as the slug of (organization, slug)."""
-    return "email" if columns[-1] == "email_folded" else columns[-1]
-
-
-def _unique_keys(table: type[Table]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The unique keys beside the id: their columns, and whether only live rows count."""
-    sql = sql_table(table)
-    for constraint in sql.constraints:
-        if isinstance(constraint, UniqueConstraint) and "id" not in constraint.columns:
-            yield tuple(constraint.columns.keys()), False
-    for index in sql.indexes:
-        if index.unique:
-            yield _index_columns(index), True
-
-
-def _index_columns(index: Index) -> tuple[str, ...]:
-    return tuple(column.name for column in index.columns)
-
-
-def _stored_holders(
-    connection: Connection,
-    table: type[Table],
-    columns: Sequence[str],
-    live_only: bool,
-    keys: Sequence[tuple[Any, ...]],
-) -> Iterator[tuple[tuple[Any, ...], str]]:
-    sql = sql_table(table).columns
-    for batch in batches(keys):
-        statement = select(sql.id, *(sql[name] for name in columns)).where(
-            tuple_(*(sql[name] for name in columns)).in_(batch)
-        )
-        if live_only:
-            statement = statement.where(sql.archived_at.is_(None))
-        for row_id, *key in connection.execute(statement):
-            yield tuple(key), row_id
+            entry.blame(name, f"cannot be changed: the stored row has {entry.stored[name]!r}")
 
 
 # --- Writing
 
 
-def _write(connection: Connection, by_table: Mapping[type[Table], Sequence[Entry]], progress: Progress) -> list[str]:
+def _write(connection: Connection, groups: Groups, progress: Progress) -> list[str]:
     """Write what has changed and return the organizations whose coverage may have changed by that."""
-    total = sum(map(len, by_table.values()))
+    total = sum(map(len, groups.values()))
     done = 0
-    for table, group in by_table.items():
+    before: dict[str, list[Mapping[str, Any]]] = {}
+    after: dict[str, list[Mapping[str, Any]]] = {}
+    for table, group in groups.items():
         new = [entry.final for entry in group if entry.stored is None]
-        for batch in batches(new):
-            progress("Writing rows", done, total)
-            connection.execute(insert(table), batch)
-            done += len(batch)
-        changed = [entry.final for entry in group if entry.stored is not None and entry.changed]
-        for batch in batches(changed):
-            progress("Writing rows", done, total)
-            connection.execute(_update(table), [_bound(final) for final in batch])
-            done += len(batch)
-        keep_short_ids(connection, table, [*new, *changed])
-    return affected_organizations(
-        connection,
-        {
-            str(table.__tablename__): [entry.final for entry in group if entry.changed]
-            for table, group in by_table.items()
-        },
+        changed = [entry for entry in group if entry.stored is not None and entry.changed]
+        rekeyed = [entry for entry in changed if _is_rekeyed(entry)]
+        kept = [entry.final for entry in changed if not _is_rekeyed(entry)]
+        # A row that leaves a unique key makes room for the row that takes it: two may even swap theirs. References
+        # are checked at the end of the transaction, when it is back.
+        for batch in batches([entry.id for entry in rekeyed]):
+            connection.execute(delete(sql_table(table)).where(sql_table(table).c.id.in_(batch)))
+        for statement, rows in (
+            (insert(sql_table(table)), [*(entry.final for entry in rekeyed), *new]),
+            (_update(table), [_bound(final) for final in kept]),
+        ):
+            for batch in batches(rows):
+                progress("Writing rows", done, total)
+                connection.execute(statement, list(batch))
+                done += len(batch)
+        name = str(table.__tablename__)
+        before[name] = [{**entry.stored} for entry in changed if entry.stored is not None]
+        after[name] = [*new, *(entry.final for entry in changed)]
+        keep_short_ids(connection, table, after[name])
+    return affected_organizations(connection, before, after)
+
+
+def _is_rekeyed(entry: Entry) -> bool:
+    """Whether the row leaves a value of a unique key."""
+    stored = entry.stored
+    return stored is not None and any(
+        any(stored[name] != entry.final[name] for name in columns) for columns, _ in unique_keys(entry.table)
     )
 
 
@@ -360,9 +175,9 @@ def _bound(final: Mapping[str, Any]) -> dict[str, Any]:
     return {"key_id": final["id"]} | {f"new_{name}": value for name, value in final.items() if name != "id"}
 
 
-def _tally(by_table: Mapping[type[Table], Sequence[Entry]]) -> dict[str, Tally]:
+def _tally(groups: Groups) -> dict[str, Tally]:
     tallies: dict[str, Tally] = {}
-    for table, group in by_table.items():
+    for table, group in groups.items():
         tally = tallies[table.array] = Tally()
         for entry in group:
             if entry.stored is None:
@@ -372,9 +187,3 @@ def _tally(by_table: Mapping[type[Table], Sequence[Entry]]) -> dict[str, Tally]:
             else:
                 tally.unchanged += 1
     return tallies
-
-
-def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """``items`` in runs that fit one statement."""
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]

@@ -8,13 +8,14 @@ commit before they return, so that nothing is acknowledged that is not stored.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, DateTime, Dialect, MetaData, String, exc, make_url
+from sqlalchemy import JSON, Connection, DateTime, Dialect, MetaData, String, exc, make_url
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 if TYPE_CHECKING:
@@ -86,6 +87,33 @@ class UtcTimestamp(TypeDecorator[str]):
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """To the wire's text."""
         return value if value is None or dialect.name != "postgresql" else format_timestamp(value)
+
+
+class Document(TypeDecorator[Any]):
+    """A JSON value, kept as it was given, the order of its names included.
+
+    SQLite would take a column that it is told is JSON for one of numbers, and make 0 of a bare 0.0: there it is text.
+    """
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """The type that the database has for it."""
+        return dialect.type_descriptor(JSON(none_as_null=True) if dialect.name == "postgresql" else String())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """From a value that JSON can hold."""
+        return value if value is None or dialect.name == "postgresql" else json.dumps(value, ensure_ascii=False)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """To the same value."""
+        return value if value is None or dialect.name == "postgresql" else json.loads(value)
+
+
+def document() -> TypeEngine[Any]:
+    """A column type for JSON values, as migrations name it."""
+    return Document()
 
 
 def timestamp() -> TypeEngine[str]:

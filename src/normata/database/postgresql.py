@@ -32,9 +32,9 @@ _POLICY = "normata_organization"
 _SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of the database
 
 # Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
-# system; serialization, deadlock, lock not available, read-only (a standby), and what migrations have yet to make.
+# system; serialization, deadlock, lock not available, and read-only (a standby).
 _PASSING_CLASSES = frozenset({"08", "53", "57", "58"})
-_PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006", "42P01", "42703"})
+_PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
 
 
 class PostgreSQL(Database):
@@ -65,6 +65,7 @@ class PostgreSQL(Database):
             pool_size=settings.database_pool_size,
             max_overflow=0,
             pool_timeout=self._timeout,
+            hide_parameters=True,  # what is logged of a failed statement must not have what people wrote
         )
         self.engine = self._engine.sync_engine
 

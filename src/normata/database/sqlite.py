@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,24 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePoo
 
 from normata.database import NOTHING, BadDatabaseUrl, Database, Sight, T, Unavailable, Work
 from normata.settings import Settings
+
+# Result codes that speak of the file or of who else is at it. What is left, a table that is missing or a statement
+# that is wrong, is a fault that no waiting mends.
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_PERM,
+    }
+)
 
 
 class SQLite(Database):
@@ -34,6 +52,7 @@ class SQLite(Database):
             "sqlite://",
             creator=self._connect,
             poolclass=QueuePool,
+            hide_parameters=True,  # what is logged of a failed statement must not have what people wrote
             pool_size=settings.database_pool_size + 1,
             max_overflow=0,
             pool_timeout=self._timeout,
@@ -45,11 +64,11 @@ class SQLite(Database):
 
     async def read(self, work: Work[T], _sight: Sight = NOTHING) -> T:
         """See :meth:`Database.read`."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, work)
+        return await self._queued(self._readers, lambda: self.read_now(work))
 
     async def write(self, work: Work[T], _sight: Sight = NOTHING) -> T:
         """See :meth:`Database.write`."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self.write_now, work)
+        return await self._queued(self._writer, lambda: self.write_now(work))
 
     def read_now(self, work: Work[T]) -> T:
         """See :meth:`Database.read_now`."""
@@ -71,11 +90,14 @@ class SQLite(Database):
 
     def damage(self, connection: Connection) -> Iterator[str]:
         """See :meth:`Database.damage`."""
-        for (finding,) in connection.exec_driver_sql("PRAGMA integrity_check"):
-            if finding != "ok":
-                yield f"the database is damaged: {finding}"
-        for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
-            yield f"row {row} of {table} refers to a row of {parent} that is not there"
+        try:
+            for (finding,) in connection.exec_driver_sql("PRAGMA integrity_check"):
+                if finding != "ok":
+                    yield f"the database is damaged: {finding}"
+            for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+                yield f"row {row} of {table} refers to a row of {parent} that is not there"
+        except exc.DatabaseError as error:
+            yield f"the database is damaged: {_reason(error)}"
 
     async def aclose(self) -> None:
         """See :meth:`Database.aclose`."""
@@ -87,28 +109,47 @@ class SQLite(Database):
         self._writer.shutdown()
         self.engine.dispose()
 
+    async def _queued(self, executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        """What ``call`` returns, run in its turn; raises Unavailable where that does not come in time.
+
+        Once it runs it is waited for, since it may succeed; SQLite's own time-out bounds that.
+        """
+        future = executor.submit(call)
+        waiter = asyncio.wrap_future(future)
+        done, _ = await asyncio.wait({waiter}, timeout=self._timeout)
+        if not done and future.cancel():
+            raise Unavailable("too many others are waiting for the database")
+        return await waiter
+
     def _run(self, engine: Engine, work: Work[T]) -> T:
         try:
             with engine.begin() as connection:
                 return work(connection)
         except exc.IntegrityError:
             raise
-        except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, exc.DisconnectionError) as error:
+        except (exc.TimeoutError, exc.DisconnectionError) as error:
             raise Unavailable(_reason(error)) from error
-        except exc.DatabaseError as error:
-            # Plain DatabaseError is how sqlite3 reports a file that is damaged or not a database.
-            if type(error) is exc.DatabaseError:
-                raise Unavailable(_reason(error)) from error
+        except exc.DBAPIError as error:
+            # The low byte is the primary result code; the rest says more of it.
+            if getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _PASSING:
+                raise Unavailable(f"{self.path}: {_reason(error)}") from error
             raise
 
     def _connect(self) -> sqlite3.Connection:
         # Without `create`, a file that is gone stays gone: to serve an empty database in its place would be worse.
+        if self._create and not self.path.exists():
+            # For its owner alone, from the first moment, whatever the umask; SQLite's other files follow.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         uri = f"{self.path.absolute().as_uri()}?mode={'rwc' if self._create else 'rw'}"
         connection = sqlite3.connect(
             uri, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -16384"):
+        for pragma in ("synchronous = FULL", "foreign_keys = ON", "cache_size = -16384"):
             connection.execute(f"PRAGMA {pragma}")
+        # The mode stays with the file, so it is set for our own only, or for one that is still empty.
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables or "alembic_version" in tables:
+            connection.execute("PRAGMA journal_mode = WAL")
         return connection
 
     def _check_file(self, connection: Any, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:

@@ -13,6 +13,7 @@ from normata.bundle import loading, reading
 from normata.identity import tokens
 from normata.identity.model import Organization
 from normata.records.base import Restorable
+from normata.serving import base_url
 from normata.settings import Settings
 
 ORGANIZATION = "org-harbourlight"
@@ -52,7 +53,7 @@ def new_token(connection: Connection) -> str:
 
 def invitation(connection: Connection, settings: Settings, token: str) -> Iterator[str]:
     """What a newcomer is shown: the organization, the token, and three requests that work as they are printed."""
-    base = f"http://{_reachable(settings.host)}:{settings.port}"
+    base = base_url(settings)
     curl = f"curl -s -H 'Authorization: Bearer {token}'"
     yield f"Organization: {ORGANIZATION}"
     yield f"Token:        {token}"
@@ -72,12 +73,6 @@ def invitation(connection: Connection, settings: Settings, token: str) -> Iterat
     yield ""
     yield f"Documentation: {base}/docs"
     yield "Stop with Ctrl-C."
-
-
-def _reachable(host: str) -> str:
-    """An address under which this machine reaches what listens on ``host``."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    return f"[{host}]" if ":" in host else host
 
 
 def _archived(connection: Connection) -> tuple[type[Restorable], str] | None:

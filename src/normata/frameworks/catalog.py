@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, RowMapping, select
 
 from normata.frameworks.model import Control, ControlMatch, Framework
-from normata.source import Fault
 from normata.vocabulary import Table
 
 
@@ -18,13 +17,14 @@ class Entry(Protocol):
 
     given: dict[str, Any]
     final: dict[str, Any]
+    stored: RowMapping | None
 
     @property
     def id(self) -> str:
         """The row's id."""
 
-    def fault(self, column: str | None, reason: str) -> Fault:
-        """A fault of the row, or of one of its columns."""
+    def blame(self, column: str, reason: str) -> None:
+        """Note a fault of one of its columns; the row is then left out of all that follows."""
 
 
 class Lookup(Protocol):
@@ -44,7 +44,7 @@ def inherit(table: type[Table], group: Sequence[Entry], lookup: Lookup) -> None:
         if table is Control:
             framework = lookup.get("framework", row["framework_id"]) or {}
             row["organization_id"] = framework.get("organization_id")
-            if "is_centralized" not in entry.given:
+            if entry.stored is None and "is_centralized" not in entry.given:
                 row["is_centralized"] = row["organization_id"] is None
         elif table is ControlMatch:
             row["organization_id"] = next(filter(None, _organizations(row, lookup)), None)
@@ -54,23 +54,22 @@ def check(
     connection: Connection,
     by_table: Mapping[type[Table], Sequence[Entry]],
     lookup: Lookup,
-    faults: list[Fault],
 ) -> None:
-    """Add what is wrong with frameworks, controls and matches to ``faults``, and give controls their places."""
+    """Blame what is wrong with frameworks, controls and matches, and give controls their places."""
     for entry in by_table.get(Framework, ()):
         if entry.final["is_centralized"] != (entry.final["organization_id"] is None):
             reason = "must be true without an organizationId and false with one"
-            faults.append(entry.fault("is_centralized", reason))
+            entry.blame("is_centralized", reason)
     for entry in by_table.get(ControlMatch, ()):
         if len(set(filter(None, _organizations(entry.final, lookup)))) > 1:
             reason = "names a control of another organization than the source's"
-            faults.append(entry.fault("target_control_id", reason))
+            entry.blame("target_control_id", reason)
     by_framework: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in by_table.get(Control, ()):
         by_framework[entry.final["framework_id"]].append(entry)
     for framework_id, entries in by_framework.items():
         stored = _stored_controls(connection, framework_id)
-        faults.extend(_bad_parents(entries, stored, lookup))
+        _blame_parents(entries, stored, lookup)
         _place(entries, stored)
 
 
@@ -87,9 +86,7 @@ def _stored_controls(connection: Connection, framework_id: str) -> dict[str, tup
     return {row.id: (row.parent_id, row.position) for row in rows}
 
 
-def _bad_parents(
-    entries: Sequence[Entry], stored: Mapping[str, tuple[str | None, int]], lookup: Lookup
-) -> Iterator[Fault]:
+def _blame_parents(entries: Sequence[Entry], stored: Mapping[str, tuple[str | None, int]], lookup: Lookup) -> None:
     parents = {control_id: parent_id for control_id, (parent_id, _) in stored.items()}
     parents |= {entry.id: entry.final["parent_id"] for entry in entries}
     rooted: set[str] = set()  # known to lead to the top
@@ -99,9 +96,9 @@ def _bad_parents(
             continue
         parent = lookup.get("control", parent_id) or {}
         if parent.get("framework_id") != entry.final["framework_id"]:
-            yield entry.fault("parent_id", "names a control of another framework")
+            entry.blame("parent_id", "names a control of another framework")
         elif not _leads_to_top(entry.id, parents, rooted):
-            yield entry.fault("parent_id", "makes the control its own ancestor")
+            entry.blame("parent_id", "leads round in a circle: the control has an ancestor that is its own ancestor")
 
 
 def _leads_to_top(control_id: str, parents: Mapping[str, str | None], rooted: set[str]) -> bool:

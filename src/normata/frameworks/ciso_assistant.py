@@ -50,7 +50,6 @@ def _framework(library: _Entry, framework: _Entry) -> Iterator[Row]:
         "publishedAt": library.moment("publication_date"),
         "createdBy": library.text("provider"),
         "isCentralized": True,
-        "isActive": True,
     }
     origin = {"id": "urn", "identifier": "ref_id"}
     if urn:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
@@ -88,6 +88,20 @@ class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run ti
     children: list[ControlReference]
 
 
+_MOST_FRAMEWORKS = 1_000  # entries of the filter; every database bounds what one statement may name
+
+
+def _split(values: Sequence[str]) -> set[str]:
+    """The entries of the filter. One that has commas may be one identifier, or several."""
+    return {entry.strip() for value in values for entry in (value, *value.split(",")) if entry.strip(" ,")}
+
+
+def _bounded(values: list[str] | None) -> list[str] | None:
+    if values is not None and len(_split(values)) > _MOST_FRAMEWORKS:
+        raise ValueError(f"must have at most {_MOST_FRAMEWORKS} entries")
+    return values
+
+
 class ControlQuery(PageQuery):
     """What the list of controls takes."""
 
@@ -111,6 +125,7 @@ class ControlQuery(PageQuery):
     search: Search | None = None
     frameworks: Annotated[
         list[str] | None,
+        AfterValidator(_bounded),
         Field(
             description="Only controls of these adopted frameworks: ids, slugs or identifiers, as a repeated parameter,"
             " as `frameworks[]`, `frameworks[0]`… or separated by commas. What matches nothing selects nothing."
@@ -135,14 +150,8 @@ class ControlQuery(PageQuery):
 
     @property
     def selected_frameworks(self) -> list[str] | None:
-        """The entries, or null where there is no filter. An entry that has commas may be one identifier or several."""
-        entries = {
-            entry.strip()
-            for value in self.frameworks or ()
-            for entry in (value, *value.split(","))
-            if entry.strip(" ,")
-        }
-        return sorted(entries) or None
+        """What is selected, in any order; null where there is no filter."""
+        return sorted(_split(self.frameworks or ())) or None
 
 
 _status = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))

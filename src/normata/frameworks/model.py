@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.database import text
@@ -23,6 +23,7 @@ from normata.vocabulary import (
     Timestamp,
     derived,
     filled,
+    foreign_key,
     natural_key,
     refers_to,
     search_text,
@@ -37,7 +38,7 @@ class Framework(Table):
     array = "frameworks"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier | None] = mapped_column(ForeignKey("organization.id"))
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     identifier: Mapped[ShortText]
     slug: Mapped[Slug]
     version: Mapped[ShortText | None]
@@ -61,6 +62,7 @@ class Framework(Table):
     version_key: Mapped[str | None] = mapped_column(text(), info={"derived": True})
 
     ignored = frozenset({"isAdopted", "_count", "frameworkAdoptions", "adoption"})
+    filled = frozenset({"identifier", "slug"})
     __table_args__ = (Index(None, "organization_id"),)
 
     @classmethod
@@ -86,9 +88,7 @@ class Control(Table):
     array = "controls"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    framework_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("framework.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "framework"}
-    )
+    framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
     parent_id: Mapped[Identifier | None] = refers_to("control")
     identifier: Mapped[ShortText]
     name: Mapped[Name]
@@ -130,6 +130,7 @@ class Control(Table):
         }
     )
     fixed = ("framework_id",)
+    filled = frozenset({"identifier", "slug"})
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
@@ -153,12 +154,8 @@ class ControlMatch(Table):
     array = "controlMatches"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    source_control_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "control"}
-    )
-    target_control_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "control"}
-    )
+    source_control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
+    target_control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     match_level: Mapped[Level]
 
     organization_id: Mapped[Identifier | None] = derived()  # null where both controls are centralized
@@ -178,10 +175,8 @@ class FrameworkAdoption(Table):
     array = "frameworkAdoptions"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
-    framework_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("framework.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "framework"}
-    )
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
     adopted_at: Mapped[Timestamp]
 
     __table_args__ = (
@@ -197,10 +192,8 @@ class ControlCoverage(Table):
     array = "controlCoverages"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
-    control_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "control"}
-    )
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     coverage_status: Mapped[Coverage] = filled("NONE")
     coverage_gap: Mapped[Text | None]
 
@@ -212,9 +205,7 @@ class EffectiveCoverage(Table):
 
     __tablename__ = "effective_coverage"
 
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"), primary_key=True)
-    control_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("control.id", deferrable=True, initially="DEFERRED"), primary_key=True
-    )
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
+    control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), primary_key=True)
     status: Mapped[Coverage]
     is_indirect: Mapped[Flag]

@@ -168,7 +168,6 @@ def _framework(file: str, catalog: catalog_model.Catalog) -> Row:
         "publishedAt": (metadata.published or metadata.last_modified).isoformat(),
         "createdBy": _creator(metadata),
         "isCentralized": True,
-        "isActive": True,
     }
     origin = {name: "uuid" if name == "id" else "metadata" for name in values}
     return Row("frameworks", file, "/catalog", values, origin)

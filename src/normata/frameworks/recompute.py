@@ -84,8 +84,17 @@ def stored_coverage(connection: Connection, organization_id: str) -> dict[str, C
     return {row.control_id: Computed(Level[row.status], row.is_indirect) for row in rows}
 
 
-def affected_organizations(connection: Connection, changed: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """The organizations whose coverage may differ once the rows of ``changed`` (by table name) are stored."""
+def affected_organizations(
+    connection: Connection,
+    before: Mapping[str, Sequence[Mapping[str, Any]]],
+    after: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> list[str]:
+    """The organizations whose coverage may differ now that rows (by table name) have changed.
+
+    What rows were ``before`` counts as much as what they are ``after``: a match that leads elsewhere now is missed
+    where it led to.
+    """
+    changed = {table: [*before.get(table, ()), *rows] for table, rows in after.items()}
     affected = {
         row["organization_id"] for table in ("framework_adoption", "control_coverage") for row in changed.get(table, ())
     }

@@ -14,6 +14,8 @@ from normata.errors import Forbidden, NotAcceptable, NotFound, TooManyRequests, 
 from normata.identity.model import AccessToken, Membership, User
 from normata.identity.tokens import digest, is_well_formed
 
+_REALM = 'Bearer realm="normata"'
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -56,7 +58,7 @@ async def authenticated_writer(caller: CurrentCaller) -> Caller:
     if caller.scope != "write":
         raise Forbidden(
             "The token has the scope read; this needs the scope write.",
-            headers={"WWW-Authenticate": 'Bearer realm="normata", error="insufficient_scope", scope="write"'},
+            headers={"WWW-Authenticate": f'{_REALM}, error="insufficient_scope", scope="write"'},
         )
     return caller
 
@@ -78,7 +80,9 @@ def _bearer_token(request: Request) -> str:
     headers = request.headers.getlist("authorization")
     if not headers:
         # RFC 6750, section 3.1: a request without any credentials is told of no error.
-        raise Unauthenticated(headers={"WWW-Authenticate": 'Bearer realm="normata"'})
+        raise Unauthenticated(headers={"WWW-Authenticate": _REALM})
+    if len(headers) == 1 and not headers[0].lower().startswith("bearer"):
+        raise Unauthenticated(headers={"WWW-Authenticate": _REALM})  # nor is one with another scheme
     match = re.fullmatch(r"bearer +(\S+)", headers[0].strip(), re.IGNORECASE)
     if len(headers) > 1 or match is None or not is_well_formed(match[1]):
         raise _challenge("the token is malformed")
@@ -87,7 +91,7 @@ def _bearer_token(request: Request) -> str:
 
 def _challenge(reason: str) -> Unauthenticated:
     return Unauthenticated(
-        headers={"WWW-Authenticate": f'Bearer realm="normata", error="invalid_token", error_description="{reason}"'}
+        headers={"WWW-Authenticate": f'{_REALM}, error="invalid_token", error_description="{reason}"'}
     )
 
 

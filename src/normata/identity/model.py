@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
-from sqlalchemy import ForeignKey, Index, UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.database import text
@@ -20,7 +20,7 @@ from normata.vocabulary import (
     derived,
     filled,
     fold,
-    slugify,
+    foreign_key,
 )
 
 Role = Annotated[Literal["owner", "admin", "editor", "viewer"], mapped_column(text(8))]
@@ -45,16 +45,13 @@ class Organization(Table):
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 
-    @classmethod
-    def fill(cls, row: dict[str, Any]) -> None:
-        row["slug"] = row["slug"] or slugify(row["name"] or "")
-
 
 class User(Table):
     """A person or a program. Organizations know them through memberships."""
 
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
+    filled = frozenset({"name"})
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -80,10 +77,8 @@ class Membership(Table):
     array = "memberships"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
-    user_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("user_account.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "user_account"}
-    )
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
     role: Mapped[Role] = filled("viewer")
 
     __table_args__ = (
@@ -101,7 +96,7 @@ class AccessToken(Table):
     fixed = ("user_id",)
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    user_id: Mapped[Identifier] = mapped_column(ForeignKey("user_account.id"), info={"refers_to": "user_account"})
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
     digest: Mapped[Digest] = mapped_column(unique=True)
     scope: Mapped[Scope]
     created_at: Mapped[Timestamp]
@@ -119,7 +114,7 @@ class AuditEvent(Table):
     array = "auditEvents"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     at: Mapped[Timestamp]
     action: Mapped[ShortName]
     entity_type: Mapped[ShortName]

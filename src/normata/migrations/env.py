@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
-from sqlalchemy import JSON, String
+from sqlalchemy import String
 from sqlalchemy.types import TypeDecorator
 
-from normata.database import UtcTimestamp
+from normata.database import Document, UtcTimestamp
 from normata.models import Table
 
 
@@ -17,10 +17,10 @@ def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal
         return False
     if isinstance(item, UtcTimestamp):
         return "timestamp()"
+    if isinstance(item, Document):
+        return "document()"
     if isinstance(item, TypeDecorator):
         return f"sa.{item.impl!r}"
-    if isinstance(item, JSON):
-        return "sa.JSON()"
     if type(item) is String:
         return f"text({item.length or ''})"
     return False

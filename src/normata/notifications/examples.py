@@ -9,11 +9,11 @@ NOTIFICATION_PAGE = {
             "payload": {
                 "titleKey": "notifications.policy.restored.title",
                 "bodyKey": "notifications.policy.restored.body",
-                "params": {"label": "Travel with prototypes", "restoredBy": "Dana Demo"},
+                "params": {"label": "Travelling with Prototypes", "restoredBy": "Dana Demo"},
                 "url": "/policies/policy-travel-with-prototypes/",
                 "entityType": "Policy",
                 "entityId": "policy-travel-with-prototypes",
-                "entityLabel": "Travel with prototypes",
+                "entityLabel": "Travelling with Prototypes",
                 "entityMeta": "travel-with-prototypes",
             },
             "readAt": None,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import JSON, ForeignKey, Index
+from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.vocabulary import Identifier, ShortText, Table, Timestamp, Token, filled, known
+from normata.database import Document
+from normata.vocabulary import Identifier, ShortText, Table, Timestamp, Token, filled, foreign_key, known
+
+# An id of 128 characters, escaped, takes twelve times as many.
+Address = Annotated[str, StringConstraints(max_length=2_000)]
 
 
 class NotificationPayload(BaseModel):
@@ -22,14 +26,14 @@ class NotificationPayload(BaseModel):
     title_key: ShortText | None = None
     body_key: ShortText | None = None
     params: dict[str, JsonValue] = {}
-    url: ShortText | None = None
+    url: Address | None = None
     entity_type: ShortText | None = None
     entity_id: ShortText | None = None
     entity_label: ShortText | None = None
     entity_meta: ShortText | None = None
 
 
-Payload = Annotated[NotificationPayload, mapped_column(JSON)]
+Payload = Annotated[NotificationPayload, mapped_column(Document())]
 
 
 class Notification(Table):
@@ -39,10 +43,8 @@ class Notification(Table):
     array = "notifications"
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"))
-    user_id: Mapped[Identifier] = mapped_column(
-        ForeignKey("user_account.id", deferrable=True, initially="DEFERRED"), info={"refers_to": "user_account"}
-    )
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
     type: Mapped[ShortText] = filled("notice")
     category: Mapped[Token] = known(
         "POLICIES",

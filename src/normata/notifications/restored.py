@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from sqlalchemy import Connection, RowMapping, insert, select
 
 from normata.identity.access import Caller
@@ -37,7 +39,7 @@ def notify_of_restore(
                 "titleKey": f"{key}.title",
                 "bodyKey": f"{key}.body",
                 "params": {"label": row[kind.title_column()], "restoredBy": caller.user_name},
-                "url": f"/{kind.path}/{row['id']}/",
+                "url": f"/{kind.path}/{quote(row['id'], safe='')}/",
                 "entityType": kind.__name__,
                 "entityId": row["id"],
                 "entityLabel": row[kind.title_column()],

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from normata.vocabulary import Identifier, Table, Timestamp, sql_table
+from normata.vocabulary import Identifier, Table, Timestamp, foreign_key, sql_table
 
 # Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED = -2, -1, 1, 2, 3
@@ -34,7 +34,7 @@ class Restorable(Table):
     kinds: ClassVar[list[type[Restorable]]] = []
 
     id: Mapped[Identifier] = mapped_column(primary_key=True, sort_order=_ID)
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"), sort_order=_ORGANIZATION)
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), sort_order=_ORGANIZATION)
     created_at: Mapped[Timestamp] = mapped_column(sort_order=_CREATED)
     archived_at: Mapped[Timestamp | None] = mapped_column(sort_order=_ARCHIVED)
 

@@ -86,8 +86,9 @@ class Finding(Maintained):
     )  # fmt: skip
     status: Mapped[Token] = known("OPEN", "IN_PROGRESS", "RESOLVED", "VERIFIED", "CLOSED")
     source: Mapped[Token] = known(
-        "AUDIT", "INCIDENT", "MANAGEMENT_REVIEW", "MONITORING", "RISK_ASSESSMENT", "COMPLAINT", "OTHER"
-    )
+        "AUDIT", "INSPECTION", "INCIDENT", "PENETRATION_TEST", "MANAGEMENT_REVIEW", "MONITORING", "RISK_ASSESSMENT",
+        "COMPLAINT", "OTHER",
+    )  # fmt: skip
     deadline: Mapped[Timestamp | None]
     findings: Mapped[Text | None]
     causes: Mapped[Text | None]
@@ -262,7 +263,7 @@ class IntegrationCheck(Maintained):
     slug: Mapped[Slug]
     name: Mapped[Name]
     provider: Mapped[ShortText | None]
-    status: Mapped[Token] = known("UNKNOWN", "PASSING", "FAILING", "ERROR", "DISABLED")
+    status: Mapped[Token] = known("UNKNOWN", "PASSED", "WARNING", "FAILED", "ERROR", "DISABLED")
 
 
 class Incident(Maintained):

@@ -49,7 +49,10 @@ def restore(
         with connection.begin_nested():
             row = connection.execute(statement).mappings().one_or_none()
     except IntegrityError:
-        raise SlugTaken(conflicting_id=_live_namesake(connection, kind, record_id)) from None
+        namesake = _live_namesake(connection, kind, record_id)
+        if namesake is None:
+            raise  # it was another constraint, so a fault of ours
+        raise SlugTaken(conflicting_id=namesake) from None
     if row is None:
         _refuse(connection, kind, record_id, caller, organization_id)
     _remember(connection, kind, row, caller, request_id=request_id, moment=moment)
@@ -79,6 +82,8 @@ def _refuse(
 
 def _live_namesake(connection: Connection, kind: type[Restorable], record_id: str) -> str | None:
     table = kind.sql()
+    if "slug" not in table.c:
+        return None
     archived = table.alias("archived")
     return connection.scalar(
         select(table.c.id)

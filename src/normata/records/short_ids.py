@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, ForeignKey, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.vocabulary import Count, Identifier, Table
+from normata.vocabulary import Count, Identifier, Table, foreign_key
 
 
 class ShortIdCounter(Table):
@@ -16,7 +16,7 @@ class ShortIdCounter(Table):
 
     __tablename__ = "short_id_counter"
 
-    organization_id: Mapped[Identifier] = mapped_column(ForeignKey("organization.id"), primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     kind: Mapped[Identifier] = mapped_column(primary_key=True)
     last: Mapped[Count]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from normata.database import text, timestamp
+from normata.database import document, text, timestamp
 
 revision = "20261120_01"
 down_revision = None
@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("slug", text(200), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_organization")),
         sa.UniqueConstraint("slug", name=op.f("uq_organization_slug")),
+        info={"organization_column": "id"},
     )
     op.create_table(
         "user_account",
@@ -41,9 +42,16 @@ def upgrade() -> None:
         sa.Column("expires_at", timestamp(), nullable=True),
         sa.Column("last_used_at", timestamp(), nullable=True),
         sa.Column("revoked_at", timestamp(), nullable=True),
-        sa.ForeignKeyConstraint(["user_id"], ["user_account.id"], name=op.f("fk_access_token_user_id")),
+        sa.ForeignKeyConstraint(
+            ["user_id"],
+            ["user_account.id"],
+            name=op.f("fk_access_token_user_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_access_token")),
         sa.UniqueConstraint("digest", name=op.f("uq_access_token_digest")),
+        info={"service_may": "UPDATE (last_used_at)"},
     )
     with op.batch_alter_table("access_token", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_access_token_user_id"), ["user_id"], unique=False)
@@ -61,9 +69,16 @@ def upgrade() -> None:
         sa.Column("created_at", timestamp(), nullable=False),
         sa.Column("updated_at", timestamp(), nullable=False),
         sa.Column("archived_at", timestamp(), nullable=True),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_acronym_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_acronym_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_acronym")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_acronym_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("acronym", schema=None) as batch_op:
         batch_op.create_index(
@@ -85,8 +100,15 @@ def upgrade() -> None:
         sa.Column("user_id", text(128), nullable=False),
         sa.Column("token_id", text(128), nullable=False),
         sa.Column("request_id", text(1000), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_audit_event_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_audit_event_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_event")),
+        info={"service_may": "INSERT"},
     )
     with op.batch_alter_table("audit_event", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_audit_event_organization_id_at"), ["organization_id", "at"], unique=False)
@@ -115,7 +137,13 @@ def upgrade() -> None:
         sa.Column("name_key", text(), nullable=False),
         sa.Column("slug_key", text(), nullable=False),
         sa.Column("version_key", text(), nullable=True),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_framework_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_framework_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_framework")),
     )
     with op.batch_alter_table("framework", schema=None) as batch_op:
@@ -133,10 +161,15 @@ def upgrade() -> None:
         sa.Column("updated_at", timestamp(), nullable=False),
         sa.Column("archived_at", timestamp(), nullable=True),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_integration_check_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_integration_check_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_integration_check")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_integration_check_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("integration_check", schema=None) as batch_op:
         batch_op.create_index(
@@ -158,9 +191,16 @@ def upgrade() -> None:
         sa.Column("created_at", timestamp(), nullable=False),
         sa.Column("updated_at", timestamp(), nullable=False),
         sa.Column("archived_at", timestamp(), nullable=True),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_label_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_label_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_label")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_label_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("label", schema=None) as batch_op:
         batch_op.create_index(
@@ -177,13 +217,20 @@ def upgrade() -> None:
         sa.Column("organization_id", text(128), nullable=False),
         sa.Column("user_id", text(128), nullable=False),
         sa.Column("role", text(8), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_membership_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_membership_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.ForeignKeyConstraint(
             ["user_id"], ["user_account.id"], name=op.f("fk_membership_user_id"), initially="DEFERRED", deferrable=True
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_membership")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_membership_organization_id_id")),
         sa.UniqueConstraint("user_id", "organization_id", name=op.f("uq_membership_user_id_organization_id")),
+        info={"seen_by_its_user": True},
     )
     op.create_table(
         "notification",
@@ -192,10 +239,16 @@ def upgrade() -> None:
         sa.Column("user_id", text(128), nullable=False),
         sa.Column("type", text(1000), nullable=False),
         sa.Column("category", text(64), nullable=False),
-        sa.Column("payload", sa.JSON(), nullable=False),
+        sa.Column("payload", document(), nullable=False),
         sa.Column("read_at", timestamp(), nullable=True),
         sa.Column("created_at", timestamp(), nullable=False),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_notification_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_notification_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.ForeignKeyConstraint(
             ["user_id"],
             ["user_account.id"],
@@ -204,6 +257,7 @@ def upgrade() -> None:
             deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_notification")),
+        info={"service_may": "INSERT"},
     )
     with op.batch_alter_table("notification", schema=None) as batch_op:
         batch_op.create_index(
@@ -218,7 +272,11 @@ def upgrade() -> None:
         sa.Column("kind", text(128), nullable=False),
         sa.Column("last", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_short_id_counter_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_short_id_counter_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("organization_id", "kind", name=op.f("pk_short_id_counter")),
     )
@@ -232,9 +290,16 @@ def upgrade() -> None:
         sa.Column("created_at", timestamp(), nullable=False),
         sa.Column("updated_at", timestamp(), nullable=False),
         sa.Column("archived_at", timestamp(), nullable=True),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_variable_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_variable_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_variable")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_variable_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("variable", schema=None) as batch_op:
         batch_op.create_index(
@@ -256,10 +321,15 @@ def upgrade() -> None:
         sa.Column("updated_at", timestamp(), nullable=False),
         sa.Column("archived_at", timestamp(), nullable=True),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_vulnerability_class_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_vulnerability_class_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_vulnerability_class")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_vulnerability_class_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("vulnerability_class", schema=None) as batch_op:
         batch_op.create_index(
@@ -305,10 +375,17 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_asset_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_asset_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_asset")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_asset_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_asset_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("asset", schema=None) as batch_op:
         batch_op.create_index(
@@ -341,9 +418,16 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_audit_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_audit_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_audit_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("audit", schema=None) as batch_op:
         batch_op.create_index(
@@ -421,11 +505,16 @@ def upgrade() -> None:
             deferrable=True,
         ),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_entitlement_review_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_entitlement_review_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_entitlement_review")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_entitlement_review_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_entitlement_review_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     op.create_table(
         "framework_adoption",
@@ -441,7 +530,11 @@ def upgrade() -> None:
             deferrable=True,
         ),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_framework_adoption_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_framework_adoption_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_framework_adoption")),
         sa.UniqueConstraint(
@@ -492,10 +585,17 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_incident_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_incident_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_incident")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_incident_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_incident_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("incident", schema=None) as batch_op:
         batch_op.create_index(
@@ -514,7 +614,7 @@ def upgrade() -> None:
         sa.Column("title", text(500), nullable=False),
         sa.Column("order", sa.Integer(), nullable=False),
         sa.Column("status", text(64), nullable=False),
-        sa.Column("content", sa.JSON(), nullable=True),
+        sa.Column("content", document(), nullable=True),
         sa.Column("category_id", text(128), nullable=True),
         sa.Column("approver_id", text(128), nullable=True),
         sa.Column("current_version", text(1000), nullable=True),
@@ -533,9 +633,16 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_policy_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_policy_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_policy")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_policy_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("policy", schema=None) as batch_op:
         batch_op.create_index(
@@ -570,10 +677,15 @@ def upgrade() -> None:
             deferrable=True,
         ),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_record_category_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_record_category_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_record_category")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_record_category_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("record_category", schema=None) as batch_op:
         batch_op.create_index(
@@ -604,10 +716,17 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_risk_review_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_risk_review_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_risk_review")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_risk_review_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_risk_review_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at)"},
     )
     op.create_table(
         "vendor",
@@ -643,10 +762,17 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_vendor_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_vendor_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_vendor")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_vendor_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_vendor_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("vendor", schema=None) as batch_op:
         batch_op.create_index(
@@ -672,7 +798,11 @@ def upgrade() -> None:
             deferrable=True,
         ),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_control_coverage_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_control_coverage_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_control_coverage")),
         sa.UniqueConstraint(
@@ -721,7 +851,11 @@ def upgrade() -> None:
             deferrable=True,
         ),
         sa.ForeignKeyConstraint(
-            ["organization_id"], ["organization.id"], name=op.f("fk_effective_coverage_organization_id")
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_effective_coverage_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
         ),
         sa.PrimaryKeyConstraint("organization_id", "control_id", name=op.f("pk_effective_coverage")),
     )
@@ -760,9 +894,16 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_finding_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_finding_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_finding")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_finding_organization_id_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("finding", schema=None) as batch_op:
         batch_op.create_index(
@@ -781,7 +922,7 @@ def upgrade() -> None:
         sa.Column("short_id", sa.Integer(), nullable=False),
         sa.Column("title", text(500), nullable=False),
         sa.Column("status", text(64), nullable=False),
-        sa.Column("content", sa.JSON(), nullable=True),
+        sa.Column("content", document(), nullable=True),
         sa.Column("category_id", text(128), nullable=True),
         sa.Column("assignee_member_id", text(128), nullable=True),
         sa.Column("assignee_business_role_id", text(128), nullable=True),
@@ -809,10 +950,17 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_record_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_record_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_record")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_record_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_record_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("record", schema=None) as batch_op:
         batch_op.create_index(
@@ -933,10 +1081,17 @@ def upgrade() -> None:
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.ForeignKeyConstraint(["organization_id"], ["organization.id"], name=op.f("fk_task_organization_id")),
+        sa.ForeignKeyConstraint(
+            ["organization_id"],
+            ["organization.id"],
+            name=op.f("fk_task_organization_id"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_task")),
         sa.UniqueConstraint("organization_id", "id", name=op.f("uq_task_organization_id_id")),
         sa.UniqueConstraint("organization_id", "short_id", name=op.f("uq_task_organization_id_short_id")),
+        info={"service_may": "UPDATE (archived_at, updated_at)"},
     )
     with op.batch_alter_table("task", schema=None) as batch_op:
         batch_op.create_index(

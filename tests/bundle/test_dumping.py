@@ -1,0 +1,277 @@
+"""Dumping: all of one organization, nothing of another, and the same again after a load."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+
+from normata import demo
+from normata.bundle import loading, reading
+from normata.bundle.arrays import ARRAYS
+from normata.bundle.dumping import dump
+from normata.database import Database
+from normata.frameworks.recompute import stored_coverage
+from normata.identity import tokens
+from normata.records.base import Restorable
+from normata.source import FaultyInput
+from normata.wire import wire_names
+from tests import world
+from tests.databases import migrate, open_url
+from tests.world import ALPHA, BETA
+
+
+def text_of(connection: Connection, organization_id: str = ALPHA) -> str:
+    file = io.StringIO()
+    dump(connection, organization_id, file)
+    return file.getvalue()
+
+
+def dumped(database: Database, organization_id: str = ALPHA) -> str:
+    return database.read_now(lambda connection: text_of(connection, organization_id))
+
+
+def load_file(database: Database, path: Path) -> None:
+    database.write_now(lambda connection: loading.load(connection, reading.read([path])))
+
+
+@pytest.fixture(scope="module")
+def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    database = open_url(f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}", create=True)
+    migrate(database)
+    database.write_now(lambda connection: demo.fill(connection, lambda *_: None))
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("organization_id", [ALPHA, BETA])
+def test_a_dump_loads_into_an_empty_database_and_dumps_the_same(
+    database: Database, empty: Database, tmp_path: Path, organization_id: str
+) -> None:
+    path = tmp_path / "dump.json"
+    first = dumped(database, organization_id)
+    path.write_text(first, encoding="utf-8")
+    load_file(empty, path)
+    assert dumped(empty, organization_id) == first
+
+
+def test_the_demo_dumped_and_loaded_dumps_the_same(demo_database: Database, empty: Database, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    first = dumped(demo_database, demo.ORGANIZATION)
+    path.write_text(first, encoding="utf-8")
+    load_file(empty, path)
+    assert dumped(empty, demo.ORGANIZATION) == first
+
+
+def test_loading_a_dump_where_it_came_from_changes_nothing(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(dumped(database), encoding="utf-8")
+    before = world.contents(database)
+    load_file(database, path)
+    assert world.contents(database) == before
+
+
+def test_two_organizations_dumped_and_loaded_one_after_the_other(
+    database: Database, empty: Database, tmp_path: Path
+) -> None:
+    """The frameworks that both adopted come twice, and are the same."""
+    world.load(database, {"frameworkAdoptions": [{"id": "a", "organizationId": BETA, "frameworkId": "fw-sun"}]})
+    for organization_id in (ALPHA, BETA):
+        path = tmp_path / f"{organization_id}.json"
+        path.write_text(dumped(database, organization_id), encoding="utf-8")
+        load_file(empty, path)
+    assert [dumped(empty, organization_id) for organization_id in (ALPHA, BETA)] == [
+        dumped(database, organization_id) for organization_id in (ALPHA, BETA)
+    ]
+
+
+def test_every_array_is_there_with_every_field_of_every_row(database: Database) -> None:
+    document = json.loads(dumped(database))
+    assert list(document) == list(ARRAYS)
+    for array, items in document.items():
+        assert items, f"the world has rows for {array}"
+        for item in items:
+            assert list(item) == list(wire_names(ARRAYS[array]).values())
+
+
+def test_nothing_of_another_organization_is_in_it(database: Database) -> None:
+    text = dumped(database)
+    for foreign in (BETA, "foreign", "fw-star", "fw-old", "star.A", "nobody"):
+        assert foreign not in text
+    for shared in ("fw-sun", "fw-moon", "fw-own", "sun.A.1->moon.A.1", "moon.A.1->own.A.2"):
+        assert json.dumps(shared) in text
+
+
+def test_tokens_and_audit_events_stay_behind(database: Database, client: Any, bearer: Any) -> None:
+    kind = Restorable.kinds[0]
+    answer = client.post(f"/{kind.path}/{world.record_id(kind, 'archived')}/restore/", headers=bearer("editor"))
+    assert answer.status_code == 200
+    hidden = tokens.digest(bearer("editor")["Authorization"].removeprefix("Bearer "))
+    text = dumped(database)
+    assert hidden not in text
+    assert answer.headers["X-Request-Id"] not in text
+    assert set(json.loads(text)) == set(ARRAYS)
+
+
+@pytest.mark.parametrize(
+    ("document", "brings"),
+    [
+        (
+            {"audits": [{"id": "x", "organizationId": ALPHA, "name": "A", "frameworkId": "fw-star"}]},
+            {"fw-star"},
+        ),
+        (
+            {"auditItems": [{"id": "x", "organizationId": ALPHA, "name": "F", "controlId": "star.A.3"}]},
+            {"fw-star", "star.A.3"},
+        ),
+        (
+            {
+                "controlCoverages": [
+                    {"id": "x", "organizationId": ALPHA, "controlId": "star.A.3", "coverageStatus": "FULL"}
+                ]
+            },
+            {"fw-star", "star.A.3", "star.A.4->moon.A.4"},
+        ),
+        (
+            {"notifications": [{"id": "x", "organizationId": ALPHA, "userId": "user-nobody"}]},
+            {"user-nobody"},
+        ),
+    ],
+)
+def test_what_a_row_refers_to_comes_along(
+    database: Database, empty: Database, tmp_path: Path, document: dict[str, Any], brings: set[str]
+) -> None:
+    world.load(database, document)
+    path = tmp_path / "dump.json"
+    first = dumped(database)
+    path.write_text(first, encoding="utf-8")
+    assert all(json.dumps(name) in first for name in brings)
+    load_file(empty, path)
+    assert dumped(empty) == first
+
+
+EXOTIC = [
+    "🚲 \U0010ffff",
+    "a\u2028b\u2029c\x85",
+    '"quoted" \\ / \'',
+    "tab\t\r\nline\x1b\x7f",
+    "ÅÅ\u200f\ufeff",
+    "</script>",
+]
+
+
+@pytest.mark.parametrize("text", EXOTIC)
+def test_exotic_text_survives(database: Database, empty: Database, tmp_path: Path, text: str) -> None:
+    row = {"id": "x", "organizationId": ALPHA, "title": text, "content": {text: [text]}}
+    world.load(database, {"policies": [row]})
+    path = tmp_path / "dump.json"
+    path.write_text(dumped(database), encoding="utf-8")
+    load_file(empty, path)
+    [kept] = [item for item in json.loads(dumped(empty))["policies"] if item["id"] == "x"]
+    assert (kept["title"], kept["content"]) == (text, {text: [text]})
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=30)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+CONTENT = st.recursive(
+    st.none() | st.booleans() | st.integers() | FINITE | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+RATING = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-(2**53) + 1, 2**53 - 1)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(title=TEXT, content=CONTENT, rating=RATING)
+def test_any_text_content_and_number_dumps_the_same_again(
+    empty: Database, tmp_path: Path, title: str, content: Any, rating: float | None
+) -> None:
+    document = {
+        "organizations": [{"id": ALPHA, "name": "Alpha"}],
+        "policies": [{"id": "p", "organizationId": ALPHA, "title": title, "content": content}],
+        "assets": [{"id": "a", "organizationId": ALPHA, "name": title, "confidentialityRating": rating}],
+    }
+    path = tmp_path / "document.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    def there(connection: Connection) -> None:
+        loading.load(connection, reading.read([path]))
+        raise Dumped(text_of(connection))
+
+    def and_back(connection: Connection) -> None:
+        assert text_of(connection, ALPHA).count("[]") == len(ARRAYS)
+        there(connection)
+
+    first = _dump_and_undo(empty, and_back)
+    path.write_text(first, encoding="utf-8")
+    assert _dump_and_undo(empty, and_back) == first
+    kept = json.loads(first)
+    assert kept["policies"][0]["title"] == kept["assets"][0]["name"] == title
+    assert json.dumps(kept["policies"][0]["content"]) == json.dumps(content)
+    assert kept["assets"][0]["confidentialityRating"] == rating
+
+
+class Dumped(Exception):
+    """Carries a dump out of a transaction that is rolled back."""
+
+
+def _dump_and_undo(database: Database, work: Any) -> str:
+    with pytest.raises(Dumped) as caught:
+        database.write_now(work)
+    return str(caught.value.args[0])
+
+
+@pytest.mark.parametrize("written", ["1e400", "-1e400", "1" + "0" * 5_000])
+def test_a_number_that_cannot_be_written_again_is_refused(database: Database, tmp_path: Path, written: str) -> None:
+    """It is either refused, or kept whole: never stored as something that a dump cannot say."""
+    path = tmp_path / "document.json"
+    policy = '{"id": "p", "organizationId": "org-alpha", "title": "P", "content": {"n": NUMBER}}'
+    path.write_text('{"policies": [POLICY]}'.replace("POLICY", policy).replace("NUMBER", written))
+    try:
+        load_file(database, path)
+    except FaultyInput:
+        return
+    assert f'"n": {written}' in dumped(database)
+
+
+def test_numbers_leave_as_they_came(database: Database) -> None:
+    ratings = {"confidentialityRating": 3, "integrityRating": 2.5, "availabilityRating": 1000.0}
+    world.load(database, {"assets": [{"id": "x", "organizationId": ALPHA, "name": "A"} | ratings]})
+    text = dumped(database)
+    assert '"confidentialityRating": 3, "integrityRating": 2.5, "availabilityRating": 1000}' in text.replace(
+        ', "createdAt"', "}"
+    )
+
+
+def test_the_catalog_order_survives(database: Database, empty: Database, tmp_path: Path) -> None:
+    names = ["c", "a", "b"]
+    world.load(
+        database,
+        {
+            "frameworks": [{"id": "f", "organizationId": ALPHA, "name": "F"}],
+            "controls": [{"id": name, "frameworkId": "f", "name": name} for name in names],
+        },
+    )
+    path = tmp_path / "dump.json"
+    path.write_text(dumped(database), encoding="utf-8")
+    load_file(empty, path)
+    controls = json.loads(dumped(empty))["controls"]
+    assert [control["id"] for control in controls if control["frameworkId"] == "f"] == names
+
+
+def test_coverage_is_computed_again_from_a_dump(database: Database, empty: Database, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(dumped(database), encoding="utf-8")
+    load_file(empty, path)
+    here, there = (
+        opened.read_now(lambda connection: stored_coverage(connection, ALPHA)) for opened in (database, empty)
+    )
+    assert there == here
+    assert len(here) == 39

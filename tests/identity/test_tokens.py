@@ -1,0 +1,241 @@
+"""Access tokens: their form, what is kept of them, and their life from creation to revocation."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import update
+from starlette.testclient import TestClient
+
+from normata.database import Database, format_timestamp
+from normata.identity import tokens
+from normata.identity.model import AccessToken
+from tests import stored
+from tests.conftest import MakeToken
+from tests.world import ALPHA, USERS
+
+Bearer = Callable[..., dict[str, str]]
+
+DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+
+
+def status(client: TestClient, token: str) -> int:
+    """The status of a list that is asked for with this token."""
+    response = client.get(f"/notifications/?organizationId={ALPHA}", headers={"Authorization": f"Bearer {token}"})
+    return response.status_code
+
+
+def checksum(body: str) -> str:
+    """The CRC-32 of ``body`` in six digits of base62, worked out anew."""
+    rest, digits = zlib.crc32(body.encode()), ""
+    while len(digits) < 6:
+        rest, digit = rest // 62, rest % 62
+        digits = DIGITS[digit] + digits
+    return digits
+
+
+# --- Form
+
+
+def test_a_token_is_a_prefix_43_digits_and_a_checksum() -> None:
+    for _ in range(200):
+        token = tokens.generate()
+        match = re.fullmatch(r"(nrm_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", token)
+        assert match is not None
+        assert match[2] == checksum(match[1])
+        number = 0
+        for digit in match[1][4:]:
+            number = number * 62 + DIGITS.index(digit)
+        assert number < 2**256
+        assert tokens.is_well_formed(token)
+
+
+def test_no_two_tokens_are_the_same() -> None:
+    """They differ all over: every digit that carries randomness takes many values."""
+    made = [tokens.generate() for _ in range(500)]
+    assert len(set(made)) == 500
+    for place in range(5, 47):
+        assert len({token[place] for token in made}) > 40
+
+
+@given(st.text())
+def test_noise_is_not_well_formed(text: str) -> None:
+    assert not tokens.is_well_formed(text)
+
+
+@given(st.text(alphabet=DIGITS, min_size=43, max_size=43))
+def test_whatever_has_form_and_checksum_is_well_formed(digits: str) -> None:
+    body = f"nrm_{digits}"
+    assert tokens.is_well_formed(body + checksum(body))
+
+
+@given(st.integers(0, 52), st.characters())
+def test_one_wrong_character_is_noticed(place: int, character: str) -> None:
+    """A CRC-32 finds every change of one character, and the prefix is compared."""
+    body = "nrm_" + "Ab3" * 14 + "x"
+    token = body + checksum(body)
+    changed = token[:place] + character + token[place + 1 :]
+    assert tokens.is_well_formed(changed) == (changed == token)
+
+
+@given(st.sampled_from(["\n", " ", "\x00", "0", "é", "\u0661"]), st.booleans())
+def test_nothing_may_come_before_or_after(extra: str, before: bool) -> None:
+    token = tokens.generate()
+    assert not tokens.is_well_formed(extra + token if before else token + extra)
+
+
+# --- Keeping
+
+
+def test_only_the_digest_is_stored(
+    client: TestClient, make_token: MakeToken, database: Database, tmp_path: Path
+) -> None:
+    """After use, no file of the database has the token in it; the one row of it has its SHA-256."""
+    token = make_token("editor")
+    assert status(client, token) == 200
+    (row,) = stored.rows(database, AccessToken)
+    assert row["digest"] == hashlib.sha256(token.encode()).hexdigest()
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    found = {path.name: path.read_bytes() for path in files}
+    assert any(row["digest"].encode() in content for content in found.values()), "the files are those of the database"
+    assert any(name.endswith("-wal") for name in found)
+    for name, content in found.items():
+        assert token.encode() not in content, name
+        assert token[4:47].encode() not in content, name
+
+
+def test_a_listing_has_neither_tokens_nor_digests(database: Database, make_token: MakeToken) -> None:
+    made = [make_token("editor"), make_token("viewer", scope="read", lifetime=None)]
+    rows = database.read_now(tokens.listing)
+    columns = {"id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"}
+    assert [row["email"] for row in rows] == [USERS["editor"], USERS["viewer"]]
+    assert [row["scope"] for row in rows] == ["write", "read"]
+    for row in rows:
+        assert set(row) == columns
+    told = str([dict(row) for row in rows])
+    for token in made:
+        assert token not in told
+        assert tokens.digest(token) not in told
+    assert rows[0]["expires_at"] is not None
+    assert rows[1]["expires_at"] is None
+
+
+def test_a_listing_can_be_of_one_user(database: Database, make_token: MakeToken) -> None:
+    make_token("editor")
+    make_token("viewer")
+    email = USERS["viewer"].upper()
+    rows = database.read_now(lambda connection: tokens.listing(connection, email=email))
+    assert [row["email"] for row in rows] == [USERS["viewer"]]
+    assert list(database.read_now(lambda connection: tokens.listing(connection, email="x@y.z"))) == []
+
+
+# --- Making
+
+
+@pytest.mark.parametrize("email", ["stranger@alpha.example", "", "editor", "%@alpha.example", "editor@alpha.example "])
+def test_nobody_unknown_gets_a_token(database: Database, email: str) -> None:
+    with pytest.raises(tokens.NoSuchUser):
+        database.write_now(
+            lambda connection: tokens.create(connection, email=email, scope="write", lifetime=timedelta(1))
+        )
+    assert stored.rows(database, AccessToken) == []
+
+
+@pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example", "\uff45ditor@alpha.example"])
+def test_an_email_address_is_found_however_it_is_written(database: Database, client: TestClient, email: str) -> None:
+    """In any case and width, as people type it."""
+    token = database.write_now(
+        lambda connection: tokens.create(connection, email=email, scope="read", lifetime=timedelta(hours=1))
+    )
+    assert status(client, token) == 200
+    (row,) = stored.rows(database, AccessToken)
+    assert (row["user_id"], row["scope"]) == ("user-editor", "read")
+
+
+def test_a_token_acts_as_its_user_only(client: TestClient, make_token: MakeToken) -> None:
+    """A user without memberships has no organization; a foreign owner has another one."""
+    assert status(client, make_token("viewer")) == 200
+    assert status(client, make_token("nobody")) == 404
+    assert status(client, make_token("foreigner")) == 404
+
+
+# --- Expiry
+
+
+def test_a_token_without_a_lifetime_never_expires(
+    client: TestClient, database: Database, make_token: MakeToken
+) -> None:
+    token = make_token("editor", lifetime=None)
+    assert stored.rows(database, AccessToken)[0]["expires_at"] is None
+    assert status(client, token) == 200
+
+
+def test_a_token_expires_when_its_lifetime_is_over(database: Database, make_token: MakeToken) -> None:
+    before = datetime.now(UTC)
+    make_token("editor", lifetime=timedelta(days=90))
+    after = datetime.now(UTC)
+    expires = stored.rows(database, AccessToken)[0]["expires_at"]
+    assert format_timestamp(before + timedelta(days=90)) <= expires <= format_timestamp(after + timedelta(days=90))
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "expected"),
+    [
+        (timedelta(0), 401),  # the moment of expiry itself is too late
+        (timedelta(milliseconds=-1), 401),
+        (timedelta(days=-36_500), 401),
+        (timedelta(hours=1), 200),
+        (timedelta(days=36_500), 200),
+    ],
+    ids=str,
+)
+def test_an_expired_token_is_refused(
+    client: TestClient, make_token: MakeToken, lifetime: timedelta, expected: int
+) -> None:
+    assert status(client, make_token("editor", lifetime=lifetime)) == expected
+
+
+def test_expiry_is_looked_at_on_every_request(client: TestClient, database: Database, make_token: MakeToken) -> None:
+    token = make_token("editor")
+    assert status(client, token) == 200
+    moment = format_timestamp(datetime.now(UTC))
+    database.write_now(lambda connection: connection.execute(update(AccessToken).values(expires_at=moment)))
+    assert status(client, token) == 401
+
+
+# --- Revocation
+
+
+def test_revocation_works_at_once_and_twice_is_harmless(
+    client: TestClient, database: Database, make_token: MakeToken
+) -> None:
+    """The next request is refused; other tokens of the same user live on; the first moment of revocation stays."""
+    token, other = make_token("editor"), make_token("editor")
+    token_id = stored.rows(database, AccessToken)[0]["id"]
+    assert (status(client, token), status(client, other)) == (200, 200)
+    assert database.write_now(lambda connection: tokens.revoke(connection, token_id)) is True
+    assert (status(client, token), status(client, other)) == (401, 200)
+    revoked = stored.row(database, AccessToken, token_id)["revoked_at"]
+    assert revoked is not None
+    assert database.write_now(lambda connection: tokens.revoke(connection, token_id)) is True
+    assert stored.row(database, AccessToken, token_id)["revoked_at"] == revoked
+    assert (status(client, token), status(client, other)) == (401, 200)
+
+
+def test_to_revoke_an_unknown_token_does_nothing(database: Database, make_token: MakeToken) -> None:
+    """Neither does the token itself serve as its id."""
+    token = make_token("editor")
+    before = stored.rows(database, AccessToken)
+    for token_id in ("unknown", "", "%", token, tokens.digest(token)):
+        assert not database.write_now(partial(tokens.revoke, token_id=token_id))
+    assert stored.rows(database, AccessToken) == before

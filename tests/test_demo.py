@@ -1,0 +1,348 @@
+"""The demo: content worth looking at, a second run that harms nothing, and requests that work as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+from starlette.testclient import TestClient
+
+from normata import checkup, demo
+from normata.app import create_app
+from normata.bundle import reading
+from normata.database import Database
+from normata.records.base import Restorable
+from normata.settings import Settings
+from tests import world
+from tests.databases import migrate, open_url
+
+NORMATA = Path(sys.executable).with_name("normata")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the demo in it, to be copied."""
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    database = open_url(f"sqlite:///{path}", create=True)
+    migrate(database)
+    database.write_now(lambda connection: demo.fill(connection, lambda *_: None))
+    database.close()
+    return path
+
+
+@pytest.fixture
+def settings(filled: Path, tmp_path: Path) -> Settings:
+    path = tmp_path / "demo.db"
+    shutil.copy(filled, path)
+    return Settings(database_url=f"sqlite:///{path}", log_level="error")
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[Database]:
+    opened = open_url(settings.database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def bundle() -> dict[str, list[dict[str, Any]]]:
+    """All bundles of the demo as one."""
+    arrays: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in reading.read(demo.paths()):
+        arrays[row.array].append(dict(row.values))
+    return arrays
+
+
+# --- Its content
+
+
+def test_it_is_whole(database: Database) -> None:
+    assert database.read_now(lambda connection: list(checkup.faults(connection))) == []
+
+
+def test_there_is_one_organization_with_members_of_every_role(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    assert [row["id"] for row in bundle["organizations"]] == [demo.ORGANIZATION]
+    assert {row["role"] for row in bundle["memberships"]} == {"owner", "admin", "editor", "viewer"}
+    assert demo.USER in {row["email"] for row in bundle["users"]}
+
+
+def test_it_has_the_catalogs_whole(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    frameworks = {row["identifier"]: row for row in bundle["frameworks"]}
+    centralized = {name for name, row in frameworks.items() if row.get("organizationId") is None}
+    assert len(centralized) == 2
+    assert len(frameworks) == 3
+
+    def of(framework_id: str) -> Counter[str]:
+        return Counter(row["type"] for row in bundle["controls"] if row["frameworkId"] == framework_id)
+
+    assert of("iso-27001-2022") == {"CATEGORY": 4, "CONTROL": 93}
+    csf = [row for row in bundle["controls"] if row["frameworkId"] == "nist-csf-2.0"]
+    functions = [row["identifier"] for row in csf if row["parentId"] is None]
+    assert functions == ["GV", "ID", "PR", "DE", "RS", "RC"]
+    categories = [row for row in csf if re.fullmatch(r"[A-Z]{2}\.[A-Z]{2}", row["identifier"])]
+    assert len(categories) == 22
+    assert {row["parentId"].rpartition(":")[2] for row in categories} == set(functions)
+
+
+def test_annex_a_is_complete_in_its_themes(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    found = Counter(
+        row["identifier"].rpartition(".")[0]
+        for row in bundle["controls"]
+        if row["frameworkId"] == "iso-27001-2022" and row["type"] == "CONTROL"
+    )
+    assert found == {"A.5": 37, "A.6": 8, "A.7": 14, "A.8": 34}
+
+
+def test_every_control_of_a_catalog_has_a_purpose(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    assert [row["id"] for row in bundle["controls"] if not row.get("purpose")] == []
+
+
+def test_frameworks_map_onto_each_other(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    framework = {row["id"]: row["frameworkId"] for row in bundle["controls"]}
+    pairs = {(framework[row["sourceControlId"]], framework[row["targetControlId"]]) for row in bundle["controlMatches"]}
+    assert {("nist-csf-2.0", "iso-27001-2022"), ("iso-27001-2022", "nist-csf-2.0")} <= pairs
+    assert any("hrl-ics" in pair for pair in pairs)
+
+
+def test_it_states_much_and_explains_what_is_missing(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    statements = bundle["controlCoverages"]
+    assert len(statements) >= 300
+    assert {row["coverageStatus"] for row in statements} == {"NONE", "PARTIAL", "FULL"}
+    gaps = [row for row in statements if row["coverageStatus"] == "PARTIAL"]
+    assert sum(bool(row.get("coverageGap")) for row in gaps) >= 0.9 * len(gaps)
+
+
+def test_coverage_has_something_to_show(database: Database, settings: Settings) -> None:
+    token = database.write_now(demo.new_token)
+    with TestClient(create_app(settings)) as client:
+        items = [
+            item
+            for page in range(1, 6)
+            for item in client.get(
+                "/controls/",
+                params={"organizationId": demo.ORGANIZATION, "page": page},
+                headers={"Authorization": f"Bearer {token}"},
+            ).json()["items"]
+        ]
+    assert len({item["framework"]["id"] for item in items}) == 3
+    assert {item["effectiveCoverageStatus"] for item in items} == {"NONE", "PARTIAL", "FULL"}
+    assert {item["isIndirectlyCovered"] for item in items} == {True, False}
+
+
+@pytest.mark.parametrize("kind", Restorable.kinds)
+def test_every_kind_has_archived_and_live_records(
+    bundle: dict[str, list[dict[str, Any]]], kind: type[Restorable]
+) -> None:
+    archived = {row.get("archivedAt") is not None for row in bundle[kind.path]}
+    assert archived == {True, False}
+    assert len(bundle[kind.path]) >= 5
+
+
+def test_the_demos_user_has_notifications_read_and_unread(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    [user] = [row["id"] for row in bundle["users"] if row["email"] == demo.USER]
+    mine = [row for row in bundle["notifications"] if row["userId"] == user]
+    assert {row.get("readAt") is None for row in mine} == {True, False}
+    assert len({row["category"] for row in mine}) >= 3
+
+
+def test_notifications_speak_of_records_that_are_there(bundle: dict[str, list[dict[str, Any]]]) -> None:
+    known = {row["id"] for array in bundle.values() for row in array}
+    named = {row["payload"].get("entityId") for row in bundle["notifications"]} - {None}
+    assert named - known == set()
+
+
+# --- Filling and inviting
+
+
+def test_is_loaded_and_holds_others(empty: Database) -> None:
+    def state() -> tuple[bool, bool]:
+        return empty.read_now(demo.is_loaded), empty.read_now(demo.holds_others)
+
+    assert state() == (False, False)
+    empty.write_now(lambda connection: demo.fill(connection, lambda *_: None))
+    assert state() == (True, False)
+
+
+def test_another_organization_is_noticed(database_url: str) -> None:
+    opened = open_url(database_url)
+    assert opened.read_now(demo.holds_others)
+    opened.close()
+
+
+def test_the_invitation_follows_what_is_left_to_restore(database: Database, settings: Settings) -> None:
+    """The next archived record is offered; once none is left, a list instead."""
+    token = database.write_now(demo.new_token)
+
+    def offered(connection: Connection) -> list[str]:
+        return re.findall(r"(/[^/]+/[^/]+/restore/)", "\n".join(demo.invitation(connection, settings, token)))
+
+    [first] = database.read_now(offered)
+    seen = [first]
+    with TestClient(create_app(settings)) as client:
+        for _ in range(200):
+            found = database.read_now(offered)
+            if not found:
+                break
+            answer = client.post(found[0], headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == 200
+            seen.append(found[0])
+    assert database.read_now(offered) == []
+    assert {address.split("/")[1] for address in seen} == {kind.path for kind in Restorable.kinds}
+    lines = database.read_now(lambda connection: list(demo.invitation(connection, settings, token)))
+    assert sum(line.startswith("curl ") for line in lines) == 3
+
+
+# --- The command
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[tuple[int, list[str]]]:
+    """The demo as a newcomer starts it, once it listens; with the lines that it has printed."""
+    port = free_port()
+    command = [str(NORMATA), "demo", "--port", str(port), *arguments]
+    with (folder / "stderr").open("w+") as stderr:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        assert process.stdout is not None
+        guard = threading.Timer(180, process.kill)  # so that a demo that hangs ends the test, not the day
+        guard.start()
+        try:
+            lines = []
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                if line.startswith("Stop with"):
+                    break
+            for _ in range(1_200):
+                if answers(port) or process.poll() is not None:
+                    break
+                time.sleep(0.05)
+            assert process.poll() is None, (folder / "stderr").read_text()
+            yield port, lines
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+            process.wait(timeout=10)
+            guard.cancel()
+            process.stdout.close()
+        assert "Traceback" not in (folder / "stderr").read_text()
+
+
+def ask(line: str) -> tuple[int, Any]:
+    """What a printed line gives in a shell, as it is: the status is all that is added."""
+    done = subprocess.run(
+        ["bash", "-c", line + " -w '\\n%{http_code}'"], capture_output=True, text=True, timeout=30, check=True
+    )
+    body, _, status = done.stdout.rpartition("\n")
+    return int(status), json.loads(body)
+
+
+def token_in(lines: list[str]) -> str:
+    [token] = [line.split()[1] for line in lines if line.startswith("Token:")]
+    return token
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="the printed lines need curl and bash")
+def test_the_printed_requests_work_as_they_are_printed_and_twice_is_harmless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundle: dict[str, list[dict[str, Any]]]
+) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"NORMATA_{name.upper()}", raising=False)
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+
+    def curls(lines: list[str]) -> list[str]:
+        found = [line for line in lines if line.startswith("curl ")]
+        assert len(found) == 3
+        return found
+
+    with running(tmp_path, "--database", url) as (_, lines):
+        assert any(demo.ORGANIZATION in line for line in lines if line.startswith("Organization:"))
+        controls, notifications, restore = curls(lines)
+        status, page = ask(controls)
+        assert (status, len(page["items"]), page["total"]) == (200, 5, len(bundle["controls"]))
+        status, page = ask(notifications)
+        assert status == 200
+        assert {item["readAt"] for item in page["items"]} == {None}
+        status, restored = ask(restore)
+        assert (status, restored["archivedAt"]) == (200, None)
+        first_token = token_in(lines)
+    with running(tmp_path, "--database", url) as (port, lines):
+        assert [ask(line)[0] for line in curls(lines)] == [200, 200, 200]
+        assert token_in(lines) != first_token
+        assert restored["id"] not in curls(lines)[2]
+        old = f"curl -s -H 'Authorization: Bearer {first_token}' "
+        base = f"http://127.0.0.1:{port}"
+        assert ask(f"{old} '{base}/frameworks/?organizationId={demo.ORGANIZATION}'")[0] == 200
+        again = re.sub(r"^.*/([^/]+)/([^/]+)/restore/'$", rf"{old} -X POST '{base}/\1/\2/restore/'", restore)
+        status, problem = ask(again)
+        assert (status, problem["code"]) == (409, "not_archived")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--database", "sqlite:///normata.db")])
+def test_a_database_with_another_organization_is_refused(
+    database_url: str, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    assert database_url == f"sqlite:///{tmp_path / 'normata.db'}"  # the default in that folder
+
+    def look() -> dict[str, list[str]]:
+        with closing(open_url(database_url)) as opened:
+            return world.contents(opened)
+
+    before = look()
+    done = subprocess.run(
+        [str(NORMATA), "demo", "--port", str(free_port()), *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "normata: the database holds an organization that is not the demo's; name another one with --database\n"
+    )
+    assert look() == before
+
+
+def test_an_address_in_use_is_told_before_anything_is_promised(tmp_path: Path) -> None:
+    """Lines that cannot work must not be printed."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = str(holder.getsockname()[1])
+        done = subprocess.run(
+            [str(NORMATA), "demo", "--port", port],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"normata: 127.0.0.1:{port}: cannot listen there")
+    assert done.stdout == ""

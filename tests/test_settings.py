@@ -1,0 +1,88 @@
+"""Settings: each has a default, an environment variable and limits."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from normata.settings import Settings
+
+OTHER = {
+    "database_url": "sqlite:////srv/normata.db",
+    "database_timeout": "1.5",
+    "database_readers": "9",
+    "host": "0.0.0.0",  # noqa: S104 - never bound
+    "port": "9000",
+    "workers": "3",
+    "max_body_bytes": "4096",
+    "rate_limit": "60",
+    "log_level": "debug",
+    "log_format": "text",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"NORMATA_{name.upper()}", raising=False)
+
+
+def test_every_setting_is_looked_at_here() -> None:
+    assert OTHER.keys() == Settings.model_fields.keys()
+
+
+@pytest.mark.parametrize(("name", "value"), OTHER.items())
+def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    default = getattr(Settings(), name)
+    monkeypatch.setenv(f"NORMATA_{name.upper()}", value)
+    assert str(getattr(Settings(), name)) == value != str(default)
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_has_a_default_and_a_sentence(name: str) -> None:
+    field = Settings.model_fields[name]
+    assert not field.is_required()
+    assert (field.description or "").endswith(".")
+
+
+def test_what_is_given_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NORMATA_PORT", "9000")
+    assert Settings(port=9001).port == 9001
+
+
+def test_it_listens_on_loopback_unless_told_otherwise() -> None:
+    settings = Settings()
+    assert (settings.host, settings.port, settings.database_url) == ("127.0.0.1", 8000, "sqlite:///normata.db")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("port", "0"),
+        ("port", "65536"),
+        ("port", "http"),
+        ("workers", "0"),
+        ("database_timeout", "0"),
+        ("database_timeout", "nan"),
+        ("database_readers", "0"),
+        ("max_body_bytes", "1"),
+        ("rate_limit", "-1"),
+        ("log_level", "loud"),
+        ("log_format", "xml"),
+    ],
+)
+def test_nonsense_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"NORMATA_{name.upper()}", value)
+    with pytest.raises(ValidationError) as caught:
+        Settings()
+    assert [error["loc"] for error in caught.value.errors()] == [(name,)]
+
+
+def test_other_variables_are_no_business_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NORMATA_COLOUR", "red")
+    assert not hasattr(Settings(), "colour")
+
+
+def test_settings_do_not_change_once_read() -> None:
+    with pytest.raises(ValidationError):
+        Settings().port = 1  # type: ignore[misc]
