@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test check format requirements openapi migration clean
+.PHONY: help demo test test-failover check format requirements openapi migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,6 +15,9 @@ demo: $(VENV)/.installed ## Fill a demo database, print requests to try, and ser
 
 test: $(VENV)/.installed-dev ## Run all tests
 	@$(BIN)/python -m pytest
+
+test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluster under load, and look that nothing is lost
+	@$(BIN)/python -m pytest tests/failover -n0
 
 check: $(VENV)/.installed-dev ## Check format, lint and types
 	@$(BIN)/ruff format --check .
@@ -27,6 +30,12 @@ format: $(VENV)/.installed-dev ## Format the code and mend what the linter can
 
 openapi: $(VENV)/.installed-dev ## Write docs/openapi.json anew
 	@$(BIN)/python -c 'from tests.test_openapi import write; write()'
+
+migration: $(VENV)/.installed-dev ## Write a migration for what the models have changed: make migration name="add exemptions"
+	@test -n "$(name)" || { echo 'Say what it does: make migration name="add exemptions"' >&2; exit 2; }
+	@$(BIN)/python -m normata.migrations "$(name)"
+	@$(BIN)/ruff format --quiet src/normata/migrations/versions
+	@$(BIN)/ruff check --quiet --fix src/normata/migrations/versions
 
 requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal pyproject.toml requirements/build.in -o requirements/run.txt

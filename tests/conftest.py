@@ -132,7 +132,7 @@ def database(database_url: str) -> Iterator[Database]:
 @pytest.fixture
 def empty(empty_url: str) -> Iterator[Database]:
     """A database with a current schema and nothing in it."""
-    database = opened(empty_url)
+    database = open_url(empty_url)
     yield database
     database.close()
 
@@ -156,6 +156,7 @@ def client(application: FastAPI) -> Iterator[TestClient]:
         yield client
 
 
+opened = open_url
 MakeToken = Callable[..., str]
 
 

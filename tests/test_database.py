@@ -20,11 +20,17 @@ import pytest
 from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from normata.database import BadDatabaseUrl, Database, Unavailable, damage, format_timestamp
+from normata.database import BadDatabaseUrl, Database, Unavailable, format_timestamp
 from normata.identity.model import Organization
 from normata.records.kinds import Label
 from tests import world
-from tests.databases import open_url
+from tests.databases import open_url, path_of
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """These tests are about SQLite; tests/postgresql has those about the other."""
+    return sqlite_url
 
 
 def pragma(connection: Connection, name: str) -> Any:
@@ -115,7 +121,7 @@ def test_a_database_is_made_only_where_that_was_asked_for(tmp_path: Path) -> Non
 def test_odd_file_names(tmp_path: Path, name: str) -> None:
     with closing(open_url(f"sqlite:///{tmp_path / name.replace('?', '%3F')}", create=True)) as opened:
         opened.write_now(lambda connection: connection.execute(text("CREATE TABLE t (x)")))
-        assert opened.path.exists()
+        assert path_of(opened).exists()
 
 
 @pytest.mark.parametrize("kind", ["folder", "no database", "missing folder"])
@@ -273,7 +279,7 @@ def test_no_free_connection_is_unavailable(impatient: Database) -> None:
 
 
 def test_a_whole_database_has_no_damage(database: Database) -> None:
-    assert database.read_now(lambda connection: list(damage(connection))) == []
+    assert database.read_now(lambda connection: list(database.damage(connection))) == []
 
 
 def test_a_damaged_page_is_found(database: Database, path: Path) -> None:
@@ -286,7 +292,7 @@ def test_a_damaged_page_is_found(database: Database, path: Path) -> None:
         file.seek((root - 1) * size)
         file.write(b"\xff" * 100)
     try:
-        found = database.read_now(lambda connection: list(damage(connection)))
+        found = database.read_now(lambda connection: list(database.damage(connection)))
     except Unavailable as refused:  # some damage lets SQLite read on, some does not
         found = [str(refused)]
     assert "malformed" in found[-1] or found[-1].startswith("the database is damaged: ")
@@ -297,7 +303,7 @@ def test_a_broken_reference_is_found(database: Database, path: Path) -> None:
         other.execute("PRAGMA foreign_keys = OFF")
         other.execute("UPDATE task SET assignee_member_id = 'nobody' WHERE id = 'tasks-live-org-alpha'")
         other.commit()
-    [found] = database.read_now(lambda connection: list(damage(connection)))
+    [found] = database.read_now(lambda connection: list(database.damage(connection)))
     assert " of task refers to a row of membership that is not there" in found
 
 

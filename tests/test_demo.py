@@ -71,7 +71,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
 
 
 def test_it_is_whole(database: Database) -> None:
-    assert database.read_now(lambda connection: list(checkup.faults(connection))) == []
+    assert database.read_now(lambda connection: list(checkup.faults(database, connection))) == []
 
 
 def test_there_is_one_organization_with_members_of_every_role(bundle: dict[str, list[dict[str, Any]]]) -> None:

@@ -18,6 +18,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import IntegrationCheck, Label
 from normata.settings import Settings
 from tests import world
+from tests.databases import on_sqlite, path_of
 from tests.listing import LISTS
 
 Bearer = Callable[..., dict[str, str]]
@@ -399,10 +400,11 @@ def test_not_ready_while_the_schema_is_another(change: str, client: TestClient, 
     assert client.get("/livez").status_code == 200
 
 
+@on_sqlite
 def test_outage_and_recovery(client: TestClient, bearer: Bearer, database: Database) -> None:
     """While the file of the database is away every operation says so, and does nothing; when it is back all works."""
     headers = bearer("editor")
-    away = Path(f"{database.path}.away")
+    away = Path(f"{path_of(database)}.away")
 
     def statuses() -> list[int]:
         return [
@@ -413,30 +415,31 @@ def test_outage_and_recovery(client: TestClient, bearer: Bearer, database: Datab
         ]
 
     assert client.get("/controls/", params=ALPHA, headers=headers).status_code == 200
-    database.path.rename(away)
+    path_of(database).rename(away)
     for _ in range(5):  # more requests than there are connections
         assert statuses() == [200, 503, 503, 503, 503, 503]
-    assert not database.path.exists()
+    assert not path_of(database).exists()
     refused = client.get("/controls/", params=ALPHA, headers=headers)
     assert refused.json()["code"] == "unavailable"
-    assert str(database.path) not in refused.text
+    assert str(path_of(database)) not in refused.text
     assert int(refused.headers["retry-after"]) > 0
-    away.rename(database.path)
+    away.rename(path_of(database))
     assert statuses() == [200] * 6
     assert not is_archived(database, Label)
 
 
+@on_sqlite
 def test_starting_without_a_database(settings: Settings, database: Database, bearer: Bearer) -> None:
     """The service starts all the same, is alive, not ready, and serves as soon as the database is there."""
     headers = bearer("viewer")
-    away = Path(f"{database.path}.away")
+    away = Path(f"{path_of(database)}.away")
     database.close()
-    database.path.rename(away)
+    path_of(database).rename(away)
     with TestClient(create_app(settings)) as client:
         assert [client.get(path).status_code for path in ("/livez", "/readyz")] == [200, 503]
         assert client.get("/controls/", params=ALPHA, headers=headers).status_code == 503
-        assert not database.path.exists()
-        away.rename(database.path)
+        assert not path_of(database).exists()
+        away.rename(path_of(database))
         assert client.get("/readyz").status_code == 200
         assert client.get("/controls/", params=ALPHA, headers=headers).status_code == 200
 

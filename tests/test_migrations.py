@@ -91,7 +91,7 @@ def test_prepare_makes_a_blank_database_current(blank: Database) -> None:
 @pytest.mark.parametrize("step", [migrations.prepare, migrations.migrate])
 def test_again_changes_nothing(database: Database, step: Any) -> None:
     before, tables = world.contents(database), database.read_now(shape)
-    database.write_now(step)
+    database.write_now(lambda connection: step(database, connection))
     assert world.contents(database) == before
     assert database.read_now(shape) == tables
 
@@ -120,7 +120,7 @@ def test_what_is_not_ours_or_newer_is_left_alone(blank: Database, statements: li
 
 def test_a_migration_that_fails_leaves_nothing_behind(blank: Database) -> None:
     def work(connection: Connection) -> None:
-        migrations.migrate(connection)
+        migrations.migrate(blank, connection)
         raise RuntimeError("the power fails")
 
     with pytest.raises(RuntimeError, match="power"):

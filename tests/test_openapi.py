@@ -15,27 +15,11 @@ from normata.settings import Settings
 
 COMMITTED = Path(__file__).parent.parent / "docs" / "openapi.json"
 
-COMPONENTS = [
-    "Control",
-    "Framework",
-    "Notification",
-    "Task",
-    "Finding",
-    "Asset",
-    "Policy",
-    "RecordCategory",
-    "EntitlementReview",
-    "Audit",
-    "RiskReview",
-    "Acronym",
-    "Label",
-    "Incident",
-    "Vendor",
-    "Record",
-    "VulnerabilityClass",
-    "Variable",
-    "Problem",
-]
+COMPONENTS = {
+    *("Control", "Framework", "Notification", "Task", "Finding", "Asset", "Policy", "RecordCategory"),
+    *("EntitlementReview", "Audit", "RiskReview", "Acronym", "Label", "Incident", "Vendor", "Record"),
+    *("VulnerabilityClass", "Variable", "Problem"),
+}
 
 
 def write() -> None:
@@ -68,7 +52,7 @@ def test_is_openapi_3_1_with_the_nineteen_operations(document: dict[str, Any]) -
 
 
 def test_components_have_the_names_of_the_interface(document: dict[str, Any]) -> None:
-    assert set(COMPONENTS) <= set(document["components"]["schemas"])
+    assert set(document["components"]["schemas"]) >= COMPONENTS
     assert not any("_" in name or "HTTPValidation" in name for name in document["components"]["schemas"])
 
 

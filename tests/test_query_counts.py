@@ -20,13 +20,13 @@ Listings = Callable[..., Listing]
 Add = Callable[[dict[str, list[dict[str, Any]]]], None]
 Bearer = Callable[..., dict[str, str]]
 
-# Whose token it is and whether the user is a member take one each; then the total, the page, and for controls the
+# Whose token it is, with where its user is a member, takes one; then the total, the page, and for controls the
 # matches and the children of all controls of the page.
-EXPECTED = {"/controls/": 6, "/frameworks/": 4, "/notifications/": 4}
+EXPECTED = {"/controls/": 5, "/frameworks/": 3, "/notifications/": 3}
 
 # Transactions take no statement of their own in the sense of this count, and the last use of tokens is written beside
 # the requests, together for all of them.
-NOT_COUNTED = ("BEGIN", "SAVEPOINT", "RELEASE", "ROLLBACK", "COMMIT", "UPDATE access_token")
+NOT_COUNTED = ("BEGIN", "SAVEPOINT", "RELEASE", "ROLLBACK", "COMMIT", "UPDATE access_token", "SELECT set_config")
 
 
 @pytest.fixture
@@ -115,20 +115,21 @@ def test_list_of_many(path: str, limit: int, page: int, listing: Listings, count
 
 
 @pytest.mark.parametrize(
-    ("path", "query"),
+    ("path", "query", "more"),
     [
-        ("/controls/", {"search": "control 1", "sortColumn": "coverageStatus", "frameworks": ["SUN-2", "own", "x"]}),
-        ("/frameworks/", {"search": "standard", "sortColumn": "controls", "adoptedOnly": "true"}),
-        ("/notifications/", {"unreadOnly": "true"}),
+        ("/controls/", {"search": "control 1", "sortColumn": "coverageStatus"}, 0),
+        ("/controls/", {"frameworks": ["SUN-2", "own", "x"]}, 1),  # to find the selected frameworks
+        ("/frameworks/", {"search": "standard", "sortColumn": "controls", "adoptedOnly": "true"}, 0),
+        ("/notifications/", {"unreadOnly": "true"}, 0),
     ],
 )
-def test_filters_and_orders_take_no_more(
-    path: str, query: dict[str, Any], listing: Listings, counting: Callable[[], Any]
+def test_what_filters_and_orders_take(
+    path: str, query: dict[str, Any], more: int, listing: Listings, counting: Callable[[], Any]
 ) -> None:
     asked = listing(path, "editor")
     with counting() as statements:
         assert asked.items(**query)
-    assert len(statements) == EXPECTED[path], statements
+    assert len(statements) == EXPECTED[path] + more, statements
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -1,4 +1,4 @@
-"""Schemathesis against the running server, with all its checks: what is served is what OpenAPI says, whatever is sent."""
+"""Schemathesis, with all its checks, against the running server: what OpenAPI says holds for whatever is sent."""
 
 from __future__ import annotations
 

@@ -176,8 +176,9 @@ def _other_notifications() -> list[dict[str, Any]]:
 
 
 def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
-    """Of each organization one archived and one live record, and, where there are slugs, an archived one whose slug a
-    live one (the namesake) has taken.
+    """Of each organization one archived and one live record.
+
+    Where there are slugs, an archived one, too, whose slug a live one, the namesake, has taken.
     """
     states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
     return [

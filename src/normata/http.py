@@ -51,9 +51,9 @@ class JsonResponse(Response):
 def add_operation(
     router: APIRouter, method: str, path: str, endpoint: Callable[..., Any], **documentation: Any
 ) -> None:
-    """Serve ``endpoint`` at ``path``, which ends with a slash, and without the slash, which OpenAPI does not show."""
+    """Serve ``endpoint`` at ``path`` and, where that ends with a slash, without it, which OpenAPI does not show."""
     methods = ["GET", "HEAD"] if method == "GET" else [method]  # RFC 9110, section 9.1: who has GET has HEAD
-    for variant in (path, path.rstrip("/")):
+    for variant in dict.fromkeys((path, path.rstrip("/"))):
         router.add_api_route(variant, endpoint, methods=methods, include_in_schema=False)
     if documentation:
         # Never reached, as the first match answers; it is what OpenAPI is made of, which shows one of the four.

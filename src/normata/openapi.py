@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse
 from normata import __version__
 from normata.demo import record_bundle
 from normata.frameworks.examples import CONTROL_PAGE, FRAMEWORK_PAGE
-from normata.http import JsonResponse
+from normata.http import JsonResponse, add_operation
 from normata.notifications.examples import NOTIFICATION_PAGE
 from normata.records.base import Restorable
 from normata.records.routes import IntegrationCheckRestore
@@ -111,11 +111,9 @@ def install(app: FastAPI) -> None:
 
     app.openapi = document  # type: ignore[method-assign]
 
-    @app.get("/openapi.json", include_in_schema=False)
     async def openapi_json() -> Response:
         return JsonResponse(document())
 
-    @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         root = request.scope.get("root_path", "")
         page = get_redoc_html(
@@ -133,9 +131,11 @@ def install(app: FastAPI) -> None:
         )
         return page
 
-    @app.get("/docs/redoc.js", include_in_schema=False)
     async def redoc() -> Response:
         return FileResponse(_ASSETS / "redoc.standalone.js", headers={"Cache-Control": "public, max-age=86400"})
+
+    for path, endpoint in (("/openapi.json", openapi_json), ("/docs", docs), ("/docs/redoc.js", redoc)):
+        add_operation(app.router, "GET", path, endpoint)
 
 
 def _polished(document: dict[str, Any]) -> dict[str, Any]:

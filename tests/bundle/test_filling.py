@@ -60,6 +60,23 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "frameworkAdoptions": {"id": "new", "organizationId": ALPHA, "frameworkId": "fw-star"},
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
+    "accessTokens": {
+        "id": "new",
+        "userId": "user-editor",
+        "digest": "0" * 64,
+        "scope": "read",
+    },
+    "auditEvents": {
+        "id": "new",
+        "organizationId": ALPHA,
+        "at": "2026-05-06T07:08:09.100Z",
+        "action": "restore",
+        "entityType": "Label",
+        "entityId": "any",
+        "userId": "user-editor",
+        "tokenId": "any",
+        "requestId": "any",
+    },
 } | {kind.path: bare(kind, "new") for kind in Restorable.kinds}
 
 # What has a value only once something has happened or somebody has said so: null until then.
@@ -71,6 +88,7 @@ OPTIONAL_ELSEWHERE = {
     "controls": {"parentId", "purpose", "description"},
     "controlCoverages": {"coverageGap"},
     "notifications": {"readAt"},
+    "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt"},
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.reading import read
-from normata.database import Database, damage
+from normata.database import Database
 from normata.records.kinds import Label
 from normata.source import FaultyInput, Row
 from tests import world
@@ -187,7 +187,7 @@ def test_a_mutated_bundle_loads_whole_or_leaves_nothing(
     try:
         rows = read([path])
         with pytest.raises(Undo):
-            database.write_now(lambda connection: _load_and_look(connection, rows))
+            database.write_now(lambda connection: _load_and_look(database, connection, rows))
     except FaultyInput as refused:
         for fault in refused.faults:
             assert fault.file == str(path)
@@ -195,10 +195,10 @@ def test_a_mutated_bundle_loads_whole_or_leaves_nothing(
     assert world.contents(database) == before
 
 
-def _load_and_look(connection: Any, rows: list[Row]) -> None:
+def _load_and_look(database: Database, connection: Any, rows: list[Row]) -> None:
     tallies = loading.load(connection, rows)
     assert sum(t.inserted + t.updated + t.unchanged for t in tallies.values()) == len(rows)
-    assert list(damage(connection)) == []
+    assert list(database.damage(connection)) == []
     raise Undo
 
 

@@ -43,7 +43,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30)
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 @dataclass
@@ -54,8 +54,14 @@ class Node:
     folder: Path
     user: str | None  # the operating system's; null for the one who runs the tests
     password: str
+    follows: Node | None = None  # whom it follows while it is a standby
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where a standby finds it."""
+        return f"host=127.0.0.1 port={self.port} user=postgres"
 
     @property
     def data(self) -> Path:
@@ -81,6 +87,7 @@ class Node:
             "shared_buffers": "32MB",
             # A standby that asks again soon keeps the test short.
             "wal_retrieve_retry_interval": "200ms",
+            "primary_conninfo": f"{self.follows.address} application_name={self.name}" if self.follows else "",
         }
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (self.folder / f"{self.name}.log").open("ab") as log:
@@ -90,7 +97,13 @@ class Node:
         wait_until(self._answers, f"the {self.name} takes connections")
 
     def stop(self) -> None:
-        """Stop the server, as fast as can be, in whatever state it is."""
+        """Shut the server down in good order."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)  # what `pg_ctl stop -m fast` sends
+        self.process.wait(30)
+
+    def end(self) -> None:
+        """Be rid of the server, in whatever state it is."""
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
@@ -107,7 +120,7 @@ class Node:
 
     def demote(self) -> None:
         """Have a primary come back as a standby, as in a switchover: until another one is promoted, there is none."""
-        self.run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self.data))
+        self.stop()
         (self.data / "standby.signal").touch()
         self.start()
 
@@ -178,10 +191,25 @@ class Cluster:
         hosts = ",".join(f"127.0.0.1:{node.port}" for node in (self.primary, self.standby))
         return f"postgresql://{user}@{hosts}/normata?target_session_attrs=read-write"
 
+    def start(self) -> None:
+        """Start both; returns once the standby is synchronous."""
+        self.primary.start()
+        self.standby.start()
+        wait_until(self._is_synchronous, "the standby is synchronous")
+
+    def stop(self) -> None:
+        """Shut both down in good order, the primary first, so that the standby has all of it."""
+        self.primary.stop()
+        self.standby.stop()
+
+    def _is_synchronous(self) -> bool:
+        states = self.primary.query("SELECT sync_state FROM pg_stat_replication")
+        return [row["sync_state"] for row in states] == ["sync"]
+
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """A new cluster, with the database ``normata`` and its two roles in it."""
+def running_cluster(template: Cluster | None = None) -> Iterator[Cluster]:
+    """A new cluster, with an empty database ``normata`` and its roles in it; or a copy of one that is stopped."""
     user = _user_of_servers()
     with tempfile.TemporaryDirectory(prefix="normata-failover-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -190,13 +218,20 @@ def running_cluster() -> Iterator[Cluster]:
         if user is not None:
             folder.chmod(0o711)
             os.chown(servers, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
-        password = secrets.token_urlsafe()
-        primary, standby = (Node(name, servers, user, password) for name in ("primary", "standby"))
+        password = secrets.token_urlsafe() if template is None else template.primary.password
+        primary = Node("primary", servers, user, password)
+        standby = Node("standby", servers, user, password, follows=primary)
+        cluster = Cluster(primary, standby, _password_file(folder / "pgpass", password))
         try:
-            yield _build(Cluster(primary, standby, _password_file(folder / "pgpass", password)))
+            if template is None:
+                _build(primary, standby)
+            else:
+                subprocess.run(["cp", "-a", template.primary.data, template.standby.data, servers], check=True)
+            cluster.start()
+            yield cluster
         finally:
-            primary.stop()
-            standby.stop()
+            primary.end()
+            standby.end()
 
 
 def children(pid: int) -> list[int]:
@@ -206,8 +241,7 @@ def children(pid: int) -> list[int]:
     return [int(child) for child, parent in pairs if int(parent) == pid]
 
 
-def _build(cluster: Cluster) -> Cluster:
-    primary, standby = cluster.primary, cluster.standby
+def _build(primary: Node, standby: Node) -> None:
     password_file = primary.folder / "superuser"
     password_file.write_text(primary.password)
     password_file.chmod(0o644)  # in a folder that nobody else may enter
@@ -227,24 +261,17 @@ def _build(cluster: Cluster) -> Cluster:
         primary.query(statement.format(password=primary.password))
     standby.run(
         "pg_basebackup",
-        f"--dbname=host=127.0.0.1 port={primary.port} user=postgres application_name=standby",
+        f"--dbname={primary.address}",
         f"--pgdata={standby.data}",
         "--checkpoint=fast",
         "--no-sync",
         "--wal-method=stream",
         "--write-recovery-conf",
     )
-    standby.start()
     # Only now, and so on the primary alone: the standby copied a configuration that names nobody. Promoted, it has no
     # standby of its own, and would otherwise wait for one at its first commit.
     primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-    primary.query("SELECT pg_reload_conf()")
-    wait_until(lambda: _is_synchronous(primary), "the standby is synchronous")
-    return cluster
-
-
-def _is_synchronous(primary: Node) -> bool:
-    return [row["sync_state"] for row in primary.query("SELECT sync_state FROM pg_stat_replication")] == ["sync"]
+    primary.stop()
 
 
 def _password_file(path: Path, password: str) -> Path:

@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -130,6 +130,10 @@ class Load:
         """How many answers of an operation there are with a status, to requests sent after a moment."""
         return sum(answer.status == status and answer.started >= since for answer in self.answers(operation))
 
+    def last(self, operation: str, count: int, *, since: float) -> list[int]:
+        """The statuses of an operation's last answers, of those to requests sent after a moment."""
+        return [answer.status for answer in self.answers(operation) if answer.started >= since][-count:]
+
     def end(self) -> None:
         """Have every client finish the request that it has under way, and send no more."""
         with ThreadPoolExecutor(len(self._clients)) as pool:
@@ -179,7 +183,8 @@ def code(answer: Answer) -> str:
     return found
 
 
-def longest_gap(answers: Iterable[Answer], is_served: Callable[[Answer], bool]) -> tuple[float, float]:
-    """The longest time without an answer that counts as service: the last one before, the first one after."""
-    moments = [answer.ended for answer in answers if is_served(answer)]
-    return max(pairwise(moments), key=lambda pair: pair[1] - pair[0])
+def longest_gap(answers: Iterable[Answer], start: float, end: float) -> tuple[float, float]:
+    """The longest time without a 200, of those that touch the time from ``start`` to ``end``: from when to when."""
+    moments = [answer.ended for answer in answers if answer.status == 200]
+    pairs = [pair for pair in pairwise(moments) if pair[1] > start and pair[0] < end]
+    return max(pairs, key=lambda pair: pair[1] - pair[0])

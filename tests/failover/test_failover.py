@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -31,9 +31,11 @@ from tests.failover.load import Answer, Load, Record, code, longest_gap, restori
 from tests.server import SCRIPT, free_port, wait_until_ready
 
 ORGANIZATION = "org-failover"
-OPERATIONS = ("restore", "controls", "frameworks", "notifications")
+LISTS = ("controls", "frameworks", "notifications")
 EDITORS = ("first@failover.example", "second@failover.example")
 RECORDS_PER_KIND = 200
+DATABASE_TIMEOUT = 2  # seconds; less than the default, so that the test of a server that hangs takes less, too
+REPORT = "NORMATA_FAILOVER_REPORT"
 
 
 @dataclass
@@ -46,21 +48,47 @@ class Normata:
     editors: list[str]  # a token of each
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A new cluster, in which Normata's database is still empty. Passwords come from a file, as they should."""
-    for name in [name for name in os.environ if name.startswith(("NORMATA_DATABASE", "PG"))]:
-        monkeypatch.delenv(name)
-    with running_cluster() as cluster:
-        monkeypatch.setenv("PGPASSFILE", str(cluster.password_file))
+@pytest.fixture(scope="module")
+def template() -> Iterator[Cluster]:
+    """A cluster with the records in it, stopped, to be copied."""
+    with pytest.MonkeyPatch.context() as monkeypatch, running_cluster() as cluster:
+        _clear_environment(monkeypatch, cluster)
+        _fill(cluster)
+        cluster.stop()
         yield cluster
 
 
 @pytest.fixture
-def normata(cluster: Cluster, tmp_path: Path) -> Iterator[Normata]:
-    """The service over the cluster, with the records in it."""
-    with _serving(cluster, tmp_path) as service:
-        yield service
+def cluster(template: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A running cluster with the records in it, none of them restored."""
+    with running_cluster(template) as cluster:
+        _clear_environment(monkeypatch, cluster)
+        yield cluster
+
+
+@pytest.fixture
+def normata(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Normata]:
+    """The service over the cluster, as a role that may no more than serve."""
+    monkeypatch.setenv("NORMATA_DATABASE_TIMEOUT", str(DATABASE_TIMEOUT))
+    port = free_port()
+    command: list[str | Path] = [
+        SCRIPT,
+        "serve",
+        "--port",
+        str(port),
+        "--workers",
+        "2",
+        "--database",
+        cluster.url("normata"),
+    ]
+    with (tmp_path / "normata.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            wait_until_ready(f"http://127.0.0.1:{port}", process)
+            yield Normata(process, port, _pids(process), _new_tokens(cluster))
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 @pytest.mark.parametrize("lose", [Node.kill, Node.demote, Node.freeze], ids=["killed", "demoted", "frozen"])
@@ -77,13 +105,13 @@ def test_a_lost_primary_loses_nothing(
         cluster.standby.promote()
         promoted = time.monotonic()
         wait_until(lambda: load.count("restore", 200, since=promoted) >= 150, "restores are served again")
-        resumed = time.monotonic()
         wait_until(
-            lambda: all(load.count(name, 200, since=resumed) >= 5 for name in OPERATIONS), "all of it is served again"
+            lambda: all(load.last(name, 5, since=promoted) == [200] * 5 for name in (*LISTS, "readyz")),
+            "all of it is served again",
         )
 
     assert _pids(normata.process) == normata.pids, "a process of the service has ended or was replaced"
-    _check_answers(load, lost=lost, resumed=resumed)
+    _check_answers(load, lost)
     outcome = _check_records(records, load, cluster.standby)
     _report(load, outcome, lose.__name__, lost=lost, promoted=promoted, capsys=capsys)
 
@@ -102,8 +130,7 @@ def test_a_standby_that_is_silent_acknowledges_nothing(cluster: Cluster, normata
     cluster.standby.promote()
 
     (found,) = cluster.standby.query(
-        f"SELECT archived_at FROM {label.table} WHERE id = '{label.id}'",  # noqa: S608 - our own
-        database="normata",
+        f"SELECT archived_at FROM {label.table} WHERE id = '{label.id}'", database="normata"
     )
     assert found["archived_at"] is not None, "the standby had it after all, so this shows nothing"
     assert client.answers[0].status == 503
@@ -156,33 +183,22 @@ def _bundle() -> dict[str, list[dict[str, Any]]]:
     return document
 
 
-def _run(cluster: Cluster, *arguments: str | Path) -> None:
-    command = [SCRIPT, *arguments, "--database", cluster.url("normata_owner")]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+def _fill(cluster: Cluster) -> None:
+    """Set the database up as its owner does."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as bundle:
+        json.dump(_bundle(), bundle)
+        bundle.flush()
+        for arguments in (["migrate"], ["load", bundle.name]):
+            command: list[str | Path] = [SCRIPT, *arguments, "--database", cluster.url("normata_owner")]
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
 
 
-@contextmanager
-def _serving(cluster: Cluster, folder: Path) -> Iterator[Normata]:
-    """The database, set up by its owner, and served by somebody who may less."""
-    bundle = folder / "bundle.json"
-    bundle.write_text(json.dumps(_bundle()))
-    _run(cluster, "migrate")
-    _run(cluster, "load", bundle)
-    editors = _new_tokens(cluster)
-    port = free_port()
-    with (folder / "normata.log").open("wb") as log:
-        process = subprocess.Popen(
-            [SCRIPT, "serve", "--port", str(port), "--workers", "2", "--database", cluster.url("normata")],
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            wait_until_ready(f"http://127.0.0.1:{port}", process)
-            yield Normata(process, port, _pids(process), editors)
-        finally:
-            process.terminate()
-            process.wait(30)
+def _clear_environment(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    """Let the environment say nothing of databases but where the passwords are."""
+    for name in [name for name in os.environ if name.startswith(("NORMATA_", "PG")) and name != REPORT]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PGPASSFILE", str(cluster.password_file))
 
 
 def _new_tokens(cluster: Cluster) -> list[str]:
@@ -204,7 +220,7 @@ def _pids(process: subprocess.Popen[bytes]) -> frozenset[int]:
 # --- What must hold afterwards
 
 
-def _check_answers(load: Load, *, lost: float, resumed: float) -> None:
+def _check_answers(load: Load, lost: float) -> None:
     """Whatever happens behind it, the service answers, in the words that it has for it."""
     odd = [answer for answer in load.answers() if answer.status not in (200, 409, 503)]
     # Nothing excuses a broken connection: no process of the service ends, and none may give up on a client. Nor 404:
@@ -213,9 +229,8 @@ def _check_answers(load: Load, *, lost: float, resumed: float) -> None:
     assert all(answer.retry_after for answer in load.answers() if answer.status == 503)
     assert {code(answer) for answer in load.answers() if answer.status == 409} == {"not_archived"}
     assert {answer.status for answer in load.answers("livez")} == {200}
-    ready = load.answers("readyz")
-    assert {answer.status for answer in ready if answer.ended < lost} == {200}
-    assert {answer.status for answer in ready if answer.started > resumed} == {200}
+    # That it said 503 afterwards, and 200 in the end, has been waited for.
+    assert {answer.status for answer in load.answers("readyz") if answer.ended < lost} == {200}
 
 
 @dataclass
@@ -264,7 +279,7 @@ def _check_records(records: list[Record], load: Load, primary: Node) -> Outcome:
 def _stored(primary: Node) -> tuple[dict[tuple[str, str], bool], dict[str, list[str]], Counter[str]]:
     """Which records are archived, by which requests each was restored, and how often somebody was told."""
     tables = " UNION ALL ".join(
-        f"SELECT '{kind.__tablename__}' AS name, id, archived_at IS NOT NULL AS archived FROM {kind.__tablename__}"  # noqa: S608
+        f"SELECT '{kind.__tablename__}' AS name, id, archived_at IS NOT NULL AS archived FROM {kind.__tablename__}"
         for kind in Restorable.kinds
     )
     archived = {(row["name"], row["id"]): row["archived"] for row in primary.query(tables, database="normata")}
@@ -282,7 +297,7 @@ def _report(
     load: Load, outcome: Outcome, how: str, *, lost: float, promoted: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Print how long each operation was away, and add it to the file that the environment names."""
-    gaps = {name: longest_gap(load.answers(name), lambda answer: answer.status == 200) for name in OPERATIONS}
+    gaps = {name: longest_gap(load.answers(name), lost, promoted) for name in ("restore", *LISTS)}
     report = {
         "primary": how,
         "seconds": {
@@ -294,12 +309,12 @@ def _report(
         "records": vars(outcome),
         "answers": {
             name: dict(sorted(Counter(answer.status for answer in load.answers(name)).items()))
-            for name in (*OPERATIONS, "livez", "readyz")
+            for name in ("restore", *LISTS, "livez", "readyz")
         },
     }
     with capsys.disabled():
         print(f"\n{json.dumps(report, indent=2)}")  # noqa: T201 - the report is half of what this test is for
-    path = os.environ.get("NORMATA_FAILOVER_REPORT")
+    path = os.environ.get(REPORT)
     if path:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(report) + "\n")

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from normata.database import Database, format_timestamp
 from normata.identity.model import AccessToken
 from tests import stored
+from tests.databases import on_sqlite, path_of
 from tests.world import ALPHA
 
 Bearer = Callable[..., dict[str, str]]
@@ -146,18 +147,19 @@ def test_a_refused_request_is_a_use(
     assert last_use(database) is not None
 
 
+@on_sqlite
 def test_while_the_database_is_away_uses_are_dropped_quietly(
     quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
 ) -> None:
     """Storing fails without a word, and goes on with the next use. (SQLite: the file is moved away and back.)"""
     headers = bearer("editor")
     assert quiet.get(ADDRESS, headers=headers).status_code == 200
-    away = database.path.with_suffix(".away")
-    database.path.rename(away)
+    away = path_of(database).with_suffix(".away")
+    path_of(database).rename(away)
     try:
         store(application)
     finally:
-        away.rename(database.path)
+        away.rename(path_of(database))
     store(application)
     assert last_use(database) is None
     assert quiet.get(ADDRESS, headers=headers).status_code == 200

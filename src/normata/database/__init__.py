@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import JSON, Connection, DateTime, Dialect, MetaData, String, exc, make_url
+from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, MetaData, String, exc, make_url
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class Database(ABC):
     """
 
     embedded: bool
+    engine: Engine  # for those who listen to what it does
 
     @abstractmethod
     async def read(self, work: Work[T], sight: Sight = NOTHING) -> T:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal, or_, select
+from pydantic import Field, model_validator
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal, select
 from sqlalchemy.orm import aliased
 
 from normata.frameworks.model import (
@@ -88,20 +88,6 @@ class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run ti
     children: list[ControlReference]
 
 
-_MOST_FRAMEWORKS = 1_000  # entries of the filter; every database bounds what one statement may name
-
-
-def _split(values: Sequence[str]) -> set[str]:
-    """The entries of the filter. One that has commas may be one identifier, or several."""
-    return {entry.strip() for value in values for entry in (value, *value.split(",")) if entry.strip(" ,")}
-
-
-def _bounded(values: list[str] | None) -> list[str] | None:
-    if values is not None and len(_split(values)) > _MOST_FRAMEWORKS:
-        raise ValueError(f"must have at most {_MOST_FRAMEWORKS} entries")
-    return values
-
-
 class ControlQuery(PageQuery):
     """What the list of controls takes."""
 
@@ -125,7 +111,6 @@ class ControlQuery(PageQuery):
     search: Search | None = None
     frameworks: Annotated[
         list[str] | None,
-        AfterValidator(_bounded),
         Field(
             description="Only controls of these adopted frameworks: ids, slugs or identifiers, as a repeated parameter,"
             " as `frameworks[]`, `frameworks[0]`… or separated by commas. What matches nothing selects nothing."
@@ -149,9 +134,14 @@ class ControlQuery(PageQuery):
         return rest
 
     @property
-    def selected_frameworks(self) -> list[str] | None:
-        """What is selected, in any order; null where there is no filter."""
-        return sorted(_split(self.frameworks or ())) or None
+    def selected_frameworks(self) -> set[str]:
+        """What is selected; empty where there is no filter. An entry with commas may be one identifier or several."""
+        return {
+            entry.strip()
+            for value in self.frameworks or ()
+            for entry in (value, *value.split(","))
+            if entry.strip(" ,")
+        }
 
 
 _status = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
@@ -173,17 +163,20 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
 
 
 def list_controls(connection: Connection, query: ControlQuery) -> dict[str, Any]:
-    """A page of the controls of the frameworks that the organization has adopted, in four statements at most."""
+    """A page of the controls of the frameworks that the organization has adopted.
+
+    It takes four statements, whatever the length of the page, and one more to find selected frameworks.
+    """
     keys = _SORT_KEYS[query.sort_column]
     rows, total = fetch_page(
-        connection, _rows(query), ordered(keys, query.sort_direction, tie=ControlTable.id.expression), query
+        connection, _rows(connection, query), ordered(keys, query.sort_direction, tie=ControlTable.id.expression), query
     )
     ids = [row["id"] for row in rows]
     matches, children = _matches(connection, query.organization_id, ids), _children(connection, ids)
     return envelope([_item(row, matches[row["id"]], children[row["id"]]) for row in rows], total, query)
 
 
-def _rows(query: ControlQuery) -> Select[Any]:
+def _rows(connection: Connection, query: ControlQuery) -> Select[Any]:
     statement = (
         select(
             *sql_table(ControlTable).columns,
@@ -224,11 +217,23 @@ def _rows(query: ControlQuery) -> Select[Any]:
     )
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
-    if (selected := query.selected_frameworks) is not None:
-        statement = statement.where(
-            or_(Framework.id.in_(selected), Framework.slug.in_(selected), Framework.identifier.in_(selected))
-        )
+    if query.selected_frameworks:
+        statement = statement.where(Framework.id.in_(_adopted(connection, query)))
     return statement
+
+
+def _adopted(connection: Connection, query: ControlQuery) -> list[str]:
+    """The ids of the adopted frameworks that the filter selects.
+
+    They are matched here: there are few, while the entries of the filter may be more than a statement can name.
+    """
+    adopted = connection.execute(
+        select(Framework.id, Framework.slug, Framework.identifier)
+        .join(FrameworkAdoption, FrameworkAdoption.framework_id == Framework.id)
+        .where(FrameworkAdoption.organization_id == query.organization_id)
+    )
+    selected = query.selected_frameworks
+    return [row.id for row in adopted if not selected.isdisjoint(row)]
 
 
 def _matches(connection: Connection, organization_id: str, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, literal, select, update
 
 from normata.database import format_timestamp, now
 from normata.identity.model import AccessToken, User
@@ -100,6 +100,6 @@ def revoke(connection: Connection, token_id: str) -> bool:
     found = connection.execute(
         update(AccessToken)
         .where(AccessToken.id == token_id)
-        .values(revoked_at=func.coalesce(AccessToken.revoked_at, now()))
+        .values(revoked_at=func.coalesce(AccessToken.revoked_at, literal(now(), AccessToken.revoked_at.type)))
     )
     return found.rowcount == 1

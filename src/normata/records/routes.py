@@ -59,6 +59,8 @@ def _add_restore(kind: type[Restorable]) -> None:
 
     async def endpoint(request: Request, caller: CurrentWriter, record_id: RecordId) -> Response:
         organization_id = await _stated_organization(request) if takes_body else None
+        if "\0" in record_id:
+            raise errors.NotFound  # no id has one, and PostgreSQL would not even hear of it
         row = await _restore(request, kind, record_id, caller, organization_id)
         return JsonResponse(None if kind.answers_null else as_wire(kind, row))
 

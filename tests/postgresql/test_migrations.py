@@ -1,0 +1,262 @@
+"""Migrations on PostgreSQL: many processes at once, locks that others hold, and schemas that are not current."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection
+
+from normata import migrations
+from normata.database import UtcTimestamp
+from normata.models import Table
+from tests.databases import open_url
+from tests.postgres import Server
+from tests.postgresql.conftest import Session, as_role, is_one_sentence, normata, session, start, wait_until
+
+TABLES = Table.metadata.sorted_tables
+
+
+def differences(url: str) -> list[Any]:
+    """What the models say and the schema does not, or the other way round."""
+
+    def compare(connection: Connection) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        return list(compare_metadata(context, Table.metadata))
+
+    database = open_url(url)
+    try:
+        return database.read_now(compare)
+    finally:
+        database.close()
+
+
+def tables(admin: Session) -> set[str]:
+    """The names of all tables."""
+    return {name for (name,) in admin.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")}
+
+
+def secured(admin: Session) -> set[tuple[str, str]]:
+    """The tables that row-level security holds, each with the roles of its policies."""
+    return set(
+        admin.rows(
+            "SELECT c.relname::text, array_to_string(array_agg(r.rolname), ',') FROM pg_class c JOIN pg_policy p"
+            " ON p.polrelid = c.oid JOIN pg_roles r ON r.oid = ANY (p.polroles) WHERE c.relrowsecurity GROUP BY 1"
+        )
+    )
+
+
+OWNED = {table.name for table in TABLES if "organization_id" in table.c or table.name == "organization"}
+
+
+def run_all(*urls: str, role: str) -> list[tuple[int, str]]:
+    """``normata migrate`` of all addresses at once: the exit codes, and what was said on standard error."""
+    processes = [start("migrate", url=url, settings={"NORMATA_DATABASE_ROLE": role}) for url in urls]
+    try:
+        said = [process.communicate(timeout=180)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return [(process.returncode, errors) for process, errors in zip(processes, said, strict=True)]
+
+
+def test_ten_processes_migrate_an_empty_database_at_once(new_role: str, blank_url: str) -> None:
+    assert run_all(*[blank_url] * 10, role=new_role) == [(0, "")] * 10
+    assert differences(blank_url) == []
+    with session(blank_url) as admin:
+        assert admin.rows("SELECT version_num FROM alembic_version") == [(migrations.head(),)]
+        assert tables(admin) == {table.name for table in TABLES} | {"alembic_version"}
+        assert secured(admin) == {(name, new_role) for name in OWNED}
+
+
+def test_two_databases_of_one_server_make_the_role_at_once(postgres: Server, new_role: str, blank_url: str) -> None:
+    """Roles are the whole server's, where the lock that keeps migrations apart is one database's."""
+    maintenance = postgres.url("postgres")
+    with session(maintenance) as other, session(blank_url) as watching:
+        other.run("BEGIN", f"CREATE ROLE {new_role} NOLOGIN")  # as far as another database's migration has come
+        process = start("migrate", url=blank_url, settings={"NORMATA_DATABASE_ROLE": new_role})
+        try:
+            wait_until(watching.waiting)
+            other.run("COMMIT")
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        assert (process.returncode, errors) == (0, "")
+        assert secured(watching) == {(name, new_role) for name in OWNED}
+
+
+def test_the_migrations_lead_to_the_models(postgres_url: str) -> None:
+    assert differences(postgres_url) == []
+    with session(postgres_url) as admin:
+        partial = dict(
+            admin.rows(
+                "SELECT i.relname::text, pg_get_expr(x.indpred, x.indrelid) FROM pg_index x JOIN pg_class i"
+                " ON i.oid = x.indexrelid WHERE x.indpred IS NOT NULL AND x.indisunique"
+            )
+        )
+        expected = {index.name for table in TABLES for index in table.indexes if index.unique}
+        assert partial == dict.fromkeys(expected, "(archived_at IS NULL)")
+        assert len(expected) > 10
+        instants = admin.rows(
+            "SELECT table_name::text, column_name::text FROM information_schema.columns"
+            " WHERE table_schema = 'public' AND data_type = 'timestamp with time zone'"
+        )
+        assert set(instants) == {
+            (table.name, column.name)
+            for table in TABLES
+            for column in table.columns
+            if isinstance(column.type, UtcTimestamp)
+        }
+        texts = admin.rows(
+            "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = 'public'"
+            " AND data_type IN ('text', 'character varying') AND collation_name IS DISTINCT FROM 'C'"
+            " AND table_name <> 'alembic_version'"
+        )
+        assert texts == []
+
+
+def test_a_column_more_or_an_index_less_is_a_difference(postgres_url: str) -> None:
+    """That the comparison sees what it is for."""
+    with session(postgres_url) as admin:
+        admin.run("ALTER TABLE label ADD COLUMN extra text", "DROP INDEX uq_label_live_slug")
+        admin.run("ALTER TABLE task ALTER COLUMN deadline TYPE timestamp")
+    found = {str(change[0] if isinstance(change, tuple) else change[0][0]) for change in differences(postgres_url)}
+    assert found == {"remove_column", "add_index", "modify_type"}
+
+
+def test_migrating_again_changes_nothing(postgres_url: str) -> None:
+    with session(postgres_url) as admin:
+        before = secured(admin), admin.rows("SELECT * FROM label ORDER BY id")
+        done = normata("migrate", url=postgres_url)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"the schema is at {migrations.head()}\n", "")
+        assert (secured(admin), admin.rows("SELECT * FROM label ORDER BY id")) == before
+
+
+@pytest.mark.parametrize("mode", ["ACCESS EXCLUSIVE", "ACCESS SHARE"], ids=["writer", "reader"])
+def test_a_lock_that_somebody_holds_stops_it_in_time(postgres_url: str, mode: str) -> None:
+    with session(postgres_url) as holder, session(postgres_url) as admin:
+        admin.run("ALTER TABLE label DISABLE ROW LEVEL SECURITY")  # so that there is something to do
+        holder.run("BEGIN", f"LOCK TABLE label IN {mode} MODE")
+        started = time.monotonic()
+        done = normata("migrate", url=postgres_url)
+        assert time.monotonic() - started < 60  # five seconds for the lock, the rest for starting a process
+        assert done.returncode == 1
+        assert is_one_sentence(done.stderr), done.stderr
+        assert "lock" in done.stderr
+        holder.run("ROLLBACK")
+        assert "label" not in {name for name, _ in secured(admin)}
+        assert normata("migrate", url=postgres_url).returncode == 0
+        assert secured(admin) == {(name, "normata_service") for name in OWNED}
+
+
+def test_a_role_that_cannot_be_made_is_told_in_one_sentence(postgres: Server, new_role: str, blank_url: str) -> None:
+    """Who owns the database but may make no roles; with the role there and granted, it is enough."""
+    owner = f"{new_role}_owner"
+    name = blank_url.partition("?")[0].rpartition("/")[2]
+    postgres.run(f"CREATE ROLE {owner} LOGIN PASSWORD 'owner'", f'ALTER DATABASE "{name}" OWNER TO {owner}')
+    url, settings = as_role(blank_url, owner, "owner"), {"NORMATA_DATABASE_ROLE": new_role}
+    try:
+        done = normata("migrate", url=url, settings=settings)
+        assert done.returncode == 1
+        assert is_one_sentence(done.stderr), done.stderr
+        with session(blank_url) as admin:
+            assert tables(admin) == set()
+        postgres.run(f"CREATE ROLE {new_role} NOLOGIN", f"GRANT {new_role} TO {owner}")
+        done = normata("migrate", url=url, settings=settings)
+        assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        postgres.drop(name)
+        postgres.run(f"DROP ROLE {owner}")
+
+
+@pytest.mark.parametrize("command", ["serve", "load"])
+@pytest.mark.parametrize("schema", ["empty", "old", "half"])
+def test_serving_and_loading_refuse_a_schema_that_is_not_current(
+    blank_url: str, tmp_path: Path, command: str, schema: str
+) -> None:
+    bundle = tmp_path / "bundle.json"
+    bundle.write_text(json.dumps({"organizations": [{"id": "o", "name": "O"}]}))
+    with session(blank_url) as admin:
+        if schema != "empty":
+            admin.run("CREATE TABLE alembic_version (version_num varchar(32) NOT NULL PRIMARY KEY)")
+        if schema == "old":
+            admin.run("INSERT INTO alembic_version VALUES ('20000101_01')")
+        before = tables(admin)
+        done = normata(command, *([str(bundle)] if command == "load" else ["--port", "1"]), url=blank_url)
+        assert done.returncode == 1
+        assert is_one_sentence(done.stderr), done.stderr
+        assert "schema" in done.stderr
+        assert "normata migrate" in done.stderr
+        assert tables(admin) == before
+
+
+def test_migrate_leaves_what_it_does_not_know_alone(blank_url: str, postgres_url: str) -> None:
+    with session(blank_url) as admin:
+        admin.run("CREATE TABLE of_something_else (id text)")
+        done = normata("migrate", url=blank_url)
+        assert (done.returncode, is_one_sentence(done.stderr)) == (1, True)
+        assert tables(admin) == {"of_something_else"}
+    with session(postgres_url) as admin:
+        admin.run("UPDATE alembic_version SET version_num = '99991231_99'")
+        before = tables(admin)
+        done = normata("migrate", url=postgres_url)
+        assert (done.returncode, is_one_sentence(done.stderr)) == (1, True)
+        assert "newer" in done.stderr
+        assert tables(admin) == before
+
+
+# --- normata check
+
+
+def test_check_finds_a_whole_database_good(postgres_url: str) -> None:
+    done = normata("check", url=postgres_url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "integrity: good" in done.stdout.splitlines()
+
+
+def test_check_names_every_table_that_has_lost_its_row_level_security(postgres_url: str) -> None:
+    with session(postgres_url) as admin:
+        for name in OWNED:
+            admin.run(f'ALTER TABLE "{name}" DISABLE ROW LEVEL SECURITY')
+    done = normata("check", url=postgres_url)
+    assert done.returncode == 1
+    assert {name for name in OWNED if f"table {name} " not in done.stderr} == set()
+    assert normata("migrate", url=postgres_url).returncode == 0
+    assert normata("check", url=postgres_url).returncode == 0
+
+
+@pytest.mark.parametrize("broken", ["missing", "too wide"])
+def test_check_names_a_table_whose_policy_is_not_ours(postgres_url: str, broken: str) -> None:
+    with session(postgres_url) as admin:
+        if broken == "missing":
+            admin.run("DROP POLICY normata_organization ON vendor")
+        else:
+            admin.run("CREATE POLICY everybody ON vendor USING (true)")
+    done = normata("check", url=postgres_url)
+    assert done.returncode == 1
+    assert "vendor" in done.stderr
+
+
+def test_check_names_an_index_that_is_not_valid(postgres_url: str) -> None:
+    with session(postgres_url) as admin:
+        admin.run("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'uq_label_live_slug'::regclass")
+    done = normata("check", url=postgres_url)
+    assert done.returncode == 1
+    assert "uq_label_live_slug" in done.stderr
+
+
+def test_commands_say_in_one_sentence_that_there_is_no_such_database(postgres: Server) -> None:
+    url = postgres.url(f"normata_{uuid4().hex}")
+    for command in ("migrate", "check", "serve"):
+        done = normata(command, url=url)
+        assert done.returncode == 1
+        assert is_one_sentence(done.stderr), done.stderr
+        assert "does not exist" in done.stderr
