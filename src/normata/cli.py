@@ -130,8 +130,7 @@ def _database(url: str | None, *, create: bool, migrate: bool = False) -> Iterat
             raise Unavailable(f"there is {missing}")
         if migrate or (database.embedded and database.read_now(migrations.version) != migrations.head()):
             database.write_now(lambda connection: migrations.prepare(database, connection))
-        elif database.read_now(migrations.version) != migrations.head():
-            raise migrations.UnusableSchema("the schema of the database is not current; run `normata migrate`")
+        database.read_now(migrations.require_current)
         yield database
     finally:
         database.close()
@@ -398,8 +397,7 @@ def check(database: DatabaseOption = None) -> None:
     if missing:
         raise Unavailable(f"there is {missing}")
     typer.echo("settings: good")
-    if opened.read_now(migrations.version) != migrations.head():
-        _fail("the schema of the database is not current; run `normata migrate`")
+    opened.read_now(migrations.require_current)
     typer.echo(f"schema: current ({migrations.head()})")
     faults = opened.read_now(lambda connection: list(checkup.faults(opened, connection)))
     for fault in faults:

@@ -44,17 +44,29 @@ class UnusableSchema(Exception):
     """The database is not one that this version can bring up to date; the message says why in one sentence."""
 
 
+def require_usable(connection: Connection) -> None:
+    """Raise UnusableSchema where the database holds something else, or was made by a newer version."""
+    found = version(connection)
+    if found is None and inspect(connection).get_table_names():
+        raise UnusableSchema("the database holds tables of something else; name another one with --database")
+    if found is not None and found not in known_versions():
+        raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program")
+
+
+def require_current(connection: Connection) -> None:
+    """Raise UnusableSchema where the schema is not the one that this code needs."""
+    require_usable(connection)
+    if version(connection) != head():
+        raise UnusableSchema("the schema of the database is not current; run `normata migrate`")
+
+
 def prepare(database: Database, connection: Connection) -> None:
     """Bring the schema up to date, however many processes try at once.
 
     Raises UnusableSchema and leaves everything as it is where that cannot be.
     """
     database.lock_schema(connection)
-    found = version(connection)
-    if found is None and inspect(connection).get_table_names():
-        raise UnusableSchema("the database holds tables of something else; name another one with --database")
-    if found is not None and found not in known_versions():
-        raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program")
+    require_usable(connection)
     migrate(database, connection)
 
 
