@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
@@ -65,7 +65,7 @@ def main() -> None:
 
 def _tell(error: Exception) -> NoReturn:
     from pydantic import ValidationError
-    from sqlalchemy.exc import IntegrityError
+    from sqlalchemy.exc import DBAPIError, IntegrityError
 
     from normata.database import BadDatabaseUrl, Unavailable
     from normata.frameworks.adoption import NoSuchFramework
@@ -85,6 +85,8 @@ def _tell(error: Exception) -> NoReturn:
             _fail(f"the database cannot be used: {error}")
         case IntegrityError():
             _fail(f"rows of the input conflict with each other: {error.orig}")
+        case DBAPIError():
+            _fail(f"the database refuses: {str(error.orig).splitlines()[0]}")
         case NoSuchFramework() | NoSuchOrganization() | UnusableSchema():
             _fail(str(error))
         case OSError():
@@ -176,13 +178,16 @@ def serve(
     database: DatabaseOption = None,
 ) -> None:
     """Serve the HTTP interface until interrupted."""
-    from normata import __version__
+    from normata import __version__, migrations
+    from normata.database import open_database
     from normata.serving import base_url, require_free_address, run
 
     settings = _settings(host=host, port=port, workers=workers, database_url=database)
     require_free_address(settings.host, settings.port)
     with _database(settings.database_url, create=True):
         pass  # the schema is current from here on
+    with closing(open_database(settings, serving=True)) as service:
+        service.read_now(migrations.version)  # told here what every request would be told: the service may not act
     typer.echo(f"Normata {__version__} serves {base_url(settings)}, documentation at /docs; stop with Ctrl-C", err=True)
     run(settings)
 

@@ -79,8 +79,18 @@ Text = Annotated[str, StringConstraints(max_length=100_000, pattern=_NO_NUL), ma
 Token = Annotated[
     str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Z][A-Z0-9_]*$"), mapped_column(text(64))
 ]
+
+
+def _folds_short(value: str) -> str:
+    """Folding can make a text longer (ß becomes ss), and it is the folded address that has to fit."""
+    if len(fold(value)) > 320:
+        raise ValueError("must have at most 320 characters, ß and the like counted as what they stand for")
+    return value
+
+
 Email = Annotated[
     str,
+    AfterValidator(_folds_short),
     StringConstraints(max_length=320, pattern=r"^[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+$"),
     mapped_column(text(320)),
 ]

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, MetaData, String, exc, make_url
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -86,7 +86,10 @@ class UtcTimestamp(TypeDecorator[str]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """To the wire's text."""
-        return value if value is None or dialect.name != "postgresql" else format_timestamp(value)
+        if value is None or dialect.name != "postgresql":
+            return cast("str | None", value)
+        # asyncpg hands out the first instant of year 1 as it does minus infinity: without a zone.
+        return format_timestamp(value if value.tzinfo else value.replace(tzinfo=UTC))
 
 
 class Document(TypeDecorator[Any]):

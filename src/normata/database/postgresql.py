@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -34,7 +35,34 @@ _SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of 
 # Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
 # system; serialization, deadlock, lock not available, and read-only (a standby).
 _PASSING_CLASSES = frozenset({"08", "53", "57", "58"})
+# The last is told where no host of the URL takes writes, as between the loss of a primary and the next.
+_CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 _PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
+
+
+# A superuser, a role that says so, and whoever owns a table or acts for its owner.
+_IS_NOT_BOUND = (
+    "SELECT rolsuper OR rolbypassrls OR EXISTS (SELECT FROM pg_class AS c"
+    " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
+    " AND pg_has_role(r.oid, c.relowner, 'USAGE')) FROM pg_roles AS r WHERE rolname = $1"
+)
+# Tables of organizations that anything but our one policy guards.
+_UNGUARDED = (
+    "SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relkind IN ('r', 'p')"
+    " AND c.relnamespace = 'public'::regnamespace AND (c.relname = 'organization' OR EXISTS (SELECT FROM"
+    " pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'organization_id')) AND NOT (c.relrowsecurity"
+    f" AND ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid) = ARRAY['{_POLICY}'])"
+)
+# What each of our policies was made from.
+_POLICIES = (
+    "SELECT c.relname::text, obj_description(p.oid, 'pg_policy') FROM pg_policy AS p"
+    " JOIN pg_class AS c ON c.oid = p.polrelid"
+    f" WHERE c.relnamespace = 'public'::regnamespace AND c.relrowsecurity AND p.polname = '{_POLICY}'"
+)
+
+
+class _StaleConnection(Unavailable):
+    """The server has gone since a connection was last used."""
 
 
 class PostgreSQL(Database):
@@ -105,6 +133,7 @@ class PostgreSQL(Database):
         run = connection.exec_driver_sql
         run(f"GRANT USAGE ON SCHEMA public TO {role}")
         run(f"GRANT SELECT ON alembic_version TO {role}")
+        made_from = {name: comment for name, comment in run(_POLICIES)}
         for table in metadata.sorted_tables:
             name = quote.format_table(table)
             run(f"GRANT SELECT ON {name} TO {role}")
@@ -113,22 +142,22 @@ class PostgreSQL(Database):
             condition = _condition(table, quote)
             if condition is None:
                 continue
+            # To make a policy locks the table against everybody, so one that is right is left alone.
+            source = sha256(f"{role} {condition}".encode()).hexdigest()
+            if made_from.get(table.name) == source:
+                continue
             run(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
             run(f"DROP POLICY IF EXISTS {_POLICY} ON {name}")
             run(f"CREATE POLICY {_POLICY} ON {name} TO {role} USING ({condition})")
+            run(f"COMMENT ON POLICY {_POLICY} ON {name} IS '{source}'")
 
     def damage(self, connection: Connection) -> Iterator[str]:
         """See :meth:`Database.damage`."""
         invalid = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
         for (name,) in connection.exec_driver_sql(invalid):
             yield f"the index {name} is not valid; rebuild it with REINDEX"
-        open_tables = (
-            "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
-            " WHERE c.relkind = 'r' AND a.attname = 'organization_id' AND NOT c.relrowsecurity"
-            " AND c.relnamespace = 'public'::regnamespace"
-        )
-        for (name,) in connection.exec_driver_sql(open_tables):
-            yield f"the table {name} has no row-level security; run `normata migrate`"
+        for (name,) in connection.exec_driver_sql(_UNGUARDED):
+            yield f"the table {name} is not guarded by the row-level security that it should have; run `normata migrate`"
 
     async def aclose(self) -> None:
         """See :meth:`Database.aclose`."""
@@ -156,18 +185,22 @@ class PostgreSQL(Database):
             raise Unavailable("the database did not answer in time") from error
 
     async def _transact(self, work: Work[T], sight: Sight, options: dict[str, Any]) -> T:
+        try:
+            return await self._attempt(work, sight, options)
+        except _StaleConnection:
+            # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
+            # server costs nobody a 503 who comes after it.
+            return await self._attempt(work, sight, options)
+
+    async def _attempt(self, work: Work[T], sight: Sight, options: dict[str, Any]) -> T:
         async with self._engine.connect() as connection:
             await connection.execution_options(**options)
             try:
                 await self._enter(connection, sight)
             except exc.DBAPIError as error:
-                if not error.connection_invalidated:
-                    raise
-                # The server has gone since the connection was last used. Nothing has been asked of it yet, so a new
-                # connection may be tried at once: a restart of the server costs nobody a 503 who comes after it.
-                with suppress(exc.DBAPIError):
-                    await connection.rollback()
-                await self._enter(connection, sight)
+                if error.connection_invalidated:
+                    raise _StaleConnection(_reason(error)) from error
+                raise
             result = await connection.run_sync(work)
             await connection.commit()
             return result
@@ -192,20 +225,22 @@ class PostgreSQL(Database):
             )
         except (ValueError, asyncpg.ClientConfigurationError) as error:
             raise BadDatabaseUrl(f"the database URL cannot be used: {error}") from None
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except _CONNECT_ERRORS as error:
             raise Unavailable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
 
     def _make_role(self, connection: Connection, role: str) -> None:
-        found = connection.exec_driver_sql("SELECT 1 FROM pg_roles WHERE rolname = $1", (self._role,)).scalar()
-        if not found:
-            connection.exec_driver_sql(f"CREATE ROLE {role} NOLOGIN")
-        bypasses = connection.exec_driver_sql(
-            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1", (self._role,)
-        ).scalar()
-        if bypasses:
+        def ask(question: str) -> Any:
+            return connection.exec_driver_sql(question, (self._role,)).scalar()
+
+        if not ask("SELECT 1 FROM pg_roles WHERE rolname = $1"):
+            # Roles belong to the whole server, where another database may be making this one at this moment.
+            with suppress(exc.IntegrityError), connection.begin_nested():
+                connection.exec_driver_sql(f"CREATE ROLE {role} NOLOGIN")
+        if ask(_IS_NOT_BOUND):
             raise Unavailable(f"the role {self._role} is not bound by row-level security; name another one")
-        member = connection.exec_driver_sql("SELECT pg_has_role(current_user, $1, 'MEMBER')", (self._role,)).scalar()
-        if not member:
+        # Since version 16, who makes a role is a member of it, but may not act as it unasked.
+        right = "SET" if (connection.dialect.server_version_info or (0,)) >= (16,) else "MEMBER"
+        if not ask(f"SELECT pg_has_role(current_user, $1, '{right}')"):
             connection.exec_driver_sql(f"GRANT {role} TO CURRENT_USER")
 
     def _now(self) -> asyncio.Runner:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import structlog
 from sqlalchemy import Connection, bindparam, update
 
 from normata.database import Database, Unavailable, format_timestamp, now
 from normata.identity.model import AccessToken
+
+log = structlog.get_logger("normata")
 
 _GRAIN = timedelta(minutes=1)  # finer than that, last use is not told
 _PAUSE = 1.0  # seconds between two writes
@@ -33,7 +36,10 @@ class LastUse:
         """Store what has gathered, again and again, until cancelled."""
         while True:
             await asyncio.sleep(_PAUSE)
-            await self.store()
+            try:
+                await self.store()
+            except Exception:  # whatever it is, the next round may go well
+                log.exception("last_use_not_stored")
 
     async def store(self) -> None:
         """Store what has gathered. Where the database is away, it is dropped: the next use brings it up again."""
