@@ -800,6 +800,7 @@ def own_postgresql(folder: Path) -> Iterator[Store]:
         yield PostgreSQL(server.get_uri(), f"from the wheel, `{memory}`, otherwise as it comes")
     finally:
         server.cleanup()
+        shutil.rmtree(folder / "data", ignore_errors=True)
 
 
 @contextmanager
@@ -1240,8 +1241,8 @@ and has written this page; `python benchmarks/scale.py --write` does it again.
   Python {platform.python_version()}. Database and load share it with other work, hence medians: compare
   times with each other and not with those of another machine.
 - **Limits**: one client at a time, so nothing is said of throughput. All data fits into memory; what is read for the
-  first time after a start takes as long as the disk. The commit of a restore waits for the disk, which is most of
-  what its times differ by: "before the commit" is without.
+  first time after a start takes as long as the disk. The commit of a restore waits for the disk, which hides growth:
+  "before the commit" is without that wait.
 """
 
 

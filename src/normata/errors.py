@@ -173,7 +173,7 @@ class ServiceUnavailable(ApiError):
     """The database cannot be reached, or not in time; ``Retry-After`` says when to try again."""
 
     status, code, title = 503, "unavailable", "Unavailable"
-    detail = "The database cannot be reached right now; nothing has been changed. Try again soon."
+    detail = "The database cannot be reached right now, or not in time. Try again soon."
 
     def __init__(self, detail: str | None = None) -> None:
         super().__init__(detail, headers={"Retry-After": "1"})

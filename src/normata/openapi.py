@@ -61,8 +61,9 @@ page past the end has no items. Every order ends with the id, so that pages neve
 ## Errors
 
 Whatever is not a success is a problem (RFC 9457) with a `code` that programs can rely on. A request that is not valid
-is told all its faults at once, each with its place. 503 means that the database cannot be reached: nothing has been
-changed, and `Retry-After` says when to ask again.
+is told all its faults at once, each with its place. 503 means that the database cannot be reached, or not in time, and
+`Retry-After` says when to ask again. A restore that was on its way just then may have been done all the same: the next
+try is told `not_archived`.
 """
 
 _TAGS = [

@@ -19,7 +19,11 @@ async def livez() -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """The database answers and its schema is the one that this code needs; else 503."""
+    """The database answers and its schema is the one that this code needs, or one made for a newer; else 503.
+
+    Migrations keep what the version before needs, so that both can serve during an upgrade: a balancer must not take
+    out all old processes at the moment when the schema becomes the new one's.
+    """
     if await read(request, _schema_is_current):
         return JsonResponse({"status": "ready"})
     raise ServiceUnavailable("The schema of the database is not the one that this version needs.")
@@ -31,7 +35,8 @@ async def metrics(request: Request) -> Response:
 
 
 def _schema_is_current(connection: Connection) -> bool:
-    return migrations.version(connection) == migrations.head()
+    found = migrations.version(connection)
+    return found == migrations.head() or (found is not None and found not in migrations.known_versions())
 
 
 for _path, _endpoint in (("/livez/", livez), ("/readyz/", readyz), ("/metrics/", metrics)):

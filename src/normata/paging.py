@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, UnaryExpression, and_, func
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Subquery, UnaryExpression, and_, func
 
 from normata.errors import (
     ApiError,
@@ -71,7 +71,8 @@ def _plain_integer(value: object) -> object:
     return value if isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value)) else ""
 
 
-QueryInteger = Annotated[int, BeforeValidator(_plain_integer)]
+# Comes last in an annotation: in front of the bounds it would hide them from OpenAPI.
+_digits_only = BeforeValidator(_plain_integer)
 
 
 class PageQuery(BaseModel):
@@ -80,8 +81,8 @@ class PageQuery(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel)
 
     organization_id: OrganizationId
-    limit: Annotated[QueryInteger, Field(ge=5, le=100, description="Items a page.")] = 100
-    page: Annotated[QueryInteger, Field(ge=1, description="The page, from 1. One past the end has no items.")] = 1
+    limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
+    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
 
     @property
     def offset(self) -> int | None:
@@ -109,16 +110,20 @@ def fetch_page(
     rows: Select[Any],
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]],
     query: PageQuery,
+    widen: Callable[[Subquery], Select[Any]] | None = None,
 ) -> tuple[Sequence[RowMapping], int]:
     """The rows of one page in ``order`` and how many there are in all, in two statements.
 
-    ``order`` must be total (end with an id), so that pages never overlap.
+    ``order`` must be total (end with an id), so that pages never overlap. Where rows are wide, ``rows`` selects their
+    keys only, and ``widen`` makes of one page of these a statement for the rows: then the database sorts no more than
+    keys, and joins the rest to one page instead of to everything.
     """
     total = connection.scalar(rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)) or 0
     if query.offset is None or query.offset >= total:
         return [], total
     page = rows.order_by(*order).limit(query.limit).offset(query.offset)
-    return connection.execute(page).mappings().all(), total
+    statement = page if widen is None else widen(page.subquery("page")).order_by(*order)
+    return connection.execute(statement).mappings().all(), total
 
 
 def ordered(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 from sqlalchemy import Connection, MetaData, Table, exc
@@ -51,13 +51,13 @@ _UNGUARDED = (
     "SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relkind IN ('r', 'p')"
     " AND c.relnamespace = 'public'::regnamespace AND (c.relname = 'organization' OR EXISTS (SELECT FROM"
     " pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'organization_id')) AND NOT (c.relrowsecurity"
-    f" AND ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid) = ARRAY['{_POLICY}'])"
+    " AND ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid) = ARRAY['normata_organization'])"
 )
 # What each of our policies was made from.
 _POLICIES = (
-    "SELECT c.relname::text, obj_description(p.oid, 'pg_policy') FROM pg_policy AS p"
+    "SELECT c.relname::text AS relname, obj_description(p.oid, 'pg_policy') AS source FROM pg_policy AS p"
     " JOIN pg_class AS c ON c.oid = p.polrelid"
-    f" WHERE c.relnamespace = 'public'::regnamespace AND c.relrowsecurity AND p.polname = '{_POLICY}'"
+    " WHERE c.relnamespace = 'public'::regnamespace AND c.relrowsecurity AND p.polname = 'normata_organization'"
 )
 
 
@@ -76,7 +76,7 @@ class PostgreSQL(Database):
     embedded = False
 
     def __init__(self, settings: Settings, *, serving: bool = False) -> None:
-        self._dsn = settings.database_url
+        self._dsns = _one_per_host(settings.database_url)
         self._role = settings.database_role
         self._serving = serving
         self._timeout = settings.database_timeout
@@ -87,8 +87,8 @@ class PostgreSQL(Database):
             connect_args={
                 "async_creator_fn": self._connect,
                 "prepared_statement_cache_size": self._statement_cache,
-                # Behind a pooler two clients' statements meet in one session, so their names must differ.
-                **({} if self._statement_cache else {"prepared_statement_name_func": lambda: f"normata_{uuid4().hex}"}),
+                # Behind a pooler the next transaction has another session; nameless statements leave nothing behind.
+                **({} if self._statement_cache else {"prepared_statement_name_func": str}),
             },
             pool_size=settings.database_pool_size,
             max_overflow=0,
@@ -133,7 +133,7 @@ class PostgreSQL(Database):
         run = connection.exec_driver_sql
         run(f"GRANT USAGE ON SCHEMA public TO {role}")
         run(f"GRANT SELECT ON alembic_version TO {role}")
-        made_from = {name: comment for name, comment in run(_POLICIES)}
+        made_from = {row.relname: row.source for row in run(_POLICIES)}
         for table in metadata.sorted_tables:
             name = quote.format_table(table)
             run(f"GRANT SELECT ON {name} TO {role}")
@@ -157,7 +157,7 @@ class PostgreSQL(Database):
         for (name,) in connection.exec_driver_sql(invalid):
             yield f"the index {name} is not valid; rebuild it with REINDEX"
         for (name,) in connection.exec_driver_sql(_UNGUARDED):
-            yield f"the table {name} is not guarded by the row-level security that it should have; run `normata migrate`"
+            yield f"the table {name} is not guarded by its row-level security alone; run `normata migrate`"
 
     async def aclose(self) -> None:
         """See :meth:`Database.aclose`."""
@@ -214,19 +214,29 @@ class PostgreSQL(Database):
         await connection.exec_driver_sql(_ENTER, (self._role, list(sight.organizations), sight.token, limit, idle))
 
     async def _connect(self, **_kwargs: Any) -> asyncpg.Connection[Any]:
-        """A new connection, to whichever host of the URL fits its ``target_session_attrs``."""
-        try:
-            return await asyncpg.connect(
-                self._dsn,
-                timeout=self._timeout,
-                command_timeout=self._timeout * 2 if self._serving else None,
-                statement_cache_size=self._statement_cache,
-                server_settings={"application_name": "normata"},
-            )
-        except (ValueError, asyncpg.ClientConfigurationError) as error:
-            raise BadDatabaseUrl(f"the database URL cannot be used: {error}") from None
-        except _CONNECT_ERRORS as error:
-            raise Unavailable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        """A new connection, to whichever host of the URL fits its ``target_session_attrs``.
+
+        asyncpg has one time-out for all hosts together, which one whose machine is gone would use up: no other host
+        would ever be tried. So each gets its share here, and who answered last is asked first.
+        """
+        reason: Exception | None = None
+        for dsn in tuple(self._dsns):
+            try:
+                connection = await asyncpg.connect(
+                    dsn,
+                    timeout=self._timeout / len(self._dsns),
+                    command_timeout=self._timeout * 2 if self._serving else None,
+                    statement_cache_size=self._statement_cache,
+                    server_settings={"application_name": "normata"},
+                )
+            except (ValueError, asyncpg.ClientConfigurationError) as error:
+                raise BadDatabaseUrl(f"the database URL cannot be used: {error}") from None
+            except _CONNECT_ERRORS as error:
+                reason = error
+            else:
+                self._dsns.sort(key=dsn.__ne__)
+                return connection
+        raise Unavailable(str(reason).splitlines()[0] if str(reason) else type(reason).__name__) from reason
 
     def _make_role(self, connection: Connection, role: str) -> None:
         def ask(question: str) -> Any:
@@ -248,6 +258,12 @@ class PostgreSQL(Database):
         if self._runner is None:
             self._runner = asyncio.Runner()
         return self._runner
+
+
+def _one_per_host(dsn: str) -> list[str]:
+    parts = urlsplit(dsn)
+    user, at, hosts = parts.netloc.rpartition("@")
+    return [urlunsplit(parts._replace(netloc=f"{user}{at}{host}")) for host in hosts.split(",")]
 
 
 def _condition(table: Table, quote: IdentifierPreparer) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Subquery, and_, func, literal, select
 from sqlalchemy.orm import aliased
 
 from normata.frameworks.model import (
@@ -167,16 +168,31 @@ def list_controls(connection: Connection, query: ControlQuery) -> dict[str, Any]
 
     It takes four statements, whatever the length of the page, and one more to find selected frameworks.
     """
-    keys = _SORT_KEYS[query.sort_column]
+    order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
     rows, total = fetch_page(
-        connection, _rows(connection, query), ordered(keys, query.sort_direction, tie=ControlTable.id.expression), query
+        connection, _chosen(connection, query), order, query, partial(_rows, query.organization_id)
     )
     ids = [row["id"] for row in rows]
+    if not ids:
+        return envelope([], total, query)
     matches, children = _matches(connection, query.organization_id, ids), _children(connection, ids)
     return envelope([_item(row, matches[row["id"]], children[row["id"]]) for row in rows], total, query)
 
 
-def _rows(connection: Connection, query: ControlQuery) -> Select[Any]:
+def _chosen(connection: Connection, query: ControlQuery) -> Select[Any]:
+    """The ids of all controls that the query asks for, with what they can be sorted by in reach."""
+    statement = _joined(select(ControlTable.id), query.organization_id)
+    if query.sort_column == "coverageStatus":
+        statement = statement.outerjoin(ControlCoverage, _stated(query.organization_id))
+    if query.search:
+        statement = statement.where(matching(ControlTable.search_text.expression, query.search))
+    if query.selected_frameworks:
+        statement = statement.where(Framework.id.in_(_adopted(connection, query)))
+    return statement
+
+
+def _rows(organization_id: str, page: Subquery) -> Select[Any]:
+    """All of the controls whose ids ``page`` has."""
     statement = (
         select(
             *sql_table(ControlTable).columns,
@@ -192,34 +208,36 @@ def _rows(connection: Connection, query: ControlQuery) -> Select[Any]:
             EffectiveCoverage.status.label("effective_status"),
             EffectiveCoverage.is_indirect,
         )
-        .join(Framework, Framework.id == ControlTable.framework_id)
+        .select_from(page)
+        .join(ControlTable, ControlTable.id == page.c.id)
+    )
+    return (
+        _joined(statement, organization_id)
+        .outerjoin(ControlCoverage, _stated(organization_id))
+        .outerjoin(_parent, _parent.id == ControlTable.parent_id)
+    )
+
+
+def _joined(statement: Select[Any], organization_id: str) -> Select[Any]:
+    """``statement`` over controls, held to those of adopted frameworks."""
+    return (
+        statement.join(Framework, Framework.id == ControlTable.framework_id)
         .join(
             FrameworkAdoption,
             and_(
                 FrameworkAdoption.framework_id == ControlTable.framework_id,
-                FrameworkAdoption.organization_id == query.organization_id,
+                FrameworkAdoption.organization_id == organization_id,
             ),
         )
         .join(
             EffectiveCoverage,
-            and_(
-                EffectiveCoverage.control_id == ControlTable.id,
-                EffectiveCoverage.organization_id == query.organization_id,
-            ),
+            and_(EffectiveCoverage.control_id == ControlTable.id, EffectiveCoverage.organization_id == organization_id),
         )
-        .outerjoin(
-            ControlCoverage,
-            and_(
-                ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == query.organization_id
-            ),
-        )
-        .outerjoin(_parent, _parent.id == ControlTable.parent_id)
     )
-    if query.search:
-        statement = statement.where(matching(ControlTable.search_text.expression, query.search))
-    if query.selected_frameworks:
-        statement = statement.where(Framework.id.in_(_adopted(connection, query)))
-    return statement
+
+
+def _stated(organization_id: str) -> ColumnElement[bool]:
+    return and_(ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == organization_id)
 
 
 def _adopted(connection: Connection, query: ControlQuery) -> list[str]:
@@ -238,7 +256,9 @@ def _adopted(connection: Connection, query: ControlQuery) -> list[str]:
 
 def _matches(connection: Connection, organization_id: str, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
     """The matches into each of the controls, from controls of adopted frameworks, in these frameworks' order."""
-    statement = (
+    # By themselves, so that matches are found by their targets: left to choose, both databases start from all controls
+    # of the adopted frameworks, and read all matches from these.
+    match = (
         select(
             ControlMatch.target_control_id,
             ControlMatch.id.label("match_id"),
@@ -247,19 +267,27 @@ def _matches(connection: Connection, organization_id: str, ids: Sequence[str]) -
             ControlTable.identifier,
             ControlTable.name,
             ControlTable.slug,
-            Framework.id.label("framework_id"),
+            ControlTable.position,
+            ControlTable.framework_id,
+        )
+        .join(ControlTable, ControlTable.id == ControlMatch.source_control_id)
+        .where(ControlMatch.target_control_id.in_(ids))
+        .cte("match")
+        .prefix_with("MATERIALIZED")
+    )
+    statement = (
+        select(
+            match,
             Framework.name.label("framework_name"),
             Framework.identifier.label("framework_identifier"),
             Framework.identifier_color,
         )
-        .join(ControlTable, ControlTable.id == ControlMatch.source_control_id)
-        .join(Framework, Framework.id == ControlTable.framework_id)
+        .join(Framework, Framework.id == match.c.framework_id)
         .join(
             FrameworkAdoption,
             and_(FrameworkAdoption.framework_id == Framework.id, FrameworkAdoption.organization_id == organization_id),
         )
-        .where(ControlMatch.target_control_id.in_(ids))
-        .order_by(Framework.identifier_key, Framework.id, ControlTable.position, ControlMatch.id)
+        .order_by(Framework.identifier_key, Framework.id, match.c.position, match.c.match_id)
     )
     return _grouped(
         (

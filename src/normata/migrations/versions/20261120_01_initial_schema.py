@@ -478,7 +478,10 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("control", schema=None) as batch_op:
         batch_op.create_index(
-            batch_op.f("ix_control_framework_id_position"), ["framework_id", "position"], unique=False
+            batch_op.f("ix_control_framework_id_position"),
+            ["framework_id", "position"],
+            unique=False,
+            postgresql_include=["organization_id"],
         )
         batch_op.create_index(batch_op.f("ix_control_parent_id"), ["parent_id"], unique=False)
 
