@@ -24,7 +24,7 @@ from normata.app import create_app
 from normata.database import Database
 from normata.settings import Settings
 from tests import world
-from tests.databases import open_url
+from tests.databases import on_sqlite, open_url
 from tests.world import ALPHA, BETA
 
 NORMATA = Path(sys.executable).with_name("normata")
@@ -199,7 +199,7 @@ def test_the_option_beats_the_environment_beats_the_default(
 )
 def test_what_only_reads_makes_no_database(normata: Run, folder: Path, arguments: tuple[str, ...]) -> None:
     told = failed(normata(*arguments))
-    assert told == "the database cannot be used: there is none at normata.db"
+    assert told == "the database cannot be used: there is no file normata.db"
     assert list(folder.iterdir()) == []
 
 
@@ -327,6 +327,7 @@ def break_last_array(url: str) -> None:
         file.write(b"\xff" * size)
 
 
+@on_sqlite
 def test_a_dump_that_fails_leaves_the_old_file_whole(normata: Run, database_url: str, folder: Path) -> None:
     output = folder / "dump.json"
     output.write_text("yesterday's")
@@ -522,6 +523,7 @@ def test_check_of_a_good_database(normata: Run, database_url: str) -> None:
     assert contents[0] == "organization org-alpha: Alpha"
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("statement", "sentence"),
     [
@@ -548,6 +550,7 @@ def test_check_finds_what_does_not_hold(normata: Run, database_url: str, stateme
     assert last == "normata: the database is not whole"
 
 
+@on_sqlite
 @pytest.mark.parametrize("damage", ["a page", "half of it", "its head"])
 def test_check_of_a_damaged_database(normata: Run, database_url: str, damage: str) -> None:
     path = Path(database_url.removeprefix("sqlite:///"))

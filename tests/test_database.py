@@ -226,8 +226,9 @@ def test_writers_queue_and_none_is_lost(database: Database) -> None:
 PROCESS = """
 import sys
 from sqlalchemy import text
-from normata.database import Database
-database = open_url(sys.argv[1], database_timeout=30)
+from normata.database import open_database
+from normata.settings import Settings
+database = open_database(Settings(database_url=sys.argv[1], database_timeout=30))
 counting = text("UPDATE organization SET name = CAST(CAST(name AS INTEGER) + 1 AS TEXT) WHERE id = 'org-alpha'")
 print("ready", flush=True)
 for _ in range(40):

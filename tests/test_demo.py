@@ -28,7 +28,7 @@ from normata.database import Database
 from normata.records.base import Restorable
 from normata.settings import Settings
 from tests import world
-from tests.databases import migrate, open_url
+from tests.databases import migrate, on_sqlite, open_url
 
 NORMATA = Path(sys.executable).with_name("normata")
 
@@ -303,6 +303,7 @@ def test_the_printed_requests_work_as_they_are_printed_and_twice_is_harmless(
         assert (status, problem["code"]) == (409, "not_archived")
 
 
+@on_sqlite
 @pytest.mark.parametrize("arguments", [(), ("--database", "sqlite:///normata.db")])
 def test_a_database_with_another_organization_is_refused(
     database_url: str, tmp_path: Path, arguments: tuple[str, ...]

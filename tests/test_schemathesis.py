@@ -34,9 +34,13 @@ def _configuration(token: str, *, real: bool) -> str:
 
 
 @pytest.mark.parametrize(
-    ("user", "real"),
-    [("editor", True), ("viewer", True), ("editor", False)],
-    ids=["editor asks for what exists", "viewer asks for what exists", "editor asks for anything"],
+    ("database_url", "user", "real"),
+    [
+        pytest.param("sqlite", "editor", True, id="editor asks for what exists, on SQLite"),
+        pytest.param("postgresql", "editor", True, id="editor asks for what exists, on PostgreSQL"),
+        pytest.param("postgresql", "viewer", False, id="viewer asks for anything, on PostgreSQL"),
+    ],
+    indirect=["database_url"],
 )
 def test_holds_against_anything_sent(
     database_url: str, make_token: Callable[..., str], tmp_path: Path, user: str, real: bool

@@ -10,7 +10,9 @@ from normata.settings import Settings
 OTHER = {
     "database_url": "sqlite:////srv/normata.db",
     "database_timeout": "1.5",
-    "database_readers": "9",
+    "database_pool_size": "9",
+    "database_role": "other_service",
+    "database_statement_cache": "0",
     "host": "0.0.0.0",  # noqa: S104 - never bound
     "port": "9000",
     "workers": "3",
@@ -64,7 +66,9 @@ def test_it_listens_on_loopback_unless_told_otherwise() -> None:
         ("workers", "0"),
         ("database_timeout", "0"),
         ("database_timeout", "nan"),
-        ("database_readers", "0"),
+        ("database_pool_size", "0"),
+        ("database_role", "Robert'); DROP TABLE"),
+        ("database_statement_cache", "-1"),
         ("max_body_bytes", "1"),
         ("rate_limit", "-1"),
         ("log_level", "loud"),

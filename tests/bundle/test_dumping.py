@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from normata import demo
 from normata.bundle import loading, reading
-from normata.bundle.arrays import ARRAYS
+from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
 from normata.bundle.dumping import dump
 from normata.database import Database
 from normata.frameworks.recompute import stored_coverage
@@ -92,9 +92,12 @@ def test_two_organizations_dumped_and_loaded_one_after_the_other(
     ]
 
 
+OWN_ARRAYS = [array for array, table in ARRAYS.items() if table not in OPERATORS_OWN]
+
+
 def test_every_array_is_there_with_every_field_of_every_row(database: Database) -> None:
     document = json.loads(dumped(database))
-    assert list(document) == list(ARRAYS)
+    assert list(document) == OWN_ARRAYS
     for array, items in document.items():
         assert items, f"the world has rows for {array}"
         for item in items:
@@ -117,7 +120,7 @@ def test_tokens_and_audit_events_stay_behind(database: Database, client: Any, be
     text = dumped(database)
     assert hidden not in text
     assert answer.headers["X-Request-Id"] not in text
-    assert set(json.loads(text)) == set(ARRAYS)
+    assert list(json.loads(text)) == OWN_ARRAYS
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,7 @@ def test_any_text_content_and_number_dumps_the_same_again(
         raise Dumped(text_of(connection))
 
     def and_back(connection: Connection) -> None:
-        assert text_of(connection, ALPHA).count("[]") == len(ARRAYS)
+        assert text_of(connection, ALPHA).count("[]") == len(OWN_ARRAYS)
         there(connection)
 
     first = _dump_and_undo(empty, and_back)

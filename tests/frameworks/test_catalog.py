@@ -72,6 +72,9 @@ def test_a_new_framework_names_itself(database: Database) -> None:
 # --- Hierarchy
 
 
+CIRCLE = "leads round in a circle: the control has an ancestor that is its own ancestor"
+
+
 @pytest.mark.parametrize(
     ("parents", "named"),
     [
@@ -84,7 +87,8 @@ def test_a_new_framework_names_itself(database: Database) -> None:
 def test_no_control_is_its_own_ancestor(database: Database, parents: dict[str, str], named: set[int]) -> None:
     rows = [{"id": name, "frameworkId": "fw-sun", "name": name, "parentId": parent} for name, parent in parents.items()]
     assert set(faults(database, {"controls": rows})) == {
-        f"/controls/{index}/parentId: makes the control its own ancestor" for index in named
+        f"/controls/{index}/parentId: leads round in a circle: the control has an ancestor that is its own ancestor"
+        for index in named
     }
 
 

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ class SQLite(Database):
         # Without `create`, a file that is gone stays gone: to serve an empty database in its place would be worse.
         if self._create and not self.path.exists():
             # For its owner alone, from the first moment, whatever the umask; SQLite's other files follow.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            with suppress(OSError):  # SQLite says it better
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         uri = f"{self.path.absolute().as_uri()}?mode={'rwc' if self._create else 'rw'}"
         connection = sqlite3.connect(
             uri, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
