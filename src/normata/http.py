@@ -48,6 +48,11 @@ class JsonResponse(Response):
         super().__init__(to_json(content), status_code, {"Cache-Control": "private, no-cache"} | (headers or {}))
 
 
+# What OpenAPI is made of: one route an operation, with its models. The application serves the bare ones, of which there
+# may be four, and need not build the models of answers that it never checks.
+documented = APIRouter()
+
+
 def add_operation(
     router: APIRouter, method: str, path: str, endpoint: Callable[..., Any], **documentation: Any
 ) -> None:
@@ -56,8 +61,7 @@ def add_operation(
     for variant in dict.fromkeys((path, path.rstrip("/"))):
         router.add_api_route(variant, endpoint, methods=methods, include_in_schema=False)
     if documentation:
-        # Never reached, as the first match answers; it is what OpenAPI is made of, which shows one of the four.
-        router.add_api_route(path, endpoint, methods=[method], **documentation)
+        documented.add_api_route(path, endpoint, methods=[method], **documentation)
 
 
 async def read(request: Request, work: Callable[[Connection], T], sight: Sight = NOTHING) -> T:

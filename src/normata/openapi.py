@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse
 from normata import __version__
 from normata.demo import record_bundle
 from normata.frameworks.examples import CONTROL_PAGE, FRAMEWORK_PAGE
-from normata.http import JsonResponse, add_operation
+from normata.http import JsonResponse, add_operation, documented
 from normata.notifications.examples import NOTIFICATION_PAGE
 from normata.records.base import Restorable
 from normata.records.routes import IntegrationCheckRestore
@@ -106,7 +106,7 @@ def install(app: FastAPI) -> None:
                 description=app.description,
                 tags=app.openapi_tags,
                 license_info=app.license_info,
-                routes=app.routes,
+                routes=sorted(documented.routes, key=_place),
             )
         )
 
@@ -137,6 +137,11 @@ def install(app: FastAPI) -> None:
 
     for path, endpoint in (("/openapi.json", openapi_json), ("/docs", docs), ("/docs/redoc.js", redoc)):
         add_operation(app.router, "GET", path, endpoint)
+
+
+def _place(route: object) -> int:
+    """Where an operation stands: in the order of the tags, not in that in which modules happen to be imported."""
+    return next((place for place, tag in enumerate(_TAGS) if tag["name"] in getattr(route, "tags", ())), len(_TAGS))
 
 
 def _polished(document: dict[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ Search = Annotated[
     AfterValidator(_trimmed_search),
     Field(
         description="Words that must all occur, in any case, in identifier, name, slug, purpose or description.",
-        json_schema_extra={"maxLength": 200},
+        json_schema_extra={"maxLength": 200, "pattern": r"^[^\x00]*$"},
     ),
 ]
 SortDirection = Annotated[

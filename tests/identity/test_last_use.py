@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from normata.database import Database, format_timestamp
 from normata.identity.model import AccessToken
 from tests import stored
-from tests.databases import on_sqlite, path_of
+from tests.databases import path_of
 from tests.world import ALPHA
 
 Bearer = Callable[..., dict[str, str]]
@@ -36,6 +36,12 @@ class Writes:
         if connection.get_execution_options().get("writes"):
             with self._lock:
                 self.count += 1
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """On SQLite, whose connections belong to no event loop: these tests bring along loops of their own."""
+    return sqlite_url
 
 
 @pytest.fixture
@@ -147,7 +153,6 @@ def test_a_refused_request_is_a_use(
     assert last_use(database) is not None
 
 
-@on_sqlite
 def test_while_the_database_is_away_uses_are_dropped_quietly(
     quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
 ) -> None:

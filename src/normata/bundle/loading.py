@@ -112,7 +112,7 @@ def _blame_missing(entry: Entry) -> None:
         value = entry.final.get(column.name)
         if value is None and not (column.nullable or column.info.get("derived") or column.name in entry.table.filled):
             entry.blame(column.name, "is required")
-        if isinstance(value, int) and value > LARGEST_NUMBER:
+        if column.name in ("short_id", "order") and isinstance(value, int) and value > LARGEST_NUMBER:
             entry.blame(column.name, f"is used up: the organization has had number {LARGEST_NUMBER}")
 
 
