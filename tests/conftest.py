@@ -156,7 +156,6 @@ def client(application: FastAPI) -> Iterator[TestClient]:
         yield client
 
 
-opened = open_url
 MakeToken = Callable[..., str]
 
 
