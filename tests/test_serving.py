@@ -358,9 +358,9 @@ BAD_SETTINGS = {
 
 
 @pytest.mark.parametrize("name", BAD_SETTINGS)
-def test_a_bad_setting_is_told_in_a_sentence(database_url: str, name: str) -> None:
+def test_a_bad_setting_is_told_in_a_sentence(sqlite_url: str, name: str) -> None:
     """Wrong usage, with the exit code 2; a password in a URL is not repeated."""
-    ended = run(database_url, "serve", **{name: BAD_SETTINGS[name]})
+    ended = run(sqlite_url, "serve", **({"NORMATA_PORT": str(free_port())} | {name: BAD_SETTINGS[name]}))
     assert_sentence(ended, 2)
     assert "secret" not in ended.stderr
     if name != "NORMATA_DATABASE_URL":
