@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, UniqueConstraint, select, tuple_
 
 from normata.bundle.arrays import ARRAYS
-from normata.bundle.entries import Entry, Groups, batches, good
+from normata.bundle.entries import Entry, Groups, good
+from normata.database import batches
 from normata.frameworks import catalog
 from normata.models import Table
 from normata.vocabulary import sql_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -19,8 +19,6 @@ from normata.models import Table
 from normata.source import Fault, Row, pointer
 from normata.vocabulary import sql_table
 from normata.wire import input_model
-
-BATCH = 500  # rows a statement, well below every database's limit of parameters
 
 Progress = Callable[[str, int, int], None]
 
@@ -99,12 +97,6 @@ def read_values(rows: Sequence[Row], faults: list[Fault], progress: Progress) ->
 def good(group: Iterable[Entry]) -> list[Entry]:
     """Those that nothing has been found wrong with so far."""
     return [entry for entry in group if not entry.faulty]
-
-
-def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """``items`` in runs that fit one statement."""
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
 
 
 def _plain(value: Any) -> Any:

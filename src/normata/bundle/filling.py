@@ -48,7 +48,7 @@ class Filler:
         scope = row.get("organization_id", "")
         if not _is_numbered(table) or scope is None:
             return row
-        title = next(row[name] for name in ("name", "title", "acronym") if name in row)
+        title = row[table.title_column() if issubclass(table, Restorable) else "name"]
         if title and "slug" in row and row["slug"] is None:
             row["slug"] = self._free_slug(table, scope, slugify(title))
         for number in ("short_id", "order"):

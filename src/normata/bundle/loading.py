@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
 from normata.bundle.checking import Lookup, check_references, check_unique, unique_keys
-from normata.bundle.entries import Entry, Groups, Progress, batches, good, read_values
+from normata.bundle.entries import Entry, Groups, Progress, good, read_values
 from normata.bundle.filling import Filler
-from normata.database import now
+from normata.database import batches, now
 from normata.frameworks import catalog
 from normata.frameworks.recompute import affected_organizations, recompute
 from normata.models import Table
@@ -135,10 +135,11 @@ def _write(connection: Connection, groups: Groups, progress: Progress) -> list[s
         new = [entry.final for entry in group if entry.stored is None]
         changed = [entry for entry in group if entry.stored is not None and entry.changed]
         rekeyed = [entry for entry in changed if _is_rekeyed(entry)]
-        kept = [entry.final for entry in changed if not _is_rekeyed(entry)]
+        leaving = {entry.id for entry in rekeyed}
+        kept = [entry.final for entry in changed if entry.id not in leaving]
         # A row that leaves a unique key makes room for the row that takes it: two may even swap theirs. References
         # are checked at the end of the transaction, when it is back.
-        for batch in batches([entry.id for entry in rekeyed]):
+        for batch in batches(sorted(leaving)):
             connection.execute(delete(sql_table(table)).where(sql_table(table).c.id.in_(batch)))
         for statement, rows in (
             (insert(sql_table(table)), [*(entry.final for entry in rekeyed), *new]),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -122,6 +122,15 @@ def document() -> TypeEngine[Any]:
 def timestamp() -> TypeEngine[str]:
     """A column type for instants, as migrations name it."""
     return UtcTimestamp()
+
+
+_BATCH = 500  # values a statement, well below every database's limit of parameters
+
+
+def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """``items`` in runs that fit one statement."""
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]
 
 
 class Database(ABC):

@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, select, update
 from sqlalchemy.orm import aliased
 
+from normata.database import batches
 from normata.frameworks.coverage import Computed, Level, compute
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 from normata.vocabulary import sql_table
-
-_BATCH = 500
 
 
 def recompute(connection: Connection, organization_id: str) -> int:
@@ -114,5 +113,5 @@ def affected_organizations(
 
 
 def _scalars(connection: Connection, statement: Select[Any], column: Any, values: Sequence[str]) -> Iterator[str]:
-    for start in range(0, len(values), _BATCH):
-        yield from connection.scalars(statement.where(column.in_(values[start : start + _BATCH])))
+    for batch in batches(values):
+        yield from connection.scalars(statement.where(column.in_(batch)))
