@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from normata import log, openapi, operations
 from normata.database import open_database
 from normata.frameworks import routes as framework_routes
-from normata.http import Gateway, install_error_handlers
+from normata.http import Gateway, Operation, install_error_handlers
 from normata.identity.last_use import LastUse
 from normata.identity.rate_limit import RateLimit
 from normata.metrics import Metrics
 from normata.notifications import routes as notification_routes
+from normata.pages import KeptPages
 from normata.records import routes as record_routes
 from normata.settings import Settings
 
@@ -44,16 +46,25 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             await database.aclose()
 
     app = FastAPI(
-        **openapi.METADATA, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=lifespan
+        **openapi.METADATA,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        # It would ask for every request whether somebody listens; what there is to know is in the log and the metrics.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.database = database
     app.state.last_use = last_use
     app.state.rate_limit = RateLimit(settings.rate_limit)
     app.state.metrics = metrics
+    app.state.pages = KeptPages(settings.page_cache_mib * 2**20)
     for module in (framework_routes, notification_routes, record_routes, operations):
         # As they are: included, each would be analysed anew for every application, though nothing is added to them.
         app.router.routes.extend(module.router.routes)
     openapi.install(app)
     install_error_handlers(app)
-    app.add_middleware(Gateway, max_body_bytes=settings.max_body_bytes, metrics=metrics)
+    served = [route.app for route in app.routes if isinstance(route, Route) and isinstance(route.app, Operation)]
+    app.add_middleware(Gateway, operations=served, max_body_bytes=settings.max_body_bytes, metrics=metrics)
     return app

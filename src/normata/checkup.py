@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, or_, select
 
 from normata.database import Database
 from normata.frameworks.model import Control, Framework
@@ -18,6 +18,18 @@ def faults(database: Database, connection: Connection) -> Iterator[str]:
     for organization_id in connection.scalars(select(Organization.id).order_by(Organization.id)):
         if stored_coverage(connection, organization_id) != current_coverage(connection, organization_id):
             yield f"the stored coverage of organization {organization_id} is not what follows from its statements"
+    counted = func.count(Control.id)
+    places = func.count(Control.position.distinct())
+    following = func.coalesce(func.max(Control.position) + 1, 0)
+    miscounted = (
+        select(Framework.id)
+        .outerjoin(Control, Control.framework_id == Framework.id)
+        .group_by(Framework.id, Framework.control_count)
+        .having(or_(*(number != Framework.control_count for number in (counted, places, following))))
+        .order_by(Framework.id)
+    )
+    for framework_id in connection.scalars(miscounted):
+        yield f"the framework {framework_id} has other controls than it has counted, or gaps in their order"
 
 
 def contents(connection: Connection) -> Iterator[str]:

@@ -4,39 +4,45 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import orjson
 import structlog
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from sqlalchemy import Connection
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from normata.database import NOTHING, Database, Sight, Unavailable
 from normata.errors import (
     ApiError,
-    FieldFault,
     InternalError,
-    InvalidRequest,
     MethodNotAllowed,
     NotFound,
     ServiceUnavailable,
     TooLarge,
-    describe,
 )
 from normata.metrics import Metrics
 from normata.vocabulary import new_id
 
 T = TypeVar("T")
 
-log = structlog.get_logger("normata")
-
+READING = ("GET", "HEAD")  # RFC 9110, section 9.1: who has GET has HEAD
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+def encode(content: Any) -> bytes:
+    """``content`` as JSON."""
+    try:
+        return orjson.dumps(content)
+    except TypeError:  # a document may have an integer of more than 64 bits, which orjson leaves to others
+        return to_json(content)
 
 
 class JsonResponse(Response):
@@ -45,7 +51,7 @@ class JsonResponse(Response):
     media_type = "application/json"
 
     def __init__(self, content: Any, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
-        super().__init__(to_json(content), status_code, {"Cache-Control": "private, no-cache"} | (headers or {}))
+        super().__init__(encode(content), status_code, {"Cache-Control": "private, no-cache"} | (headers or {}))
 
 
 # What OpenAPI is made of: one route an operation, with its models. The application serves the bare ones, of which there
@@ -53,15 +59,19 @@ class JsonResponse(Response):
 documented = APIRouter()
 
 
-def add_operation(
-    router: APIRouter, method: str, path: str, endpoint: Callable[..., Any], **documentation: Any
-) -> None:
-    """Serve ``endpoint`` at ``path`` and, where that ends with a slash, without it, which OpenAPI does not show."""
-    methods = ["GET", "HEAD"] if method == "GET" else [method]  # RFC 9110, section 9.1: who has GET has HEAD
+def add_operation(router: APIRouter, operation: Operation, path: str = "") -> None:
+    """Have the router know an operation, at its path (as Starlette has it, where that differs) and without the slash.
+
+    OpenAPI shows the first only.
+    """
+    for variant in (path or operation.path, (path or operation.path).rstrip("/")):
+        router.routes.append(Route(variant, operation, methods=[*operation.methods]))
+
+
+def add_page(router: APIRouter, path: str, endpoint: Callable[..., Any]) -> None:
+    """Serve what is not part of the interface to GET: at ``path`` and, where that ends with a slash, without it."""
     for variant in dict.fromkeys((path, path.rstrip("/"))):
-        router.add_api_route(variant, endpoint, methods=methods, include_in_schema=False)
-    if documentation:
-        documented.add_api_route(path, endpoint, methods=[method], **documentation)
+        router.add_api_route(variant, endpoint, methods=[*READING], include_in_schema=False)
 
 
 async def read(request: Request, work: Callable[[Connection], T], sight: Sight = NOTHING) -> T:
@@ -70,19 +80,34 @@ async def read(request: Request, work: Callable[[Connection], T], sight: Sight =
     return await database.read(work, sight)
 
 
-async def write(request: Request, work: Callable[[Connection], T], sight: Sight = NOTHING) -> T:
-    """What ``work`` returns, once its transaction, which has ``sight``, is durable."""
-    database: Database = request.app.state.database
-    return await database.write(work, sight)
+class Operation(ABC):
+    """A list or a restore, as an ASGI application."""
+
+    methods: Sequence[str]
+    path: str  # as OpenAPI has it
+
+    @abstractmethod
+    def serves(self, path: str) -> bool:
+        """Whether the operation is at ``path``, which has its first segment."""
+
+    @abstractmethod
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Raises the errors of :mod:`normata.errors`."""
 
 
 class Gateway:
-    """The outermost layer: gives each request an id, refuses large bodies, logs, counts, and lets no exception out."""
+    """The outermost layer: gives each request an id, refuses large bodies, logs, counts, and lets no exception out.
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int, metrics: Metrics) -> None:
+    ``operations`` are found here, by their first segment: the way through the router would take longer than most
+    answers. The router has them, too, to tell 404 from 405, and everything else.
+    """
+
+    def __init__(self, app: ASGIApp, *, operations: Sequence[Operation], max_body_bytes: int, metrics: Metrics) -> None:
         self._app = app
+        self._operations = {operation.path.split("/", 2)[1]: operation for operation in operations}
         self._max_body_bytes = max_body_bytes
         self._metrics = metrics
+        self._log = structlog.get_logger("normata").bind()  # bound once: the configuration is found again each time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -107,16 +132,22 @@ class Gateway:
                 message = {**message, "body": b""}
             await send(message)
 
+        operation = self._operation(scope["path"])
+        application = self._app if operation is None or scope["method"] not in operation.methods else operation
         try:
-            await self._app(scope, self._bounded(scope, receive), send_marked)
-        except Exception:
-            with suppress(OSError, ValueError):  # a log that cannot be written keeps nobody from an answer
-                log.exception("internal_error", request_id=request_id, path=scope["path"])
+            await application(scope, self._bounded(scope, receive), send_marked)
+        except Exception as error:
             if status:
+                self._note_fault(scope, error)
                 raise  # half an answer has left: the server must cut the connection, so that nobody takes it for whole
-            await _problem(Request(scope), InternalError())(scope, receive, send_marked)
+            await self._refusal(scope, error)(scope, receive, send_marked)
         finally:
-            self._note(scope, request_id, status, time.perf_counter() - started)
+            route = getattr(scope.get("route"), "path_format", None) if operation is None else operation.path
+            self._note(scope, route, status, time.perf_counter() - started)
+
+    def _operation(self, path: str) -> Operation | None:
+        operation = self._operations.get(path.split("/", 2)[1] if path.startswith("/") else "")
+        return operation if operation is not None and operation.serves(path) else None
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """``receive``, with TooLarge raised where the body, declared or counted, is larger than the limit."""
@@ -134,14 +165,32 @@ class Gateway:
 
         return receive_bounded
 
-    def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path_format", None)
+    def _refusal(self, scope: Scope, error: Exception) -> Response:
+        """The answer to a request that ended with an exception."""
+        match error:
+            case ApiError():
+                return _problem(scope, error)
+            case Unavailable():
+                with suppress(OSError, ValueError):
+                    request_id = scope["state"]["request_id"]
+                    self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
+                return _problem(scope, ServiceUnavailable())
+        self._note_fault(scope, error)
+        return _problem(scope, InternalError())
+
+    def _note_fault(self, scope: Scope, error: Exception) -> None:
+        with suppress(OSError, ValueError):  # a log that cannot be written keeps nobody from an answer
+            request_id = scope["state"]["request_id"]
+            self._log.error("internal_error", request_id=request_id, path=scope["path"], exc_info=error)
+
+    def _note(self, scope: Scope, route: str | None, status: int, seconds: float) -> None:
         self._metrics.request(scope["method"], route, status, seconds)
-        caller = scope["state"].get("caller")
+        state = scope["state"]
+        caller = state.get("caller")
         with suppress(OSError, ValueError):
-            log.info(
+            self._log.info(
                 "request",
-                request_id=request_id,
+                request_id=state["request_id"],
                 method=scope["method"],
                 path=scope["path"],
                 status=status,
@@ -152,42 +201,20 @@ class Gateway:
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Turn every exception that a request can end with into a problem (RFC 9457)."""
+    """Have the router's own refusals, of paths and methods, told as problems (RFC 9457), too."""
 
-    async def api_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, ApiError)  # noqa: S101 - narrows the type; Starlette dispatches by class
-        return _problem(request, error)
+    async def http_error(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette dispatches by class
+        raise (MethodNotAllowed if error.status_code == MethodNotAllowed.status else NotFound)(headers=error.headers)
 
-    async def unavailable(request: Request, error: Exception) -> Response:
-        log.warning("database_unavailable", request_id=request.state.request_id, reason=str(error))
-        return _problem(request, ServiceUnavailable())
-
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
-        return _problem(request, InvalidRequest.of([_field_fault(fault) for fault in error.errors()]))
-
-    async def http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 - as above
-        case = MethodNotAllowed if error.status_code == MethodNotAllowed.status else NotFound
-        return _problem(request, case(headers=error.headers))
-
-    app.add_exception_handler(ApiError, api_error)
-    app.add_exception_handler(Unavailable, unavailable)
-    app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http_error)
 
 
-def _problem(request: Request, error: ApiError) -> Response:
+def _problem(scope: Scope, error: ApiError) -> Response:
     # As it was sent: decoded and encoded again, an escaped slash would become one that separates.
-    sent = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
-    body = error.problem(sent.decode("latin-1"), request.state.request_id)
+    sent = scope.get("raw_path") or quote(scope["path"]).encode()
+    body = error.problem(sent.decode("latin-1"), scope["state"]["request_id"])
     return JsonResponse(body, error.status, error.headers)
-
-
-def _field_fault(fault: dict[str, Any]) -> FieldFault:
-    part, *names = fault["loc"]
-    code, message, allowed = describe(fault)
-    return FieldFault(in_=part, name=str(names[0]) if names else "", code=code, message=message, allowed=allowed)
 
 
 def _request_id(scope: Scope) -> str:

@@ -5,23 +5,33 @@ from __future__ import annotations
 import logging
 import sys
 
+import orjson
 import structlog
+from structlog.typing import Processor
 
 from normata.settings import Settings
 
 
 def configure(settings: Settings) -> None:
     """Log as the settings say. Tokens are never passed to a logger, so there is nothing to strike out."""
-    pretty = settings.log_format == "text"
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    shared: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if settings.log_format == "text":
+        structlog.configure(
+            processors=[*shared, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())],
+            wrapper_class=structlog.make_filtering_bound_logger(level),
+            logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        )
+        return
     structlog.configure(
         processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([] if pretty else [structlog.processors.format_exc_info]),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-            if pretty
-            else structlog.processors.JSONRenderer(),
+            *shared,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(serializer=orjson.dumps),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[settings.log_level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
     )

@@ -32,12 +32,21 @@ class Metrics:
             registry=self._registry,
         )
 
+        # Finding a child by its labels costs more than counting. There are as many as there are routes and statuses.
+        self._counters: dict[tuple[str, str, int], Counter] = {}
+        self._histograms: dict[tuple[str, str], Histogram] = {}
+
     def request(self, method: str, route: str | None, status: int, seconds: float) -> None:
         """Count one request; ``route`` is its template, null where no route matched."""
         method = method if method in _METHODS else "other"
         route = "other" if route is None else route.rstrip("/")
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
+        counter = self._counters.get((method, route, status))
+        histogram = self._histograms.get((method, route))
+        if counter is None or histogram is None:
+            counter = self._counters[method, route, status] = self._requests.labels(method, route, str(status))
+            histogram = self._histograms[method, route] = self._seconds.labels(method, route)
+        counter.inc()
+        histogram.observe(seconds)
 
     def exposition(self) -> bytes:
         """All figures in Prometheus's text format."""

@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse
 from normata import __version__
 from normata.demo import record_bundle
 from normata.frameworks.examples import CONTROL_PAGE, FRAMEWORK_PAGE
-from normata.http import JsonResponse, add_operation, documented
+from normata.http import JsonResponse, add_page, documented
 from normata.notifications.examples import NOTIFICATION_PAGE
 from normata.records.base import Restorable
 from normata.records.routes import IntegrationCheckRestore
@@ -136,7 +136,7 @@ def install(app: FastAPI) -> None:
         return FileResponse(_ASSETS / "redoc.standalone.js", headers={"Cache-Control": "public, max-age=86400"})
 
     for path, endpoint in (("/openapi.json", openapi_json), ("/docs", docs), ("/docs/redoc.js", redoc)):
-        add_operation(app.router, "GET", path, endpoint)
+        add_page(app.router, path, endpoint)
 
 
 def _place(route: object) -> int:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from normata import migrations
 from normata.errors import ServiceUnavailable
-from normata.http import JsonResponse, add_operation, read
+from normata.http import JsonResponse, add_page, read
 
 router = APIRouter(include_in_schema=False)
 
@@ -40,4 +40,4 @@ def _schema_is_current(connection: Connection) -> bool:
 
 
 for _path, _endpoint in (("/livez/", livez), ("/readyz/", readyz), ("/metrics/", metrics)):
-    add_operation(router, "GET", _path, _endpoint)
+    add_page(router, _path, _endpoint)

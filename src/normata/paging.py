@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Subquery, UnaryExpression, and_, func
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, UnaryExpression, and_, func
+from starlette.datastructures import QueryParams
 
 from normata.errors import (
     ApiError,
@@ -84,6 +85,14 @@ class PageQuery(BaseModel):
     limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
     page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
 
+    @classmethod
+    def read(cls, parameters: QueryParams) -> Self:
+        """The query that the parameters of a request make. Of one that is repeated the last counts.
+
+        Raises :class:`pydantic.ValidationError`.
+        """
+        return cls.model_validate(dict(parameters))
+
     @property
     def offset(self) -> int | None:
         """Rows before the page; null where no database can count that far, so that the page is empty."""
@@ -110,20 +119,21 @@ def fetch_page(
     rows: Select[Any],
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]],
     query: PageQuery,
-    widen: Callable[[Subquery], Select[Any]] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    total: int | None = None,
 ) -> tuple[Sequence[RowMapping], int]:
-    """The rows of one page in ``order`` and how many there are in all, in two statements.
+    """The rows of one page in ``order`` and how many there are in all, in two statements, or one where that is known.
 
-    ``order`` must be total (end with an id), so that pages never overlap. Where rows are wide, ``rows`` selects their
-    keys only, and ``widen`` makes of one page of these a statement for the rows: then the database sorts no more than
-    keys, and joins the rest to one page instead of to everything.
+    ``order`` must be total (end with an id), so that pages never overlap.
     """
-    total = connection.scalar(rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)) or 0
+    if total is None:
+        counted = rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)
+        total = connection.scalar(counted, parameters) or 0
     if query.offset is None or query.offset >= total:
         return [], total
     page = rows.order_by(*order).limit(query.limit).offset(query.offset)
-    statement = page if widen is None else widen(page.subquery("page")).order_by(*order)
-    return connection.execute(statement).mappings().all(), total
+    return connection.execute(page, parameters).mappings().all(), total
 
 
 def ordered(

@@ -16,15 +16,18 @@ class AddressInUse(OSError):
     """Something else listens on the address, or it is not one of this machine."""
 
 
-def run(settings: Settings) -> None:
-    """Serve until interrupted. Worker processes read the settings from the environment, so they are put there."""
+def run(settings: Settings, application: str = "normata.app:create_app") -> None:
+    """Serve until interrupted. Worker processes read the settings from the environment, so they are put there.
+
+    ``application`` names the factory of what is served; benchmarks name others, to have them served in the same way.
+    """
     for name, value in settings.model_dump().items():
         os.environ[f"NORMATA_{name.upper()}"] = str(value)
     with tempfile.TemporaryDirectory(prefix="normata-metrics-") as folder:
         if settings.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         Server(
-            "normata.app:create_app",
+            application,
             factory=True,
             address=settings.host,
             port=settings.port,

@@ -25,11 +25,10 @@ class Settings(BaseSettings):
         description="Seconds that a request waits for the database (a lock, a free connection) before it answers 503.",
     )
     database_pool_size: int = Field(
-        default=4,
+        default=10,
         ge=1,
         le=64,
-        description="What one process has going in the database at once: connections to PostgreSQL, or readers of"
-        " SQLite, whose writes queue one by one.",
+        description="PostgreSQL: connections of one process, at most; one more asks who calls.",
     )
     database_role: str = Field(
         default="normata_service",
@@ -47,6 +46,12 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=128, description="Processes that `normata serve` runs.")
     max_body_bytes: int = Field(
         default=65_536, ge=1_024, le=16_777_216, description="Largest request body; a larger one is answered with 413."
+    )
+    page_cache_mib: int = Field(
+        default=32,
+        ge=0,
+        le=65_536,
+        description="MiB of encoded pages of lists that each process keeps for those who ask again; 0 keeps none.",
     )
     rate_limit: int = Field(
         default=0,

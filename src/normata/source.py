@@ -12,6 +12,9 @@ def pointer(*steps: str | int) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
+_NONE_DIFFER: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One object of a bundle array, wherever it was read from.
@@ -25,7 +28,7 @@ class Row:
     file: str
     place: str
     values: Mapping[str, Any]
-    origin: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = field(default_factory=lambda: _NONE_DIFFER)
 
     def fault(self, name: str | None, reason: str) -> Fault:
         """A fault of this row, or of its field ``name`` (a wire name)."""

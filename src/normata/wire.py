@@ -5,6 +5,7 @@ Both are made from the class that declares the table, once, so that no field is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -39,7 +40,7 @@ def wire_names(table: type[Table]) -> dict[str, str]:
     return {column.name: to_camel(column.name) for column in columns(table)}
 
 
-def as_wire(table: type[Table], row: RowMapping) -> dict[str, Any]:
+def as_wire(table: type[Table], row: Mapping[str, Any] | RowMapping) -> dict[str, Any]:
     """A row as it travels. ``row`` has every column of the table by its name."""
     return {wire: row[name] for name, wire in wire_names(table).items()}
 

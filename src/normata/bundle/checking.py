@@ -24,13 +24,13 @@ class Lookup:
         self._refused = refused
         self._tables: dict[str, type[Table]] = {str(table.__tablename__): table for table in ARRAYS.values()}
         self._loaded: dict[str, dict[str, Entry]] = {
-            str(table.__tablename__): {entry.id: entry for entry in group} for table, group in groups.items()
+            name: {entry.id: entry for entry in groups.get(table, ())} for name, table in self._tables.items()
         }
         self._stored: dict[str, dict[str, RowMapping]] = defaultdict(dict)
 
     def fetch(self, table: str, ids: Iterable[str]) -> None:
         """Have these rows at hand."""
-        loaded, stored = self._loaded.get(table, {}), self._stored[table]
+        loaded, stored = self._loaded[table], self._stored[table]
         missing = sorted({row_id for row_id in ids if row_id not in loaded and row_id not in stored})
         columns = sql_table(self._tables[table]).columns
         wanted = [columns[name] for name in ("id", "organization_id", "framework_id") if name in columns]
@@ -40,12 +40,12 @@ class Lookup:
 
     def get(self, table: str, row_id: str) -> RowMapping | dict[str, Any] | None:
         """A row that has been fetched: at least its id and the keys that tie it; null where there is none."""
-        entry = self._loaded.get(table, {}).get(row_id)
+        entry = self._loaded[table].get(row_id)
         return entry.final if entry else self._stored[table].get(row_id)
 
     def is_faulty(self, table: str, row_id: str) -> bool:
         """Whether the load has the row, but with faults of its own."""
-        entry = self._loaded.get(table, {}).get(row_id)
+        entry = self._loaded[table].get(row_id)
         return (table, row_id) in self._refused or (entry is not None and entry.faulty)
 
 

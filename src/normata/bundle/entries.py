@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
-from sqlalchemy import RowMapping
+from sqlalchemy import String
 
 from normata.bundle.arrays import ARRAYS
+from normata.bundle.shelf import Shelf, Shelved
 from normata.database import Document
 from normata.errors import describe
 from normata.models import Table
@@ -27,35 +28,26 @@ Progress = Callable[[str, int, int], None]
 class Entry:
     """One row on its way into the database.
 
-    ``given`` has the columns that the file states, ``stored`` the row as it is (null for a new one), ``final`` the
-    row as it shall be. A ``faulty`` one is told of, all its faults go to ``faults``, and it is left out of what
-    follows; whoever refers to it is not blamed for that.
+    ``given`` has the columns that the file states, until they have become part of ``final``, the row as it shall be;
+    ``stored`` has the row as it is (null for a new one). None of them has the long columns: they wait in ``texts``,
+    first as given, then as they shall be, null where they stay as they are. A ``faulty`` one is told of, all its faults
+    go to ``faults``, and it is left out of what follows; whoever refers to it is not blamed for that.
     """
 
+    id: str
     row: Row
     table: type[Table]
     given: dict[str, Any]
+    texts: Shelved | None
     faults: list[Fault]
-    stored: RowMapping | None = None
+    stored: dict[str, Any] | None = None
     final: dict[str, Any] = field(default_factory=dict)
     faulty: bool = False
 
     @property
-    def id(self) -> str:
-        """The row's id."""
-        return str(self.given["id"])
-
-    @property
     def changed(self) -> bool:
         """Whether there is anything to write."""
-        if self.stored is None:
-            return True
-        documents = _documents(self.table)
-        return any(
-            # In a document 1, 1.0 and true differ, though not to Python.
-            json.dumps(self.stored[name]) != json.dumps(value) if name in documents else self.stored[name] != value
-            for name, value in self.final.items()
-        )
+        return self.stored is None or self.texts is not None or self.final != self.stored
 
     def blame(self, column: str, reason: str) -> None:
         """Note a fault of one of its columns."""
@@ -67,11 +59,24 @@ Groups = Mapping[type[Table], Sequence[Entry]]
 
 
 @cache
-def _documents(table: type[Table]) -> frozenset[str]:
-    return frozenset(column.name for column in sql_table(table).columns if isinstance(column.type, Document))
+def long_columns(table: type[Table]) -> dict[str, bool]:
+    """The columns without a limit of length, which no check between rows looks at, and which of them are documents."""
+    return {
+        column.name: isinstance(column.type, Document)
+        for column in sql_table(table).columns
+        if isinstance(column.type, Document) or (isinstance(column.type, String) and column.type.length is None)
+    }
 
 
-def read_values(rows: Sequence[Row], faults: list[Fault], progress: Progress) -> tuple[Groups, set[tuple[str, str]]]:
+def without_long(table: type[Table], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The other columns of a row; texts that are equal, such as the ids that rows refer to, are one in memory."""
+    long = long_columns(table)
+    return {name: sys.intern(value) if type(value) is str else value for name, value in row.items() if name not in long}
+
+
+def read_values(
+    rows: Sequence[Row], shelf: Shelf, faults: list[Fault], progress: Progress
+) -> tuple[Groups, set[tuple[str, str]]]:
     """The entries of all rows whose values are good, by table, and the tables and ids of the other rows.
 
     Tables come in the order of the arrays. What is wrong goes to ``faults``.
@@ -89,8 +94,10 @@ def read_values(rows: Sequence[Row], faults: list[Fault], progress: Progress) ->
             faults.extend(_fault(row, fault) for fault in error.errors())
             refused.add((str(table.__tablename__), str(row.values.get("id"))))
         else:
-            given = {name: _plain(getattr(model, name)) for name in model.model_fields_set}
-            groups[table].append(Entry(row, table, given, faults))
+            given = {name: model.__dict__[name] for name in model.model_fields_set}
+            texts = {name: _plain(given[name]) for name in long_columns(table) if name in given}
+            given = without_long(table, given)
+            groups[table].append(Entry(given["id"], row, table, given, shelf.put(texts) if texts else None, faults))
     return {table: group for table, group in groups.items() if group}, refused
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -28,7 +29,7 @@ class Filler:
         self._last: dict[tuple[type[Table], str, str], int] = {}
         self._reserved: defaultdict[tuple[type[Table], str, str], set[int]] = defaultdict(set)
 
-    def reserve(self, table: type[Table], rows: Sequence[Mapping[str, Any]]) -> None:
+    def reserve(self, table: type[Table], rows: Iterable[Mapping[str, Any]]) -> None:
         """Know what the new rows of a table bring along, so that nothing filled in collides with a later one."""
         if not _is_numbered(table):
             return
@@ -41,8 +42,7 @@ class Filler:
 
     def fill(self, table: type[Table], given: Mapping[str, Any]) -> dict[str, Any]:
         """The complete row, but for derived columns and what only the sender can know; that stays null."""
-        row: dict[str, Any] = {column.name: column.info.get("default") for column in sql_table(table).columns}
-        row |= given
+        row: dict[str, Any] = {**_defaults(table), **given}
         _fill_times(row, self.moment)
         table.fill(row)
         scope = row.get("organization_id", "")
@@ -93,6 +93,11 @@ class Filler:
         columns = sql_table(table).columns
         highest = select(func.max(columns[name])).where(columns.organization_id == organization_id)
         return self._connection.scalar(highest) or 0
+
+
+@cache
+def _defaults(table: type[Table]) -> dict[str, Any]:
+    return {column.name: column.info.get("default") for column in sql_table(table).columns}
 
 
 def _is_numbered(table: type[Table]) -> bool:

@@ -7,18 +7,22 @@ so that one run tells them all. The caller's transaction makes it all or nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from normata.bundle.checking import Lookup, check_references, check_unique, unique_keys
-from normata.bundle.entries import Entry, Groups, Progress, good, read_values
+from normata.bundle.entries import Entry, Groups, Progress, good, long_columns, read_values, without_long
 from normata.bundle.filling import Filler
-from normata.database import batches, now
+from normata.bundle.shelf import Shelf
+from normata.database import batches, now, write_alone
 from normata.frameworks import catalog
 from normata.frameworks.recompute import affected_organizations, recompute
+from normata.frameworks.revision import advance_after
 from normata.models import Table
 from normata.records.short_ids import keep_short_ids
 from normata.source import Fault, FaultyInput, Row
@@ -45,12 +49,14 @@ def load(
     how many rows are done, and how many there are. With ``sync``, frameworks that are new or changed remember the
     time as that of their last synchronization with their source. Raises FaultyInput; then the caller must roll back.
     """
+    write_alone(connection)
     faults: list[Fault] = []
-    groups, refused = read_values(rows, faults, progress)
+    shelf = Shelf()
+    groups, refused = read_values(rows, shelf, faults, progress)
     for table, group in groups.items():
         _blame_repeated(group)
         _find_stored(connection, table, group)
-    _merge(connection, groups, sync=sync)
+    _merge(connection, groups, shelf, sync=sync)
     lookup = Lookup(connection, groups, refused)
     check_references(groups, lookup)
     catalog.check(connection, {table: good(group) for table, group in groups.items()}, lookup)
@@ -75,51 +81,97 @@ def _blame_repeated(group: Sequence[Entry]) -> None:
 
 
 def _find_stored(connection: Connection, table: type[Table], group: Sequence[Entry]) -> None:
-    stored: dict[str, RowMapping] = {}
+    names = [column.name for column in sql_table(table).columns if column.name not in long_columns(table)]
+    for batch in batches(group):
+        stored = _stored(connection, table, batch, names)
+        for entry in batch:
+            if entry.id in stored:
+                entry.stored = without_long(table, stored[entry.id])
+
+
+def _stored(
+    connection: Connection, table: type[Table], entries: Sequence[Entry], names: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """These columns of the entries that are stored, by id."""
     columns = sql_table(table).columns
-    for batch in batches([entry.id for entry in group]):
-        for row in connection.execute(select(*columns).where(columns.id.in_(batch))).mappings():
-            stored[row["id"]] = row
-    for entry in group:
-        entry.stored = stored.get(entry.id)
+    statement = select(columns.id, *(columns[name] for name in names))
+    rows = connection.execute(statement.where(columns.id.in_([entry.id for entry in entries])))
+    return {row_id: dict(zip(names, values, strict=True)) for row_id, *values in rows}
+
+
+def _stored_texts(connection: Connection, table: type[Table], entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
+    """The long columns of the entries that are stored, by id; nothing where the table has none."""
+    long = long_columns(table)
+    return _stored(connection, table, [entry for entry in entries if entry.stored is not None], long) if long else {}
 
 
 # --- Final rows
 
 
-def _merge(connection: Connection, groups: Groups, *, sync: bool) -> None:
+def _merge(connection: Connection, groups: Groups, shelf: Shelf, *, sync: bool) -> None:
     """Work out the final rows: what is stored with what is given on top, or what is given with its gaps filled."""
     filler = Filler(connection, now())
     for table, group in groups.items():
-        filler.reserve(table, [{**(entry.stored or {}), **entry.given} for entry in group])
-        for entry in good(group):
-            if entry.stored is None:
-                entry.final = filler.fill(table, entry.given)
-                _blame_missing(entry)
-            else:
-                entry.final = {**entry.stored, **entry.given}
-                _blame_moved(entry)
-                if "updated_at" in entry.final and "updated_at" not in entry.given and entry.changed:
-                    entry.final["updated_at"] = filler.moment
-            if sync and "last_sync_at" in entry.final and entry.changed:
-                entry.final["last_sync_at"] = filler.moment
-            if not entry.faulty:
-                table.derive(entry.final)
+        filler.reserve(table, ({**(entry.stored or {}), **entry.given} for entry in group))
+        for batch in batches(good(group)):
+            texts = _stored_texts(connection, table, batch)
+            for entry in batch:
+                _merge_row(entry, texts.get(entry.id, {}), filler, shelf, sync=sync)
 
 
-def _blame_missing(entry: Entry) -> None:
-    for column in sql_table(entry.table).columns:
-        value = entry.final.get(column.name)
-        if value is None and not (column.nullable or column.info.get("derived") or column.name in entry.table.filled):
-            entry.blame(column.name, "is required")
-        if column.name in ("short_id", "order") and isinstance(value, int) and value > LARGEST_NUMBER:
-            entry.blame(column.name, f"is used up: the organization has had number {LARGEST_NUMBER}")
+def _merge_row(entry: Entry, stored_texts: Mapping[str, Any], filler: Filler, shelf: Shelf, *, sync: bool) -> None:
+    table = entry.table
+    given = entry.given if entry.texts is None else {**entry.given, **entry.texts.load()}
+    stored = None if entry.stored is None else {**entry.stored, **stored_texts}
+    if stored is None:
+        final = filler.fill(table, given)
+        _blame_missing(entry, final)
+    else:
+        final = {**stored, **given}
+        _blame_moved(entry, stored, final)
+        if "updated_at" in final and "updated_at" not in given and not _same(table, stored, final):
+            final["updated_at"] = filler.moment
+    if sync and "last_sync_at" in final and not (stored and _same(table, stored, final)):
+        final["last_sync_at"] = filler.moment
+    if not entry.faulty:
+        table.derive(final)
+    changed = not (stored and _same(table, stored, final))
+    long = long_columns(table)
+    entry.texts = shelf.put({name: final[name] for name in long}) if long and changed else None
+    entry.final, entry.given = without_long(table, final), {}
 
 
-def _blame_moved(entry: Entry) -> None:
+def _same(table: type[Table], one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one == other and all(
+        # In a document 1, 1.0 and true differ, though not to Python.
+        json.dumps(one[name]) == json.dumps(other[name])
+        for name, is_document in long_columns(table).items()
+        if is_document
+    )
+
+
+def _blame_missing(entry: Entry, final: Mapping[str, Any]) -> None:
+    for name in _required(entry.table):
+        if final[name] is None:
+            entry.blame(name, "is required")
+    for name in ("short_id", "order"):
+        if (final.get(name) or 0) > LARGEST_NUMBER:
+            entry.blame(name, f"is used up: the organization has had number {LARGEST_NUMBER}")
+
+
+@cache
+def _required(table: type[Table]) -> list[str]:
+    return [
+        column.name
+        for column in sql_table(table).columns
+        if not (column.nullable or column.info.get("derived") or column.name in table.filled)
+    ]
+
+
+def _blame_moved(entry: Entry, stored: Mapping[str, Any], final: Mapping[str, Any]) -> None:
     for name in entry.table.fixed:
-        if entry.stored is not None and entry.final.get(name) != entry.stored.get(name):
-            entry.blame(name, f"cannot be changed: the stored row has {entry.stored[name]!r}")
+        if final.get(name) != stored.get(name):
+            entry.blame(name, f"cannot be changed: the stored row has {stored[name]!r}")
 
 
 # --- Writing
@@ -129,31 +181,47 @@ def _write(connection: Connection, groups: Groups, progress: Progress) -> list[s
     """Write what has changed and return the organizations whose coverage may have changed by that."""
     total = sum(map(len, groups.values()))
     done = 0
-    before: dict[str, list[Mapping[str, Any]]] = {}
+    before: dict[str, list[Mapping[str, Any]]] = {}  # by table, and without long columns
     after: dict[str, list[Mapping[str, Any]]] = {}
     for table, group in groups.items():
-        new = [entry.final for entry in group if entry.stored is None]
+        columns = sql_table(table).columns
+        new = [entry for entry in group if entry.stored is None]
         changed = [entry for entry in group if entry.stored is not None and entry.changed]
         rekeyed = [entry for entry in changed if _is_rekeyed(entry)]
         leaving = {entry.id for entry in rekeyed}
-        kept = [entry.final for entry in changed if entry.id not in leaving]
         # A row that leaves a unique key makes room for the row that takes it: two may even swap theirs. References
         # are checked at the end of the transaction, when it is back.
         for batch in batches(sorted(leaving)):
-            connection.execute(delete(sql_table(table)).where(sql_table(table).c.id.in_(batch)))
-        for statement, rows in (
-            (insert(sql_table(table)), [*(entry.final for entry in rekeyed), *new]),
-            (_update(table), [_bound(final) for final in kept]),
+            connection.execute(delete(sql_table(table)).where(columns.id.in_(batch)))
+        for statement, key, entries in (
+            (insert(sql_table(table)), "id", rekeyed + new),
+            (
+                update(sql_table(table)).where(columns.id == bindparam("key")),
+                "key",
+                [entry for entry in changed if entry.id not in leaving],
+            ),
         ):
-            for batch in batches(rows):
+            for batch in batches(entries):
                 progress("Writing rows", done, total)
-                connection.execute(statement, list(batch))
+                rows = _whole(connection, table, batch)
+                connection.execute(statement, [{key: row.pop("id"), **row} for row in rows])
                 done += len(batch)
         name = str(table.__tablename__)
-        before[name] = [{**entry.stored} for entry in changed if entry.stored is not None]
-        after[name] = [*new, *(entry.final for entry in changed)]
+        before[name] = [entry.stored for entry in changed if entry.stored is not None]
+        after[name] = [entry.final for entry in new + changed]
         keep_short_ids(connection, table, after[name])
+    advance_after(connection, before, after)
+    catalog.count_controls(connection, {row["framework_id"] for row in after.get("control", ())})
     return affected_organizations(connection, before, after)
+
+
+def _whole(connection: Connection, table: type[Table], entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The final rows with their long columns."""
+    stored = _stored_texts(connection, table, [entry for entry in entries if entry.texts is None])
+    return [
+        {**(stored.get(entry.id, {}) if entry.texts is None else entry.texts.load()), **entry.final}
+        for entry in entries
+    ]
 
 
 def _is_rekeyed(entry: Entry) -> bool:
@@ -164,18 +232,6 @@ def _is_rekeyed(entry: Entry) -> bool:
         or (live_only and (stored["archived_at"] is None) != (final["archived_at"] is None))
         for columns, live_only in unique_keys(entry.table)
     )
-
-
-def _update(table: type[Table]) -> Any:
-    columns = sql_table(table).columns
-    values = {
-        column.name: bindparam(f"new_{column.name}", type_=column.type) for column in columns if not column.primary_key
-    }
-    return update(sql_table(table)).where(columns.id == bindparam("key_id")).values(values)
-
-
-def _bound(final: Mapping[str, Any]) -> dict[str, Any]:
-    return {"key_id": final["id"]} | {f"new_{name}": value for name, value in final.items() if name != "id"}
 
 
 def _tally(groups: Groups) -> dict[str, Tally]:

@@ -10,19 +10,37 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, MetaData, String, exc, make_url
+from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, Executable, MetaData, String, exc, make_url
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from normata.database.admission import Admission
 
 if TYPE_CHECKING:
     from normata.settings import Settings
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
+
+
+# A piece of work as the statements that it sends, one after the other, each with its parameters; it is sent the rows of
+# each. So the same work can be done over SQLAlchemy, and where that costs too much over the driver alone.
+Script = Generator[tuple[Executable, Mapping[str, Any]], Sequence[Mapping[str, Any]], T]
+
+
+def follow(connection: Connection, script: Script[T]) -> T:
+    """What a script returns, its statements sent over ``connection``."""
+    try:
+        statement, parameters = next(script)
+        while True:
+            result = connection.execute(statement, parameters)
+            statement, parameters = script.send([dict(row) for row in result.mappings()] if result.returns_rows else ())
+    except StopIteration as end:
+        return cast("T", end.value)
 
 
 class Unavailable(Exception):
@@ -66,6 +84,12 @@ def now() -> str:
     return format_timestamp(datetime.now(UTC))
 
 
+def from_instant(moment: datetime) -> str:
+    """An instant as asyncpg hands it out, as the wire has it."""
+    # It hands out the first instant of year 1 as it does minus infinity: without a zone.
+    return format_timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
 class UtcTimestamp(TypeDecorator[str]):
     """An instant, in Python always the wire's text.
 
@@ -86,10 +110,7 @@ class UtcTimestamp(TypeDecorator[str]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """To the wire's text."""
-        if value is None or dialect.name != "postgresql":
-            return cast("str | None", value)
-        # asyncpg hands out the first instant of year 1 as it does minus infinity: without a zone.
-        return format_timestamp(value if value.tzinfo else value.replace(tzinfo=UTC))
+        return cast("str | None", value) if value is None or dialect.name != "postgresql" else from_instant(value)
 
 
 class Document(TypeDecorator[Any]):
@@ -133,6 +154,19 @@ def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield items[start : start + _BATCH]
 
 
+_CONTENT_LOCK = 0x6C6F6164  # "load": names the lock among all users of the database
+
+
+def write_alone(connection: Connection) -> None:
+    """Have the transaction wait for others that call this, before it reads what it will write back.
+
+    Requests do not: it is for loads and adoptions, which go by rows that they have read. On SQLite there is one writer
+    anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CONTENT_LOCK})")
+
+
 class Database(ABC):
     """One database, for one process.
 
@@ -147,12 +181,24 @@ class Database(ABC):
         """What ``work`` returns, from one consistent snapshot. Raises :class:`Unavailable`."""
 
     @abstractmethod
+    async def admit(self, digest: str, organization_id: str | None) -> Sequence[Admission]:
+        """The admissions of the token with this digest, as they are now: one for each organization of its owner.
+
+        Where an organization is given, it is the only one that counts. An owner without any has one admission, a token
+        that is unknown or revoked none. Raises :class:`Unavailable`.
+        """
+
+    @abstractmethod
     async def write(self, work: Work[T], sight: Sight = NOTHING) -> T:
         """What ``work`` returns, once its transaction is durable. Raises :class:`Unavailable`.
 
         Then nothing is kept, unless the connection was lost while the commit was on its way: whether that one arrived
         nobody can tell, so the client is told to look.
         """
+
+    async def perform(self, script: Callable[[], Script[T]], sight: Sight = NOTHING) -> T:
+        """:meth:`write`, for a script that this makes; it may be made more than once."""
+        return await self.write(lambda connection: follow(connection, script()), sight)
 
     @abstractmethod
     def read_now(self, work: Work[T]) -> T:

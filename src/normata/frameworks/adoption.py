@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, and_, insert, or_, select
 
-from normata.database import now
-from normata.frameworks.frameworks import visible_to
+from normata.database import now, write_alone
 from normata.frameworks.model import Framework, FrameworkAdoption
 from normata.frameworks.recompute import recompute
+from normata.frameworks.revision import advance
+from normata.frameworks.visibility import visible_to
+from normata.refusal import Refusal
 from normata.vocabulary import new_id
 
 
-class NoSuchFramework(LookupError):
+class NoSuchFramework(Refusal):
     """An organization can see no framework, or several, under a name; the message says which."""
 
 
@@ -22,6 +24,7 @@ def adopt(connection: Connection, organization_id: str, names: Sequence[str]) ->
 
     Returns by framework id whether the adoption is new. Raises NoSuchFramework; then nothing has been changed.
     """
+    write_alone(connection)
     chosen = [_find(connection, organization_id, name) for name in names]
     adopted = set(
         connection.scalars(
@@ -37,7 +40,9 @@ def adopt(connection: Connection, organization_id: str, names: Sequence[str]) ->
                     id=new_id(), organization_id=organization_id, framework_id=framework_id, adopted_at=now()
                 )
             )
-    recompute(connection, organization_id)
+    written = recompute(connection, organization_id)
+    if written or any(result.values()):
+        advance(connection, [organization_id])
     return result
 
 

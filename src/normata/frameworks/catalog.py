@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, func, select, update
 
+from normata.database import batches
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.vocabulary import Table
 
@@ -15,9 +16,7 @@ from normata.vocabulary import Table
 class Entry(Protocol):
     """A row on its way into the database; see ``normata.bundle.loading``."""
 
-    given: dict[str, Any]
     final: dict[str, Any]
-    stored: RowMapping | None
 
     @property
     def id(self) -> str:
@@ -44,10 +43,10 @@ def inherit(table: type[Table], group: Sequence[Entry], lookup: Lookup) -> None:
         if table is Control:
             framework = lookup.get("framework", row["framework_id"]) or {}
             row["organization_id"] = framework.get("organization_id")
-            if entry.stored is None and "is_centralized" not in entry.given:
+            if row["is_centralized"] is None:
                 row["is_centralized"] = row["organization_id"] is None
         elif table is ControlMatch:
-            row["organization_id"] = next(filter(None, _organizations(row, lookup)), None)
+            row["organization_id"] = min(_organizations(row, lookup), default=None)
 
 
 def check(
@@ -61,7 +60,7 @@ def check(
             reason = "must be true without an organizationId and false with one"
             entry.blame("is_centralized", reason)
     for entry in by_table.get(ControlMatch, ()):
-        if len(set(filter(None, _organizations(entry.final, lookup)))) > 1:
+        if len(_organizations(entry.final, lookup)) > 1:
             reason = "names a control of another organization than the source's"
             entry.blame("target_control_id", reason)
     by_framework: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -73,9 +72,16 @@ def check(
         _place(entries, stored)
 
 
-def _organizations(match: Mapping[str, Any], lookup: Lookup) -> Iterator[str | None]:
-    for end in ("source_control_id", "target_control_id"):
-        yield (lookup.get("control", match[end]) or {}).get("organization_id")
+def count_controls(connection: Connection, framework_ids: Iterable[str]) -> None:
+    """Bring the counts that frameworks keep of their controls up to date."""
+    counted = select(func.count()).where(Control.framework_id == Framework.id).scalar_subquery()
+    for batch in batches(sorted(framework_ids)):
+        connection.execute(update(Framework).where(Framework.id.in_(batch)).values(control_count=counted))
+
+
+def _organizations(match: Mapping[str, Any], lookup: Lookup) -> set[str]:
+    controls = (lookup.get("control", match["source_control_id"]), lookup.get("control", match["target_control_id"]))
+    return {control["organization_id"] for control in controls if control and control["organization_id"]}
 
 
 def _stored_controls(connection: Connection, framework_id: str) -> dict[str, tuple[str | None, int]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Subquery, and_, func, literal, select
+from pydantic import Field
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, literal, or_, select
 from sqlalchemy.orm import aliased
+from starlette.datastructures import QueryParams
 
 from normata.frameworks.model import (
     Control as ControlTable,
@@ -23,8 +25,8 @@ from normata.frameworks.model import (
     FrameworkAdoption,
 )
 from normata.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.vocabulary import CoverageStatus, MatchLevel, sql_table
-from normata.wire import Wire, as_wire, wire
+from normata.vocabulary import CoverageStatus, MatchLevel
+from normata.wire import Wire, columns, wire, wire_names
 
 
 class FrameworkReference(Wire):
@@ -118,21 +120,11 @@ class ControlQuery(PageQuery):
         ),
     ] = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _gather_frameworks(cls, values: Any) -> Any:
-        """Bring the four encodings of the array into one."""
-        if not isinstance(values, Mapping):
-            return values
-        rest, gathered = {}, list[str]()
-        for name, value in values.items():
-            if re.fullmatch(r"frameworks(\[\d*\])?", name):
-                gathered.extend(value if isinstance(value, list) else [value])
-            else:
-                rest[name] = value
-        if gathered:
-            rest["frameworks"] = gathered
-        return rest
+    def read(cls, parameters: QueryParams) -> Self:
+        """See :meth:`PageQuery.read`; the encodings of the array are brought into one."""
+        named = [value for name, value in parameters.multi_items() if re.fullmatch(r"frameworks(\[\d*\])?", name)]
+        return cls.model_validate(dict(parameters) | ({"frameworks": named} if named else {}))
 
     @property
     def selected_frameworks(self) -> set[str]:
@@ -145,8 +137,87 @@ class ControlQuery(PageQuery):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Adopted:
+    """A framework that the organization has adopted; ``reference`` is how its controls' matches name it."""
+
+    id: str
+    slug: str
+    identifier: str
+    controls: int
+    reference: dict[str, Any]
+    detailed: dict[str, Any]
+
+
+_ADOPTED = (
+    select(
+        Framework.id,
+        Framework.slug,
+        Framework.identifier,
+        Framework.control_count,
+        Framework.name,
+        Framework.identifier_color,
+        Framework.version,
+        Framework.is_centralized,
+    )
+    .join(FrameworkAdoption, FrameworkAdoption.framework_id == Framework.id)
+    .where(FrameworkAdoption.organization_id == bindparam("organization"))
+    .order_by(Framework.identifier_key, Framework.id)
+)
+
 _status = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
+_stated = and_(
+    ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == bindparam("organization")
+)
+_computed = and_(
+    EffectiveCoverage.control_id == ControlTable.id, EffectiveCoverage.organization_id == bindparam("organization")
+)
 _parent = aliased(ControlTable, name="parent")
+
+# What the controls of a page are made of, with the fields that travel as they are in front.
+_FIELDS = tuple(wire_names(ControlTable).values())
+_ROWS = (
+    select(
+        *columns(ControlTable),
+        ControlTable.position,
+        _parent.identifier,
+        _parent.name,
+        _status,
+        ControlCoverage.coverage_gap,
+        EffectiveCoverage.status,
+        EffectiveCoverage.is_indirect,
+    )
+    .join(EffectiveCoverage, _computed)
+    .outerjoin(ControlCoverage, _stated)
+    .outerjoin(_parent, _parent.id == ControlTable.parent_id)
+)
+_ROWS_BY_ID = _ROWS.where(ControlTable.id.in_(bindparam("ids", expanding=True)))
+
+_MATCHES = (
+    select(
+        ControlMatch.target_control_id,
+        ControlMatch.id,
+        ControlMatch.match_level,
+        ControlTable.framework_id,
+        ControlTable.position,
+        ControlTable.id,
+        ControlTable.identifier,
+        ControlTable.name,
+        ControlTable.slug,
+    )
+    .join(ControlTable, ControlTable.id == ControlMatch.source_control_id)
+    .where(
+        ControlMatch.target_control_id.in_(bindparam("ids", expanding=True)),
+        # Nothing is null here; as a plain column both databases would start from all controls of these frameworks.
+        func.coalesce(ControlTable.framework_id, "").in_(bindparam("adopted", expanding=True)),
+    )
+)
+
+_CHILDREN = (
+    select(ControlTable.parent_id, ControlTable.id, ControlTable.identifier, ControlTable.name)
+    .where(ControlTable.parent_id.in_(bindparam("ids", expanding=True)))
+    .order_by(ControlTable.position, ControlTable.id)
+)
 
 _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
     None: (Framework.identifier_key.expression, ControlTable.framework_id.expression, ControlTable.position.expression),
@@ -166,185 +237,149 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
 def list_controls(connection: Connection, query: ControlQuery) -> dict[str, Any]:
     """A page of the controls of the frameworks that the organization has adopted.
 
-    It takes four statements, whatever the length of the page, and one more to find selected frameworks.
+    In catalog order it takes four statements, each of which reads what the page shows and no more, whichever page it
+    is and however many controls there are. Another order or a search takes a fifth, a search a sixth, and these look
+    at every control.
     """
-    order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
-    rows, total = fetch_page(
-        connection, _chosen(connection, query), order, query, partial(_rows, query.organization_id)
-    )
-    ids = [row["id"] for row in rows]
+    adopted = _adopted_frameworks(connection, query.organization_id)
+    selected = query.selected_frameworks
+    chosen = [
+        framework
+        for framework in adopted.values()
+        if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
+    ]
+    if query.search or query.sort_column or query.sort_direction == "desc":
+        rows, total = _sorted_rows(connection, chosen, query)
+    else:
+        rows, total = _rows_in_catalog_order(connection, chosen, query)
+    ids = [row[0] for row in rows]
     if not ids:
         return envelope([], total, query)
-    matches, children = _matches(connection, query.organization_id, ids), _children(connection, ids)
-    return envelope([_item(row, matches[row["id"]], children[row["id"]]) for row in rows], total, query)
+    matches, children = _matches(connection, adopted, ids), _children(connection, ids)
+    items = [_item(row, adopted, matches.get(row[0], []), children.get(row[0], [])) for row in rows]
+    return envelope(items, total, query)
 
 
-def _chosen(connection: Connection, query: ControlQuery) -> Select[Any]:
-    """The ids of all controls that the query asks for, with what they can be sorted by in reach."""
-    statement = _joined(select(ControlTable.id), query.organization_id)
-    if query.sort_column == "coverageStatus":
-        statement = statement.outerjoin(ControlCoverage, _stated(query.organization_id))
+def _adopted_frameworks(connection: Connection, organization_id: str) -> dict[str, _Adopted]:
+    """The frameworks that the organization has adopted by their ids, in the order in which lists have them."""
+    adopted = {}
+    for row in connection.execute(_ADOPTED, {"organization": organization_id}).all():
+        framework_id, slug, identifier, controls, name, color, version, is_centralized = row
+        reference = {"id": framework_id, "name": name, "identifier": identifier, "identifierColor": color}
+        detailed = reference | {"version": version, "isCentralized": is_centralized}
+        adopted[framework_id] = _Adopted(framework_id, slug, identifier, controls, reference, detailed)
+    return adopted
+
+
+def _rows_in_catalog_order(
+    connection: Connection, chosen: Sequence[_Adopted], query: ControlQuery
+) -> tuple[Sequence[Any], int]:
+    """The rows of the page, found by their places: there is nothing to sort, to skip or to count."""
+    total = sum(framework.controls for framework in chosen)
+    spans = [] if query.offset is None else list(_spans(chosen, query.offset, query.offset + query.limit))
+    if not spans:
+        return [], total
+    found = connection.execute(
+        _rows_in_spans(len(spans)),
+        {"organization": query.organization_id}
+        | {f"framework_{number}": framework_id for number, (framework_id, _, _) in enumerate(spans)}
+        | {f"first_{number}": first for number, (_, first, _) in enumerate(spans)}
+        | {f"last_{number}": last for number, (_, _, last) in enumerate(spans)},
+    ).all()
+    rank = {framework_id: number for number, (framework_id, _, _) in enumerate(spans)}
+    return sorted(found, key=lambda row: (rank[row.framework_id], row.position)), total
+
+
+def _spans(chosen: Sequence[_Adopted], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
+    """Which places (framework, first, last) the rows from ``start`` up to ``stop`` have."""
+    for framework in chosen:
+        first, last = max(start, 0), min(stop, framework.controls) - 1
+        if first <= last:
+            yield framework.id, first, last
+        start -= framework.controls
+        stop -= framework.controls
+
+
+@cache
+def _rows_in_spans(count: int) -> Select[Any]:
+    return _ROWS.where(
+        or_(
+            *(
+                and_(
+                    ControlTable.framework_id == bindparam(f"framework_{number}"),
+                    ControlTable.position.between(bindparam(f"first_{number}"), bindparam(f"last_{number}")),
+                )
+                for number in range(count)
+            )
+        )
+    )
+
+
+def _sorted_rows(connection: Connection, chosen: Sequence[_Adopted], query: ControlQuery) -> tuple[Sequence[Any], int]:
+    """The rows of the page of all controls, searched and sorted by the database: first their ids, then the rest.
+
+    So it sorts no more than keys, and joins the rest to one page instead of to everything.
+    """
+    statement = (
+        select(ControlTable.id)
+        .join(Framework, Framework.id == ControlTable.framework_id)
+        .where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
+    )
+    total = None if query.search else sum(framework.controls for framework in chosen)
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
-    if query.selected_frameworks:
-        statement = statement.where(Framework.id.in_(_adopted(connection, query)))
-    return statement
+    if query.sort_column == "coverageStatus":
+        statement = statement.outerjoin(ControlCoverage, _stated)
+    if query.sort_column == "effectiveCoverageStatus":
+        statement = statement.join(EffectiveCoverage, _computed)
+    order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
+    parameters = {"organization": query.organization_id}
+    page, total = fetch_page(connection, statement, order, query, parameters, total=total)
+    place = {row["id"]: number for number, row in enumerate(page)}
+    found = connection.execute(_ROWS_BY_ID, parameters | {"ids": list(place)}).all() if place else ()
+    return sorted(found, key=lambda row: place[row[0]]), total
 
 
-def _rows(organization_id: str, page: Subquery) -> Select[Any]:
-    """All of the controls whose ids ``page`` has."""
-    statement = (
-        select(
-            *sql_table(ControlTable).columns,
-            Framework.name.label("framework_name"),
-            Framework.identifier.label("framework_identifier"),
-            Framework.identifier_color,
-            Framework.version,
-            Framework.is_centralized.label("framework_is_centralized"),
-            _parent.identifier.label("parent_identifier"),
-            _parent.name.label("parent_name"),
-            _status.label("coverage_status"),
-            ControlCoverage.coverage_gap,
-            EffectiveCoverage.status.label("effective_status"),
-            EffectiveCoverage.is_indirect,
-        )
-        .select_from(page)
-        .join(ControlTable, ControlTable.id == page.c.id)
-    )
-    return (
-        _joined(statement, organization_id)
-        .outerjoin(ControlCoverage, _stated(organization_id))
-        .outerjoin(_parent, _parent.id == ControlTable.parent_id)
-    )
-
-
-def _joined(statement: Select[Any], organization_id: str) -> Select[Any]:
-    """``statement`` over controls, held to those of adopted frameworks."""
-    return (
-        statement.join(Framework, Framework.id == ControlTable.framework_id)
-        .join(
-            FrameworkAdoption,
-            and_(
-                FrameworkAdoption.framework_id == ControlTable.framework_id,
-                FrameworkAdoption.organization_id == organization_id,
-            ),
-        )
-        .join(
-            EffectiveCoverage,
-            and_(EffectiveCoverage.control_id == ControlTable.id, EffectiveCoverage.organization_id == organization_id),
-        )
-    )
-
-
-def _stated(organization_id: str) -> ColumnElement[bool]:
-    return and_(ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == organization_id)
-
-
-def _adopted(connection: Connection, query: ControlQuery) -> list[str]:
-    """The ids of the adopted frameworks that the filter selects.
-
-    They are matched here: there are few, while the entries of the filter may be more than a statement can name.
-    """
-    adopted = connection.execute(
-        select(Framework.id, Framework.slug, Framework.identifier)
-        .join(FrameworkAdoption, FrameworkAdoption.framework_id == Framework.id)
-        .where(FrameworkAdoption.organization_id == query.organization_id)
-    )
-    selected = query.selected_frameworks
-    return [row.id for row in adopted if not selected.isdisjoint(row)]
-
-
-def _matches(connection: Connection, organization_id: str, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+def _matches(
+    connection: Connection, adopted: Mapping[str, _Adopted], ids: Sequence[str]
+) -> Mapping[str, list[dict[str, Any]]]:
     """The matches into each of the controls, from controls of adopted frameworks, in these frameworks' order."""
-    # By themselves, so that matches are found by their targets: left to choose, both databases start from all controls
-    # of the adopted frameworks, and read all matches from these.
-    match = (
-        select(
-            ControlMatch.target_control_id,
-            ControlMatch.id.label("match_id"),
-            ControlMatch.match_level,
-            ControlTable.id,
-            ControlTable.identifier,
-            ControlTable.name,
-            ControlTable.slug,
-            ControlTable.position,
-            ControlTable.framework_id,
-        )
-        .join(ControlTable, ControlTable.id == ControlMatch.source_control_id)
-        .where(ControlMatch.target_control_id.in_(ids))
-        .cte("match")
-        .prefix_with("MATERIALIZED")
-    )
-    statement = (
-        select(
-            match,
-            Framework.name.label("framework_name"),
-            Framework.identifier.label("framework_identifier"),
-            Framework.identifier_color,
-        )
-        .join(Framework, Framework.id == match.c.framework_id)
-        .join(
-            FrameworkAdoption,
-            and_(FrameworkAdoption.framework_id == Framework.id, FrameworkAdoption.organization_id == organization_id),
-        )
-        .order_by(Framework.identifier_key, Framework.id, match.c.position, match.c.match_id)
-    )
-    return _grouped(
-        (
-            row["target_control_id"],
-            {
-                "id": row["match_id"],
-                "matchLevel": row["match_level"],
-                "matchedControl": {
-                    "id": row["id"],
-                    "identifier": row["identifier"],
-                    "name": row["name"],
-                    "slug": row["slug"],
-                    "framework": _framework_reference(row),
-                },
-            },
-        )
-        for row in connection.execute(statement).mappings()
-    )
+    rank = {framework_id: number for number, framework_id in enumerate(adopted)}
+    rows = connection.execute(_MATCHES, {"ids": ids, "adopted": list(rank)})
+    found = sorted(rows.all(), key=lambda row: (rank[row[3]], row[4], row[1]))
+    matches: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for target, match_id, level, framework_id, _, source, identifier, name, slug in found:
+        matched = {
+            "id": source,
+            "identifier": identifier,
+            "name": name,
+            "slug": slug,
+            "framework": adopted[framework_id].reference,
+        }
+        matches[target].append({"id": match_id, "matchLevel": level, "matchedControl": matched})
+    return matches
 
 
 def _children(connection: Connection, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-    statement = (
-        select(ControlTable.parent_id, ControlTable.id, ControlTable.identifier, ControlTable.name)
-        .where(ControlTable.parent_id.in_(ids))
-        .order_by(ControlTable.position, ControlTable.id)
-    )
-    return _grouped(
-        (row.parent_id, {"id": row.id, "identifier": row.identifier, "name": row.name})
-        for row in connection.execute(statement)
-    )
+    children: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    parent: Any
+    for parent, control_id, identifier, name in connection.execute(_CHILDREN, {"ids": ids}).all():
+        children[parent].append({"id": control_id, "identifier": identifier, "name": name})
+    return children
 
 
-def _grouped(pairs: Iterable[tuple[str, dict[str, Any]]]) -> Mapping[str, list[dict[str, Any]]]:
-    groups: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for key, value in pairs:
-        groups[key].append(value)
-    return groups
-
-
-def _framework_reference(row: RowMapping) -> dict[str, Any]:
-    return {
-        "id": row["framework_id"],
-        "name": row["framework_name"],
-        "identifier": row["framework_identifier"],
-        "identifierColor": row["identifier_color"],
-    }
-
-
-def _item(row: RowMapping, matches: list[dict[str, Any]], children: list[dict[str, Any]]) -> dict[str, Any]:
-    return as_wire(ControlTable, row) | {
-        "framework": _framework_reference(row)
-        | {"version": row["version"], "isCentralized": row["framework_is_centralized"]},
-        "parent": row["parent_id"]
-        and {"id": row["parent_id"], "identifier": row["parent_identifier"], "name": row["parent_name"]},
-        "coverage": {"coverageStatus": row["coverage_status"], "coverageGap": row["coverage_gap"]},
-        "effectiveCoverageStatus": row["effective_status"],
-        "isIndirectlyCovered": row["is_indirect"],
+def _item(
+    row: Any, adopted: Mapping[str, _Adopted], matches: list[dict[str, Any]], children: list[dict[str, Any]]
+) -> dict[str, Any]:
+    item = dict(zip(_FIELDS, row, strict=False))  # the row has more, for what follows
+    _, parent_identifier, parent_name, status, gap, effective, is_indirect = row[len(_FIELDS) :]
+    parent_id = item["parentId"]
+    return item | {
+        "framework": adopted[item["frameworkId"]].detailed,
+        "parent": parent_id and {"id": parent_id, "identifier": parent_identifier, "name": parent_name},
+        "coverage": {"coverageStatus": status, "coverageGap": gap},
+        "effectiveCoverageStatus": effective,
+        "isIndirectlyCovered": is_indirect,
         "sourceMatches": matches,
         "children": children,
     }

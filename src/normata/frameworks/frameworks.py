@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, select
 
-from normata.frameworks.model import Control, FrameworkAdoption
 from normata.frameworks.model import Framework as FrameworkTable
+from normata.frameworks.model import FrameworkAdoption
+from normata.frameworks.visibility import visible_to
 from normata.paging import PageQuery, QueryFlag, Search, SortDirection, envelope, fetch_page, matching, ordered
 from normata.vocabulary import Timestamp, sql_table
 from normata.wire import Wire, as_wire, wire
@@ -63,17 +64,13 @@ class FrameworkQuery(PageQuery):
     search: Search | None = None
 
 
-_controls = (
-    select(func.count()).where(Control.framework_id == FrameworkTable.id).correlate(FrameworkTable).scalar_subquery()
-)
-
 _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
     None: (FrameworkTable.name_key.expression,),
     "name": (FrameworkTable.name_key.expression,),
     "identifier": (FrameworkTable.identifier_key.expression,),
     "slug": (FrameworkTable.slug_key.expression,),
     "version": (FrameworkTable.version_key.expression,),
-    "controls": (_controls,),
+    "controls": (FrameworkTable.control_count.expression,),
     "adoptedAt": (FrameworkAdoption.adopted_at.expression,),
     "publishedAt": (FrameworkTable.published_at.expression,),
     "createdAt": (FrameworkTable.created_at.expression,),
@@ -86,7 +83,6 @@ def list_frameworks(connection: Connection, query: FrameworkQuery) -> dict[str, 
     statement = (
         select(
             *sql_table(FrameworkTable).columns,
-            _controls.label("controls"),
             FrameworkAdoption.id.label("adoption_id"),
             FrameworkAdoption.adopted_at,
         )
@@ -110,22 +106,11 @@ def list_frameworks(connection: Connection, query: FrameworkQuery) -> dict[str, 
     return envelope([_item(row) for row in rows], total, query)
 
 
-def visible_to(organization_id: str) -> ColumnElement[bool]:
-    """Where a framework joined with the organization's adoption of it, if any, may be seen by the organization."""
-    return or_(
-        FrameworkTable.organization_id == organization_id,
-        and_(
-            FrameworkTable.organization_id.is_(None),
-            or_(FrameworkTable.is_active, FrameworkAdoption.id.is_not(None)),
-        ),
-    )
-
-
 def _item(row: RowMapping) -> dict[str, Any]:
     adoption = row["adoption_id"] and {"id": row["adoption_id"], "adoptedAt": row["adopted_at"]}
     return as_wire(FrameworkTable, row) | {
         "isAdopted": adoption is not None,
-        "_count": {"controls": row["controls"]},
+        "_count": {"controls": row["control_count"]},
         "frameworkAdoptions": [adoption] if adoption else [],
         "adoption": adoption,
     }

@@ -60,6 +60,8 @@ class Framework(Table):
     name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     slug_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     version_key: Mapped[str | None] = mapped_column(text(), info={"derived": True})
+    # Kept, so that no list has to count.
+    control_count: Mapped[Count] = mapped_column(server_default="0", info={"derived": True})
 
     ignored = frozenset({"isAdopted", "_count", "frameworkAdoptions", "adoption"})
     filled = frozenset({"identifier", "slug"})
@@ -74,6 +76,7 @@ class Framework(Table):
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
+        row["control_count"] = row["control_count"] or 0  # until they are counted, see catalog.py
         row["search_text"] = search_text(row["identifier"], row["name"], row["slug"], row["description"])
         row["identifier_key"] = natural_key(row["identifier"])
         row["name_key"] = natural_key(row["name"])
@@ -97,12 +100,12 @@ class Control(Table):
     type: Mapped[Kind] = filled("CONTROL")
     description: Mapped[Text | None]
     is_mandatory: Mapped[Flag] = filled(False)
-    is_centralized: Mapped[Flag] = filled(True)  # else its framework's, see catalog.py
+    is_centralized: Mapped[Flag]  # where a bundle leaves it out its framework's, see catalog.py
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
 
     organization_id: Mapped[Identifier | None] = derived()  # its framework's: null where centralized
-    position: Mapped[Count] = derived()  # the catalog order: 0, 1, 2… within the framework
+    position: Mapped[Count] = derived()  # the catalog order: 0, 1, 2… within the framework, without gaps
     search_text: Mapped[Text] = derived()
     identifier_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
@@ -131,7 +134,7 @@ class Control(Table):
         }
     )
     fixed = ("framework_id",)
-    filled = frozenset({"identifier", "slug"})
+    filled = frozenset({"identifier", "slug", "is_centralized"})
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:

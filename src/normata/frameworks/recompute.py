@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, select, update
-from sqlalchemy.orm import aliased
 
 from normata.database import batches
 from normata.frameworks.coverage import Computed, Level, compute
@@ -52,14 +51,14 @@ def recompute(connection: Connection, organization_id: str) -> int:
 
 def current_coverage(connection: Connection, organization_id: str) -> dict[str, Computed]:
     """What follows from what is stored now, for every control of the adopted frameworks."""
-    source, target = aliased(Control), aliased(Control)
     adopted = select(FrameworkAdoption.framework_id).where(FrameworkAdoption.organization_id == organization_id)
     parents = connection.execute(select(Control.id, Control.parent_id).where(Control.framework_id.in_(adopted)))
+    controls = select(Control.id).where(Control.framework_id.in_(adopted))
+    # Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
     matches = connection.execute(
-        select(ControlMatch.source_control_id, ControlMatch.target_control_id, ControlMatch.match_level)
-        .join(source, source.id == ControlMatch.source_control_id)
-        .join(target, target.id == ControlMatch.target_control_id)
-        .where(source.framework_id.in_(adopted), target.framework_id.in_(adopted))
+        select(ControlMatch.source_control_id, ControlMatch.target_control_id, ControlMatch.match_level).where(
+            ControlMatch.source_control_id.in_(controls), ControlMatch.target_control_id.in_(controls)
+        )
     )
     statements = connection.execute(
         select(ControlCoverage.control_id, ControlCoverage.coverage_status).where(
@@ -68,7 +67,7 @@ def current_coverage(connection: Connection, organization_id: str) -> dict[str, 
     )
     return compute(
         {row.id: row.parent_id for row in parents},
-        ((row.source_control_id, row.target_control_id, Level[row.match_level]) for row in matches),
+        ((source_id, target_id, Level[level]) for source_id, target_id, level in matches),
         {row.control_id: Level[row.coverage_status] for row in statements},
     )
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import Connection, bindparam, update
 
-from normata.database import Database, Unavailable, format_timestamp, now
+from normata.database import Database, Unavailable, format_timestamp
 from normata.identity.model import AccessToken
 
 log = structlog.get_logger("normata")
 
 _GRAIN = timedelta(minutes=1)  # finer than that, last use is not told
+_TO_THE_MINUTE = len("2026-11-20T09:14")
 _PAUSE = 1.0  # seconds between two writes
 
 
@@ -27,10 +28,12 @@ class LastUse:
         self._database = database
         self._pending: dict[str, str] = {}
 
-    def note(self, token_id: str, last_used_at: str | None) -> None:
-        """The token is in use now; ``last_used_at`` is what is stored so far."""
-        if last_used_at is None or last_used_at < format_timestamp(datetime.now(UTC) - _GRAIN):
-            self._pending[token_id] = now()
+    def note(self, token_id: str, last_used_at: str | None, moment: str) -> None:
+        """The token is in use at ``moment``; ``last_used_at`` is what is stored so far."""
+        if last_used_at is not None and last_used_at[:_TO_THE_MINUTE] == moment[:_TO_THE_MINUTE]:
+            return
+        if last_used_at is None or last_used_at < format_timestamp(datetime.fromisoformat(moment) - _GRAIN):
+            self._pending[token_id] = moment
 
     async def keep_storing(self) -> None:
         """Store what has gathered, again and again, until cancelled."""

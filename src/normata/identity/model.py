@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
-from sqlalchemy import Index, UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint, literal_column
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.database import text
@@ -21,6 +21,7 @@ from normata.vocabulary import (
     filled,
     fold,
     foreign_key,
+    new_id,
 )
 
 Role = Annotated[Literal["owner", "admin", "editor", "viewer"], mapped_column(text(8))]
@@ -43,7 +44,14 @@ class Organization(Table):
     name: Mapped[Name]
     slug: Mapped[Slug] = mapped_column(unique=True)
 
+    # Another one whenever what its lists of controls and frameworks show may have changed; see frameworks/revision.py.
+    revision: Mapped[str] = mapped_column(text(36), server_default=literal_column("''"), info={"derived": True})
+
     __table_args__ = ({"info": {"organization_column": "id"}},)
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:
+        row["revision"] = new_id() if row["revision"] is None else row["revision"]
 
 
 class User(Table):

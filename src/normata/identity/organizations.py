@@ -5,9 +5,10 @@ from __future__ import annotations
 from sqlalchemy import Connection, or_, select
 
 from normata.identity.model import Organization
+from normata.refusal import Refusal
 
 
-class NoSuchOrganization(LookupError):
+class NoSuchOrganization(Refusal):
     """There is no such organization; the message names those that there are."""
 
 

@@ -1,75 +1,62 @@
-"""The schema's history, and how a database is brought up to date with it."""
+"""The schema's history as far as everybody needs it: the versions there are, and whether a database has the newest.
+
+Whoever opens a database asks that, and mostly the answer is yes; so nothing here needs Alembic or the models. How a
+schema is brought up to date is in ``upgrading``.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, column, inspect, select, table
 
-from normata.database import Database
-from normata.models import Table
+from normata.refusal import Refusal
+
+_VERSION_TABLE = "alembic_version"  # Alembic's own name for it, with one row
+_VERSION_LENGTH = len("20261120_01")
 
 
-def configuration(connection: Connection | None = None) -> Config:
-    """Alembic's settings, for ``connection`` where it is to act."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
-    config.attributes["connection"] = connection
-    return config
+class UnusableSchema(Refusal):
+    """The database is not one that this version can bring up to date; the message says why in one sentence."""
 
 
 @cache
-def head() -> str | None:
-    """The newest version of the schema that this code knows."""
-    return ScriptDirectory.from_config(configuration()).get_current_head()
+def known_versions() -> frozenset[str]:
+    """All versions of the schema that this code knows: the names of migrations begin with them."""
+    files = (Path(__file__).parent / "versions").glob("[0-9]*.py")
+    return frozenset(file.name[:_VERSION_LENGTH] for file in files)
+
+
+def head() -> str:
+    """The newest version of the schema that this code knows: each begins with its day."""
+    return max(known_versions())
 
 
 def version(connection: Connection) -> str | None:
     """The version of the schema that the database has; null where it has none."""
-    return MigrationContext.configure(connection).get_current_revision()
-
-
-def migrate(database: Database, connection: Connection) -> None:
-    """Bring the schema up to date and secure it, in the connection's transaction: all of it or nothing."""
-    command.upgrade(configuration(connection), "head")
-    database.secure(connection, Table.metadata)
-
-
-class UnusableSchema(Exception):
-    """The database is not one that this version can bring up to date; the message says why in one sentence."""
+    # Asked first, since PostgreSQL takes nothing more in a transaction in which a statement has failed.
+    if not inspect(connection).has_table(_VERSION_TABLE):
+        return None
+    found: str | None = connection.scalar(select(column("version_num")).select_from(table(_VERSION_TABLE)))
+    return found
 
 
 def require_usable(connection: Connection) -> None:
     """Raise UnusableSchema where the database holds something else, or was made by a newer version."""
-    found = version(connection)
-    if found is None and inspect(connection).get_table_names():
-        raise UnusableSchema("the database holds tables of something else; name another one with --database")
-    if found is not None and found not in known_versions():
-        raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program")
+    _require_usable(connection, version(connection))
 
 
 def require_current(connection: Connection) -> None:
     """Raise UnusableSchema where the schema is not the one that this code needs."""
-    require_usable(connection)
-    if version(connection) != head():
+    found = version(connection)
+    _require_usable(connection, found)
+    if found != head():
         raise UnusableSchema("the schema of the database is not current; run `normata migrate`")
 
 
-def prepare(database: Database, connection: Connection) -> None:
-    """Bring the schema up to date, however many processes try at once.
-
-    Raises UnusableSchema and leaves everything as it is where that cannot be.
-    """
-    database.lock_schema(connection)
-    require_usable(connection)
-    migrate(database, connection)
-
-
-def known_versions() -> set[str]:
-    """All versions of the schema that this code knows."""
-    return {script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()}
+def _require_usable(connection: Connection, found: str | None) -> None:
+    if found is None and inspect(connection).get_table_names():
+        raise UnusableSchema("the database holds tables of something else; name another one with --database")
+    if found is not None and found not in known_versions():
+        raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program")

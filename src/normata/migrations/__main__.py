@@ -9,21 +9,21 @@ from datetime import UTC, datetime
 from alembic import command
 from sqlalchemy import Connection
 
-from normata import migrations
 from normata.database import open_database
+from normata.migrations import known_versions, upgrading
 from normata.settings import Settings
 
 
 def write(message: str) -> None:
     """Compare a database of the newest schema with the models, and write the difference as the next migration."""
     day = f"{datetime.now(UTC):%Y%m%d}"
-    number = 1 + sum(version.startswith(day) for version in migrations.known_versions())
+    number = 1 + sum(version.startswith(day) for version in known_versions())
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Settings(database_url=f"sqlite:///{folder}/empty.db"), create=True)
 
         def compare(connection: Connection) -> None:
-            migrations.migrate(database, connection)
-            configuration = migrations.configuration(connection)
+            upgrading.migrate(database, connection)
+            configuration = upgrading.configuration(connection)
             command.revision(configuration, message, autogenerate=True, rev_id=f"{day}_{number:02}")
 
         database.write_now(compare)

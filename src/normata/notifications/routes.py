@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from fastapi import APIRouter
 
-from fastapi import APIRouter, Query, Request, Response
-from sqlalchemy import Connection
-
-from normata import errors
-from normata.http import JsonResponse, add_operation, read
-from normata.identity.access import CurrentCaller, member_sight
+from normata.lists import PageList, add_list
 from normata.notifications import inbox
-from normata.paging import LIST_ERRORS, Page
+from normata.paging import Page
 
 router = APIRouter()
 
@@ -20,30 +15,24 @@ class NotificationPage(Page[inbox.Notification]):
     """A page of notifications."""
 
 
-async def list_notifications(
-    request: Request, caller: CurrentCaller, query: Annotated[inbox.NotificationQuery, Query()]
-) -> Response:
-    """The current user's own notifications of the organization, newest first.
-
-    A notification whose `readAt` is null is unread. Its texts are keys of translations (`titleKey`, `bodyKey`) with
-    what to fill in (`params`); `entityType` and `entityId` name what it is about.
-    """
-
-    def work(connection: Connection) -> dict[str, Any]:
-        return inbox.list_notifications(connection, caller.user_id, query)
-
-    return JsonResponse(await read(request, work, member_sight(caller, query.organization_id)))
-
-
-add_operation(
+add_list(
     router,
-    "GET",
-    "/notifications/",
-    list_notifications,
+    PageList(
+        "/notifications/",
+        inbox.NotificationQuery,
+        lambda connection, query, caller: inbox.list_notifications(connection, caller.user_id, query),
+        # Restores add notifications, and do not change the organization's revision: all of them at once would have to
+        # wait for each other at that one row.
+        kept=False,
+    ),
     operation_id="listNotifications",
     summary="List your notifications",
+    description="""\
+The current user's own notifications of the organization, newest first.
+
+A notification whose `readAt` is null is unread. Its texts are keys of translations (`titleKey`, `bodyKey`) with
+what to fill in (`params`); `entityType` and `entityId` name what it is about.""",
     tags=["Notifications"],
     response_model=NotificationPage,
     response_description="A page of notifications.",
-    responses=errors.responses(*LIST_ERRORS),
 )

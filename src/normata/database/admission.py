@@ -1,0 +1,90 @@
+"""The one question that every request asks: whose token is this, and where may its user go?
+
+It is asked so often that it has a road of its own, past SQLAlchemy and past transactions: on SQLite a statement that is
+prepared once, on PostgreSQL a function that answers for all requests that are waiting, in one round trip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+
+class Admission(NamedTuple):
+    """The owner of a token that has not been revoked, with one of the owner's organizations and its revision.
+
+    Both are null where there is none to tell. Times are the wire's texts.
+    """
+
+    user_id: str
+    user_name: str
+    token_id: str
+    scope: str
+    last_used_at: str | None
+    expires_at: str | None
+    organization_id: str | None
+    revision: str | None
+
+
+def question(digest: str, organization: str, *, asked: str = "", number: str = "") -> str:
+    """The statement whose rows are admissions, for SQL expressions of a digest and an organization (null: all).
+
+    Where several are asked at once, ``asked`` is the table that they come from and ``number`` tells them apart.
+    """
+    return (
+        f"SELECT {number and number + ','} token.user_id, account.name, token.id, token.scope, token.last_used_at,"  # noqa: S608 - of our own making
+        " token.expires_at, membership.organization_id, organization.revision"
+        f" FROM {asked and asked + ' JOIN'} access_token AS token {asked and 'ON token.digest = ' + digest}"
+        " JOIN user_account AS account ON account.id = token.user_id"
+        " LEFT JOIN membership ON membership.user_id = token.user_id"
+        f" AND ({organization} IS NULL OR membership.organization_id = {organization})"
+        " LEFT JOIN organization ON organization.id = membership.organization_id"
+        f" WHERE token.digest = {digest} AND token.revoked_at IS NULL"
+        f" ORDER BY {number and number + ','} membership.organization_id"
+    )
+
+
+Ask = Callable[[list[str], list[str | None]], Awaitable[Sequence[tuple[int, Admission]]]]
+
+
+class Counter:
+    """Asks for many at once: whoever comes while an answer is on its way goes along with the next question.
+
+    Nobody is answered from before they came: a question is sent after those that it asks for have arrived.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._waiting: list[tuple[str, str | None, asyncio.Future[list[Admission]]]] = []
+        self._asking: asyncio.Task[None] | None = None
+
+    async def admit(self, digest: str, organization_id: str | None) -> list[Admission]:
+        """The admissions of one token; raises what ``ask`` raises."""
+        answer: asyncio.Future[list[Admission]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((digest, organization_id, answer))
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask_for_all())
+        return await answer
+
+    async def _ask_for_all(self) -> None:
+        while self._waiting:
+            asked, self._waiting = self._waiting, []
+            try:
+                found = await self._ask([digest for digest, _, _ in asked], [place for _, place, _ in asked])
+            except asyncio.CancelledError:
+                for _, _, answer in asked:
+                    answer.cancel()
+                raise
+            except Exception as error:  # all of them wait for it, so all of them are told
+                for _, _, answer in asked:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            admissions: defaultdict[int, list[Admission]] = defaultdict(list)
+            for number, admission in found:
+                admissions[number].append(admission)
+            for number, (_, _, answer) in enumerate(asked, 1):
+                if not answer.done():  # who has gone away meanwhile needs none
+                    answer.set_result(admissions[number])

@@ -1,0 +1,15 @@
+"""Which frameworks an organization can see."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, and_, or_
+
+from normata.frameworks.model import Framework, FrameworkAdoption
+
+
+def visible_to(organization_id: str) -> ColumnElement[bool]:
+    """Where a framework joined with the organization's adoption of it, if any, may be seen by the organization."""
+    return or_(
+        Framework.organization_id == organization_id,
+        and_(Framework.organization_id.is_(None), or_(Framework.is_active, FrameworkAdoption.id.is_not(None))),
+    )
