@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from normata import migrations
 from normata.bundle import loading
 from normata.database import Database, open_database
 from normata.database.sqlite import SQLite
+from normata.migrations import upgrading
 from normata.settings import Settings
 from tests import world
 
@@ -22,7 +22,7 @@ def open_url(url: str, *, create: bool = False, **settings: Any) -> Database:
 
 def migrate(database: Database) -> None:
     """Give a database its schema, or bring it up to date."""
-    database.write_now(lambda connection: migrations.prepare(database, connection))
+    database.write_now(lambda connection: upgrading.prepare(database, connection))
 
 
 def build(url: str, *, with_world: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from httpx2 import Response
@@ -29,12 +29,12 @@ class Listing:
         self._client = client
         self._headers = headers
 
-    def get(self, **params: Any) -> Response:
-        """The answer to a request; a parameter that is None is left out."""
+    def get(self, headers: Mapping[str, str] | None = None, /, **params: Any) -> Response:
+        """The answer to a request, with more ``headers`` if given; a parameter that is None is left out."""
         chosen = {
             name: value for name, value in ({"organizationId": world.ALPHA} | params).items() if value is not None
         }
-        return self._client.get(self.path, params=chosen, headers=self._headers)
+        return self._client.get(self.path, params=chosen, headers=self._headers | {**(headers or {})})
 
     def page(self, **params: Any) -> dict[str, Any]:
         """The body of a successful answer."""

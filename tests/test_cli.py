@@ -25,6 +25,7 @@ from normata.database import Database
 from normata.settings import Settings
 from tests import world
 from tests.databases import on_sqlite, open_url
+from tests.server import free_port
 from tests.world import ALPHA, BETA
 
 NORMATA = Path(sys.executable).with_name("normata")
@@ -361,6 +362,45 @@ def test_the_installed_program(folder: Path) -> None:
     assert done.stderr == (
         "absent.json: cannot be read: No such file or directory\nnormata: 1 fault found, nothing was changed\n"
     )
+
+
+LATE = {
+    "help": ("sqlalchemy", "pydantic", "rich", "alembic", "fastapi"),
+    "serve": ("rich", "alembic", "fastapi", "structlog", "normata.models"),
+    "token": ("rich", "alembic", "fastapi", "structlog", "normata.models", "normata.paging"),
+}
+IMPORTING = """
+import json, sys
+from normata import cli, serving
+serving.run = lambda settings: None
+loaded = {}
+for command in json.loads(sys.argv[1]):
+    cli.app(command, standalone_mode=False)
+    loaded[command[0]] = sorted(sys.modules)
+print(json.dumps(loaded), file=sys.stderr)
+"""
+
+
+@on_sqlite
+def test_what_is_quick_to_start_imports_little(database_url: str) -> None:
+    """What the workers need, the process that starts them does not; nor does a command what only others need."""
+    commands = [["serve", "--port", str(free_port())], ["token", "list"]]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING, json.dumps(commands)],
+        env=os.environ | {"NORMATA_DATABASE_URL": database_url},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for command, modules in json.loads(done.stderr.splitlines()[-1]).items():
+        assert set(LATE[command]).isdisjoint(modules)
+    listed = subprocess.run(
+        [sys.executable, "-c", "import sys; from normata import cli; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(LATE["help"]).isdisjoint(listed.stdout.split())
 
 
 @pytest.mark.parametrize("arguments", [("dump", ALPHA), ("check",)], ids=" ".join)

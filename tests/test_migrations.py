@@ -13,6 +13,7 @@ from sqlalchemy import Connection, inspect, text
 
 from normata import migrations
 from normata.database import Database
+from normata.migrations import upgrading
 from normata.models import Table
 from tests import world
 from tests.databases import migrate, open_url
@@ -70,10 +71,11 @@ def test_constraints_and_partial_indexes_are_those_of_the_models(empty: Database
     assert "archived_at IS NULL" in repr(declared["label"]["indexes"])
 
 
-def test_there_is_one_line_of_history() -> None:
-    script = ScriptDirectory.from_config(migrations.configuration())
-    assert len(script.get_bases()) == len(script.get_heads()) == 1
-    assert {migrations.head()} <= migrations.known_versions()
+def test_there_is_one_line_of_history_and_file_names_tell_it() -> None:
+    script = ScriptDirectory.from_config(upgrading.configuration())
+    assert len(script.get_bases()) == 1
+    assert script.get_heads() == [migrations.head()]
+    assert {revision.revision for revision in script.walk_revisions()} == migrations.known_versions()
 
 
 def test_every_migration_is_dated() -> None:
@@ -89,7 +91,7 @@ def test_prepare_makes_a_blank_database_current(blank: Database) -> None:
     assert blank.read_now(migrations.version) == migrations.head()
 
 
-@pytest.mark.parametrize("step", [migrations.prepare, migrations.migrate])
+@pytest.mark.parametrize("step", [upgrading.prepare, upgrading.migrate])
 def test_again_changes_nothing(database: Database, step: Any) -> None:
     before, tables = world.contents(database), database.read_now(shape)
     database.write_now(lambda connection: step(database, connection))
@@ -121,7 +123,7 @@ def test_what_is_not_ours_or_newer_is_left_alone(blank: Database, statements: li
 
 def test_a_migration_that_fails_leaves_nothing_behind(blank: Database) -> None:
     def work(connection: Connection) -> None:
-        migrations.migrate(blank, connection)
+        upgrading.migrate(blank, connection)
         raise RuntimeError("the power fails")
 
     with pytest.raises(RuntimeError, match="power"):

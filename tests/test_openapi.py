@@ -72,12 +72,21 @@ def test_every_operation_can_be_understood(document: dict[str, Any]) -> None:
 
 def test_every_error_is_a_problem(document: dict[str, Any]) -> None:
     for operation in operations(document):
-        errors = {status: response for status, response in operation["responses"].items() if status != "200"}
+        errors = {status: response for status, response in operation["responses"].items() if status >= "400"}
         assert {"401", "404", "406", "429", "500", "503"} <= set(errors)
+        assert set(operation["responses"]) - set(errors) <= {"200", "304"}
         for status, response in errors.items():
             content = response["content"]["application/json"]
             assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
             assert all(example["value"]["status"] == int(status) for example in content["examples"].values())
+
+
+def test_lists_can_be_asked_for_conditionally(document: dict[str, Any]) -> None:
+    for operation in operations(document):
+        is_list = operation["operationId"].startswith("list")
+        assert ("304" in operation["responses"]) == is_list
+        assert ("If-None-Match" in [parameter["name"] for parameter in operation["parameters"]]) == is_list
+        assert ("ETag" in operation["responses"]["200"]["headers"]) == is_list
 
 
 def test_every_operation_takes_a_bearer_token(document: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ OTHER = {
     "port": "9000",
     "workers": "3",
     "max_body_bytes": "4096",
+    "page_cache_mib": "8",
     "rate_limit": "60",
     "log_level": "debug",
     "log_format": "text",

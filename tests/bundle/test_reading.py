@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from normata.bundle import loading
+from normata.bundle import loading, reading
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.reading import read
 from normata.database import Database
@@ -114,6 +114,26 @@ def test_a_name_given_twice_is_refused_as_one_of_the_values_would_be_lost(tmp_pa
     assert "twice" in reason
 
 
+@pytest.mark.parametrize("piece", [1, 2, 7, 64])
+def test_rows_are_the_same_wherever_a_piece_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(reading, "_PIECE", piece)
+    label = LABEL | {"name": "Größe \U0001f6b2 \\", "order": -12.5e3, "content": [1, 1.0, True, None, 2**80, {"": []}]}
+    path = file_of(tmp_path, json.dumps({"labels": [label, {}], "tags": [], "tasks": [{"id": "t"}]}, indent=1))
+    with pytest.raises(FaultyInput):
+        read([path])  # tags are no array of a bundle
+    path = file_of(tmp_path, json.dumps({"labels": [label, {}], "tasks": [{"id": "t"}]}, indent=1))
+    assert [repr(dict(row.values)) for row in read([path])] == [repr(label), "{}", repr({"id": "t"})]
+
+
+@pytest.mark.parametrize("piece", [1, 5, 1000])
+def test_a_fault_has_its_line_and_column_wherever_a_piece_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr(reading, "_PIECE", piece)
+    [(_, _, reason)] = faults_of(file_of(tmp_path, '{"labels": [{},\n{"id": "l"}\n, {"id" "m"}]}'))
+    assert reason.endswith("at line 3 column 9")
+
+
 # --- Whatever a file holds
 
 JUNK = st.recursive(
@@ -135,7 +155,7 @@ def small_bundle() -> dict[str, list[dict[str, Any]]]:
     whole = world.bundle()
     picked = {array: copy.deepcopy(whole.get(array, [])[:2]) for array in ARRAYS}
     return picked | {
-        "labels": [LABEL],
+        "labels": [copy.deepcopy(LABEL)],
         "controls": [
             {"id": "sun.A", "frameworkId": "fw-sun", "name": "Renamed"},
             {"id": "sun.new", "frameworkId": "fw-sun", "parentId": "sun.A", "name": "New"},

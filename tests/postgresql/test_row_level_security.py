@@ -16,7 +16,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from normata.database import Sight, now
+from normata.database import Sight, follow, now
 from normata.errors import NotFound
 from normata.frameworks.controls import ControlQuery, list_controls
 from normata.frameworks.frameworks import FrameworkQuery, list_frameworks
@@ -287,11 +287,11 @@ def test_the_shipped_restore_fails_out_of_sight_even_for_a_member(
     service: Service, admin: Session, kind: type[Restorable]
 ) -> None:
     """The query's own condition holds for this caller, so that the database alone stands in the way."""
-    caller = Caller("user-foreigner", "Foreigner", "token", "write", None, (BETA,))
+    caller = Caller("user-foreigner", "Foreigner", "token", "write", (BETA,), "")
     target = record_id(kind, "archived", BETA)
 
     def run(connection: Connection) -> str:
-        return str(restore(connection, kind, target, caller, request_id="test")["id"])
+        return str(follow(connection, restore(kind, target, caller, request_id="test"))["id"])
 
     before = world_of(admin)
     with pytest.raises(NotFound):

@@ -1,0 +1,335 @@
+"""Conditional requests and content codings of the lists: what a client has already, or can unpack, decides."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import brotli
+import pytest
+from starlette.testclient import TestClient
+
+from normata.app import create_app
+from normata.identity import tokens
+from normata.settings import Settings
+from tests import world
+from tests.databases import open_url
+from tests.listing import LISTS
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+Add = Callable[[dict[str, list[dict[str, Any]]]], None]
+Bearer = Callable[..., dict[str, str]]
+
+UNPACK: dict[str, Callable[[bytes], bytes]] = {
+    "identity": lambda body: body,
+    "gzip": gzip.decompress,
+    "br": brotli.decompress,
+    "zstd": zstd.decompress,
+}
+SMALL = {"page": "1000"}  # a page without items, less than is worth packing
+
+all_lists = pytest.mark.parametrize("path", LISTS)
+all_codings = pytest.mark.parametrize("coding", UNPACK)
+
+
+class Answer(NamedTuple):
+    """An answer as it travelled: the body still packed."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def tag(self) -> str:
+        """Its entity tag."""
+        return self.headers["etag"]
+
+    @property
+    def coding(self) -> str:
+        """The content coding of its body."""
+        return self.headers.get("content-encoding", "identity")
+
+    @property
+    def value(self) -> Any:
+        """What the body says."""
+        return json.loads(UNPACK[self.coding](self.body))
+
+
+def ask(client: TestClient, path: str, headers: dict[str, str], *, method: str = "GET", **params: str) -> Answer:
+    """A list, of alpha unless said otherwise; nothing is accepted but what ``headers`` say."""
+    wanted = {"organizationId": world.ALPHA} | params
+    with client.stream(method, path, params=wanted, headers={"Accept-Encoding": "identity"} | headers) as response:
+        body = b"".join(response.iter_raw())
+    return Answer(response.status_code, dict(response.headers), body)
+
+
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture(scope="module")
+def asking(shared_url: str) -> Iterator[Ask]:
+    """Asks for a list as alpha's editor, in a world that no test changes: ``asking(path, {header: value})``."""
+    database = open_url(shared_url)
+    token = database.write_now(
+        lambda connection: tokens.create(connection, email=world.USERS["editor"], scope="read", lifetime=None)
+    )
+    database.close()
+    with TestClient(create_app(Settings(database_url=shared_url, log_level="error"))) as client:
+
+        def one(path: str, headers: dict[str, str] | None = None, **params: str) -> Answer:
+            return ask(client, path, {"Authorization": f"Bearer {token}"} | (headers or {}), **params)
+
+        yield one
+
+
+# --- Entity tags
+
+
+@all_lists
+@all_codings
+def test_a_tag_is_strong_and_names_what_was_sent(path: str, coding: str, asking: Ask) -> None:
+    first, again = (asking(path, {"Accept-Encoding": coding}) for _ in range(2))
+    assert first.coding == coding
+    assert re.fullmatch(r'"[!#-~]+"', first.tag)
+    assert (again.tag, again.body) == (first.tag, first.body)
+
+
+@all_lists
+def test_no_two_representations_share_a_tag(path: str, asking: Ask) -> None:
+    """Other codings and other contents have other tags; the same content under another query may share one."""
+    answers = [asking(path, {"Accept-Encoding": coding}, limit=limit) for coding in UNPACK for limit in ("5", "6", "7")]
+    bodies = {answer.body for answer in answers}
+    assert len({answer.tag for answer in answers}) == len(bodies) == len(answers)
+    assert asking(path).tag == asking(path, limit="100", page="1").tag
+
+
+@all_lists
+@all_codings
+def test_the_tag_of_the_same_data_is_the_same_in_every_process(
+    path: str, coding: str, client: TestClient, bearer: Bearer, database_url: str
+) -> None:
+    headers = bearer("editor") | {"Accept-Encoding": coding}
+    first = ask(client, path, headers)
+    with TestClient(create_app(Settings(database_url=database_url, log_level="error"))) as other:
+        assert ask(other, path, headers).tag == first.tag
+        held = ask(other, path, headers | {"If-None-Match": first.tag})
+    assert (held.status, held.body) == (304, b"")
+
+
+CHANGES: dict[str, dict[str, list[dict[str, Any]]]] = {
+    "/controls/": {"controlCoverages": [{"id": "say-sun.A.2", "coverageStatus": "FULL"}]},
+    "/frameworks/": {"frameworks": [{"id": "fw-star", "name": "Star", "updatedAt": world.EARLIER}]},
+    "/notifications/": {"notifications": [{"id": "note-03", "readAt": None}]},
+}
+
+
+@all_lists
+@all_codings
+def test_what_has_changed_is_sent_under_a_new_tag(
+    path: str, coding: str, client: TestClient, bearer: Bearer, add: Add
+) -> None:
+    headers = bearer("editor") | {"Accept-Encoding": coding}
+    before = ask(client, path, headers)
+    add(CHANGES[path])
+    after = ask(client, path, headers | {"If-None-Match": before.tag})
+    assert after.status == 200
+    assert after.tag != before.tag
+    assert after.value != before.value
+    assert ask(client, path, headers | {"If-None-Match": f"{before.tag}, {after.tag}"}).status == 304
+
+
+# --- If-None-Match
+
+
+@all_lists
+@all_codings
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "held", ["{tag}", "W/{tag}", "*", '"other", {tag}', '"other",W/{tag},"more"', " {tag} "], ids=repr
+)
+def test_a_page_that_the_client_has_is_not_sent_again(
+    path: str, coding: str, method: str, held: str, asking: Ask
+) -> None:
+    headers = {"Accept-Encoding": coding, "X-Request-Id": "chain-1"}
+    full = asking(path, headers)
+    answer = asking(path, headers | {"If-None-Match": held.format(tag=full.tag)}, method=method)
+    assert (answer.status, answer.body) == (304, b"")
+    # RFC 9110, section 15.4.5: what would be in the 200, but nothing that describes a body.
+    assert answer.headers == {
+        name: value
+        for name, value in full.headers.items()
+        if name not in ("content-type", "content-length", "content-encoding")
+    }
+    assert answer.headers.keys() >= {"etag", "cache-control", "vary", "x-request-id"}
+    assert answer.headers["x-request-id"] == "chain-1"
+
+
+@all_lists
+@pytest.mark.parametrize(
+    "held", ["", '"other"', 'W/"other"', "other", '"', "{bare}", "'{bare}'", '"*"', '"{bare}', '*, "x"'], ids=repr
+)
+def test_any_other_page_is_sent(path: str, held: str, asking: Ask) -> None:
+    """What is no entity tag at all counts as none."""
+    full = asking(path)
+    answer = asking(path, {"If-None-Match": held.format(bare=full.tag.strip('"'))})
+    assert (answer.status, answer.body, answer.tag) == (200, full.body, full.tag)
+
+
+@all_lists
+def test_the_tag_of_another_coding_is_another(path: str, asking: Ask) -> None:
+    tags = {coding: asking(path, {"Accept-Encoding": coding}).tag for coding in UNPACK}
+    for coding in UNPACK:
+        others = ", ".join(tag for other, tag in tags.items() if other != coding)
+        answer = asking(path, {"Accept-Encoding": coding, "If-None-Match": others})
+        assert (answer.status, answer.tag) == (200, tags[coding])
+
+
+@all_lists
+def test_several_headers_are_one_list(path: str, client: TestClient, bearer: Bearer) -> None:
+    headers = bearer("editor")
+    tag = ask(client, path, headers).tag
+    response = client.get(
+        path,
+        params={"organizationId": world.ALPHA},
+        headers=[*headers.items(), ("Accept-Encoding", "identity"), ("If-None-Match", '"x"'), ("If-None-Match", tag)],
+    )
+    assert response.status_code == 304
+
+
+@all_lists
+def test_a_page_in_two_spellings_of_its_address_is_one(path: str, asking: Ask) -> None:
+    tag = asking(path).tag
+    assert asking(path.rstrip("/"), {"If-None-Match": tag}).status == 304
+
+
+REFUSALS: list[tuple[str | None, dict[str, str], dict[str, str], int]] = [
+    (None, {}, {}, 401),
+    ("viewer", {}, {"Authorization": "Bearer nrm_x"}, 401),
+    ("foreigner", {}, {}, 404),
+    ("nobody", {}, {}, 404),
+    ("editor", {"organizationId": "org-gone"}, {}, 404),
+    ("editor", {"limit": "4"}, {}, 400),
+    ("editor", {}, {"Accept": "text/html"}, 406),
+]
+
+
+@all_lists
+def test_nobody_is_told_of_a_page_that_they_may_not_have(path: str, client: TestClient, bearer: Bearer) -> None:
+    """A page that is kept, and a tag that is right, open no door: the refusal is the same as without them."""
+    tag = ask(client, path, bearer("editor")).tag
+    for user, query, headers, status in REFUSALS:
+        who = bearer(user) if user else {}
+        for held in ({}, {"If-None-Match": tag}, {"If-None-Match": "*"}):
+            for method in ("GET", "HEAD"):
+                answer = ask(client, path, who | headers | held, method=method, **query)
+                assert answer.status == status
+                assert "etag" not in answer.headers
+                assert method == "HEAD" or answer.value["status"] == status
+
+
+@all_lists
+def test_a_request_too_many_is_refused_whatever_it_holds(path: str, database_url: str, bearer: Bearer) -> None:
+    settings = Settings(database_url=database_url, log_level="error", rate_limit=2)
+    headers = bearer("editor")
+    with TestClient(create_app(settings)) as client:
+        tag = ask(client, path, headers).tag
+        statuses = [ask(client, path, headers | {"If-None-Match": tag}).status for _ in range(3)]
+    assert statuses == [304, 429, 429]
+
+
+# --- Codings
+
+
+@all_lists
+@all_codings
+def test_a_body_is_the_same_in_every_coding(path: str, coding: str, asking: Ask) -> None:
+    plain, packed = asking(path), asking(path, {"Accept-Encoding": coding})
+    assert packed.coding == coding
+    assert ("content-encoding" in packed.headers) == (coding != "identity")
+    assert UNPACK[coding](packed.body) == plain.body
+    assert packed.value["items"]
+    assert packed.headers["content-length"] == str(len(packed.body))
+    assert packed.headers["content-type"] == "application/json"
+    assert coding == "identity" or len(packed.body) < len(plain.body)
+
+
+@all_lists
+@pytest.mark.parametrize(
+    ("accept", "coding"),
+    [
+        *(("", "identity"), ("deflate", "identity"), ("gzip, deflate, br, zstd", "zstd"), ("gzip, deflate", "gzip")),
+        *(("br;q=0.5, gzip;q=0.6", "gzip"), ("*", "zstd"), ("zstd;q=0, *;q=0.5", "br"), ("identity;q=0, br", "br")),
+        *(("gzip;q=0", "identity"), ("*;q=0", "identity"), ("identity, gzip;q=0.9", "identity")),
+        ("nonsense;;q", "identity"),
+    ],
+)  # fmt: skip
+def test_the_client_says_what_it_can_unpack(path: str, accept: str, coding: str, asking: Ask) -> None:
+    answer = asking(path, {"Accept-Encoding": accept})
+    assert (answer.status, answer.coding) == (200, coding)
+    assert answer.value == asking(path).value
+
+
+@all_lists
+def test_who_names_no_coding_is_sent_the_body_as_it_is(path: str, asking: Ask, shared_url: str) -> None:
+    """A client that says nothing may take anything, but most of those cannot unpack (RFC 9110, section 12.5.3)."""
+    database = open_url(shared_url)
+    token = database.write_now(
+        lambda connection: tokens.create(connection, email=world.USERS["editor"], scope="read", lifetime=None)
+    )
+    database.close()
+    with TestClient(create_app(Settings(database_url=shared_url, log_level="error"))) as client:
+        del client.headers["accept-encoding"]
+        response = client.get(
+            path, params={"organizationId": world.ALPHA}, headers={"Authorization": f"Bearer {token}"}
+        )
+    assert "content-encoding" not in response.headers
+    assert response.headers["etag"] == asking(path).tag
+
+
+@all_lists
+@all_codings
+def test_a_small_body_is_not_packed(path: str, coding: str, asking: Ask) -> None:
+    answer = asking(path, {"Accept-Encoding": coding}, **SMALL)
+    assert (answer.status, answer.coding) == (200, "identity")
+    assert answer.value["items"] == []
+    assert answer.headers["content-length"] == str(len(answer.body))
+    assert answer.tag == asking(path, **SMALL).tag
+    assert asking(path, {"Accept-Encoding": coding, "If-None-Match": answer.tag}, **SMALL).status == 304
+
+
+@all_lists
+@pytest.mark.parametrize("query", [{}, SMALL, {"limit": "5"}], ids=["full", "small", "short"])
+@all_codings
+def test_caches_are_told_what_an_answer_depends_on(path: str, query: dict[str, str], coding: str, asking: Ask) -> None:
+    """Also where the coding is identity: a cache must not give the plain body to who asks for a packed one."""
+    for held in ({}, {"If-None-Match": "*"}):
+        answer = asking(path, {"Accept-Encoding": coding} | held, **query)
+        assert {name.strip().lower() for name in answer.headers["vary"].split(",")} == {
+            "accept-encoding",
+            "authorization",
+        }
+        assert answer.headers["cache-control"] == "private, no-cache"
+
+
+@all_lists
+@all_codings
+def test_head_tells_what_get_would(path: str, coding: str, asking: Ask) -> None:
+    headers = {"Accept-Encoding": coding, "X-Request-Id": "chain-2"}
+    get, head = (asking(path, headers, method=method) for method in ("GET", "HEAD"))
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers == get.headers
+
+
+@all_lists
+def test_a_refusal_is_never_packed(path: str, asking: Ask) -> None:
+    answer = asking(path, {"Accept-Encoding": "gzip, br, zstd"}, limit="4")
+    assert (answer.status, answer.coding) == (400, "identity")
+    assert answer.value["code"] == "validation"

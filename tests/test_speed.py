@@ -1,0 +1,105 @@
+"""What the measuring of speed makes of its figures. Nothing is measured here."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.speed import report
+from benchmarks.speed.data import policy_id
+from benchmarks.speed.figures import Figures, Loaded, Machine, Measured, Memory, Sample, Starting, ratio
+from benchmarks.speed.statements import Statement, Transaction
+from benchmarks.speed.targets import missed, outcomes
+
+
+def measured(label: str, *per_second: float) -> Measured:
+    """A contender with as many rounds as there are figures."""
+    return Measured(label=label, samples=[Sample(per_second=each, p50=1, p99=2, processor=3) for each in per_second])
+
+
+@pytest.fixture
+def figures() -> Figures:
+    """A run in which one target is missed."""
+    return Figures(
+        date="2026-01-01",
+        machine=Machine(
+            processor="A processor",
+            cores=2,
+            memory_gib=8,
+            system="Linux",
+            python="3.11",
+            packages={"granian": "2"},
+            sqlite="3",
+            generator="wrk",
+            fsync_ms=0.1,
+        ),
+        rounds=3,
+        seconds=1,
+        connections=16,
+        controls=1_500,
+        large_controls=50_000,
+        page_bytes=220_000,
+        loaded=[Loaded(database="SQLite", controls=1, matches=2, policies=3, seconds=4, peak_mib=5)],
+        pages={
+            "bare": measured("Bare <application>", 1_000, 1_200, 800),
+            "sqlite": measured("Normata, SQLite", 400, 600, 200),
+            "sqlite-2": measured("Normata, SQLite, two workers", 401, 601, 201),
+        },
+        memory=Memory(requests=[0, 100, 200, 300, 400, 500], mib=[50, 60, 61, 62, 61, 60], statuses={200: 500}),
+        starting=Starting(serve=[1.0, 1.5], help=[0.1]),
+    )
+
+
+def test_a_ratio_is_that_of_the_medians_beside_the_extremes_of_single_rounds(figures: Figures) -> None:
+    assert ratio(figures.pages, "sqlite", "bare") == (0.4, 0.25, 0.5)
+    assert ratio(figures.pages, "sqlite", "plain") is None
+
+
+def test_what_is_missed_is_told(figures: Figures) -> None:
+    assert [outcome.name for outcome in missed(figures)] == ["Page, SQLite / bare application"]
+    (line,) = (line for line in report.page(figures).splitlines() if line.startswith("| Page, SQLite / bare"))
+    assert line == "| Page, SQLite / bare application | 0.40 | 0.25 to 0.50 | ≥ 0.5 | **no** |"
+
+
+def test_two_workers_are_promised_nothing_where_the_load_needs_their_cores(figures: Figures) -> None:
+    def bound() -> float | None:
+        return next(outcome.bound for outcome in outcomes(figures) if "two workers" in outcome.name)
+
+    assert bound() is None
+    figures.machine.cores = 4
+    assert bound() == 1.7
+
+
+def test_the_same_figures_give_the_same_page(figures: Figures) -> None:
+    again = Figures.model_validate_json(figures.model_dump_json())
+    assert report.page(again) == report.page(figures)
+    assert report.picture(again) == report.picture(figures)
+
+
+def test_the_picture_is_well_formed_and_has_every_contender(figures: Figures) -> None:
+    root = ElementTree.fromstring(report.picture(figures))  # noqa: S314 - our own
+    words = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {each.label for each in figures.pages.values()} <= words
+    assert {"1,000", "400"} <= words
+
+
+def test_a_part_that_was_left_out_is_left_out_of_the_page(figures: Figures) -> None:
+    figures.memory = figures.starting = None
+    figures.pages.clear()
+    page = report.page(figures)
+    assert "## Targets" in page
+    assert "## Memory" not in page
+    assert "## Pages" not in page
+
+
+def test_the_statements_of_one_restore_become_those_of_another() -> None:
+    made = "01900000-0000-7000-8000-000000000000"
+    sent = [
+        Statement("BEGIN", ()),
+        Statement("INSERT", (made, policy_id(0), f'{{"entityId": "{policy_id(0)}"}}', 1, None)),
+    ]
+    begin, insert = Transaction(policy_id(0), sent).of(7)
+    assert begin == sent[0]
+    assert insert.parameters[0] not in (made, policy_id(7))
+    assert insert.parameters[1:] == (policy_id(7), f'{{"entityId": "{policy_id(7)}"}}', 1, None)
