@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-failover check format requirements openapi migration clean
+.PHONY: help demo test test-failover check bench format requirements openapi migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,9 @@ check: $(VENV)/.installed-dev ## Check format, lint and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev ## Measure speed and memory, which takes half an hour, and write docs/performance.md
+	@$(BIN)/python -m benchmarks.speed --write
 
 format: $(VENV)/.installed-dev ## Format the code and mend what the linter can
 	@$(BIN)/ruff format .
