@@ -51,7 +51,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from normata.database import Database, Sight, follow, format_timestamp, open_database
+from normata.database import Database, Sight, format_timestamp, open_database
 from normata.database.admission import question
 from normata.errors import ApiError
 from normata.frameworks.controls import ControlQuery, list_controls
@@ -77,6 +77,7 @@ from normata.records.kinds import Finding, Record, Task
 from normata.records.restore import live_namesake, restore
 from normata.settings import Settings
 from normata.vocabulary import sql_table
+from tests.following import follow
 
 Row = dict[str, Any]
 Work = Callable[[Connection], object]

@@ -61,7 +61,7 @@ def test_a_single_one_is_asked_for_at_once() -> None:
     async def run() -> None:
         desk = Desk()
         desk.answer()
-        assert await Counter(desk).admit("a", "alpha") == [admission("a", "alpha")]
+        assert await Counter(desk, 30).admit("a", "alpha") == [admission("a", "alpha")]
         assert desk.asked == [(["a"], ["alpha"])]
 
     asyncio.run(run())
@@ -70,7 +70,7 @@ def test_a_single_one_is_asked_for_at_once() -> None:
 def test_those_that_come_together_are_asked_for_together_and_each_is_told_its_own() -> None:
     async def run() -> None:
         desk = Desk()
-        counter = Counter(desk)
+        counter = Counter(desk, 30)
         desk.answer()
         wanted = [("a", "alpha"), ("b", None), ("unknown", "alpha"), ("both", None), ("a", "alpha"), ("a", "beta")]
         found = await asyncio.gather(*(counter.admit(*one) for one in wanted))
@@ -92,7 +92,7 @@ def test_who_comes_while_an_answer_is_on_its_way_is_asked_for_after_it() -> None
 
     async def run() -> None:
         desk = Desk()
-        counter = Counter(desk)
+        counter = Counter(desk, 30)
         first = asyncio.create_task(counter.admit("a", "alpha"))
         await desk.questions(1)
         later = [asyncio.create_task(counter.admit("a", "alpha")) for _ in range(5)]
@@ -112,7 +112,7 @@ def test_who_comes_while_an_answer_is_on_its_way_is_asked_for_after_it() -> None
 def test_an_error_is_told_to_all_that_wait_for_it_and_to_nobody_else() -> None:
     async def run() -> None:
         desk = Desk()
-        counter = Counter(desk)
+        counter = Counter(desk, 30)
         first = [asyncio.create_task(counter.admit(name, None)) for name in "ab"]
         await desk.questions(1)
         second = [asyncio.create_task(counter.admit(name, None)) for name in "cd"]
@@ -135,7 +135,7 @@ def test_an_error_is_told_to_all_that_wait_for_it_and_to_nobody_else() -> None:
 def test_who_goes_away_harms_nobody(outcome: Exception | None) -> None:
     async def run() -> None:
         desk = Desk()
-        counter = Counter(desk)
+        counter = Counter(desk, 30)
         first = [asyncio.create_task(counter.admit(name, None)) for name in "abc"]
         await desk.questions(1)
         waiting = [asyncio.create_task(counter.admit(name, None)) for name in "de"]
@@ -160,7 +160,7 @@ def test_who_goes_away_harms_nobody(outcome: Exception | None) -> None:
 def test_when_all_have_gone_away_the_next_is_still_asked_for() -> None:
     async def run() -> None:
         desk = Desk()
-        counter = Counter(desk)
+        counter = Counter(desk, 30)
         gone = asyncio.create_task(counter.admit("a", None))
         await desk.questions(1)
         gone.cancel()
@@ -176,7 +176,7 @@ def test_when_all_have_gone_away_the_next_is_still_asked_for() -> None:
 def test_of_many_few_questions_are_asked() -> None:
     async def run() -> None:
         desk = Desk()
-        counter = Counter(desk)
+        counter = Counter(desk, 30)
         tasks = []
         for number in range(100):
             tasks.append(asyncio.create_task(counter.admit(str(number), None)))

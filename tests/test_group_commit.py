@@ -1,30 +1,32 @@
-"""SQLite's one writer takes all writes that wait into one transaction, and each has an outcome of its own."""
+"""On SQLite all scripts that wait are taken into one transaction, and each has an outcome of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, insert, select, text
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy import Connection, column, insert, select, table, text, update
+from sqlalchemy.exc import IntegrityError
 
-from normata.database import Database, Unavailable, follow
+from normata.database import Database, Script, Unavailable
 from normata.errors import NotArchived, NotFound
 from normata.identity.access import Caller
 from normata.identity.model import AuditEvent, Organization
 from normata.identity.tokens import digest
-from normata.records.kinds import Label
+from normata.records.kinds import Label, Task
 from normata.records.restore import restore
 from tests import stored, world
 from tests.databases import open_url, path_of
 from tests.world import ALPHA, ARCHIVED
 
-Work = Callable[[Connection], Any]
+Make = Callable[[], Script[Any]]
 
 
 @pytest.fixture
@@ -34,21 +36,28 @@ def database_url(sqlite_url: str) -> str:
 
 
 @pytest.fixture
-def commits(database: Database) -> Iterator[list[int]]:
-    """One entry a commit."""
-    seen: list[int] = []
+def commits(monkeypatch: pytest.MonkeyPatch, database_url: str) -> list[str]:
+    """Every COMMIT that is sent to the file over connections of the driver alone."""
+    seen: list[str] = []
+    connect = sqlite3.connect
 
-    def note(_connection: Connection) -> None:
-        seen.append(1)
+    def note(statement: str) -> None:
+        if statement == "COMMIT":
+            seen.append(statement)
 
-    event.listen(database.engine, "commit", note)
-    yield seen
-    event.remove(database.engine, "commit", note)
+    def connect_traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.set_trace_callback(note)
+        return connection
+
+    assert database_url
+    monkeypatch.setattr(sqlite3, "connect", connect_traced)
+    return seen
 
 
 @asynccontextmanager
 async def held_up(database: Database) -> AsyncIterator[None]:
-    """Keep the writer busy for a block, so that all writes of it wait together."""
+    """Keep the writer busy for a block, so that all who want to write wait together."""
     started, go_on = threading.Event(), threading.Event()
 
     def work(_connection: Connection) -> None:
@@ -64,126 +73,168 @@ async def held_up(database: Database) -> AsyncIterator[None]:
         await first
 
 
-def together(database: Database, works: list[Work]) -> list[Any]:
-    """The outcomes, errors included, of writes that wait at the same time."""
-
-    async def run() -> list[Any]:
-        async with held_up(database):
-            tasks = [asyncio.create_task(database.write(work)) for work in works]
-            await asyncio.sleep(0)  # each has queued up by then
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    return asyncio.run(run())
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """What another process that writes does to the file, for a block."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        yield
 
 
-def organizations(connection: Connection) -> set[str]:
-    return set(connection.scalars(select(Organization.id)))
+async def performed(database: Database, scripts: list[Make]) -> list[Any]:
+    """The outcomes, errors included, of scripts that are asked for at the same moment."""
+    return await asyncio.gather(*(database.perform(script) for script in scripts), return_exceptions=True)
 
 
-def adding(name: str, slug: str | None = None, *, then: Exception | None = None) -> Work:
+def together(database: Database, scripts: list[Make]) -> list[Any]:
+    """:func:`performed`, for tests without an event loop."""
+    return asyncio.run(performed(database, scripts))
+
+
+def organizations(database: Database) -> set[str]:
+    return database.read_now(lambda connection: set(connection.scalars(select(Organization.id))))
+
+
+def looking() -> Script[set[str]]:
+    """The organizations that a script sees."""
+    rows = yield select(Organization.id), {}
+    return {row["id"] for row in rows}
+
+
+def adding(name: str, slug: str | None = None, *, then: Exception | None = None) -> Make:
     """Adds an organization and returns its name, or raises after that."""
 
-    def work(connection: Connection) -> str:
-        values = {"id": name, "name": name, "slug": slug or name, "revision": ""}
-        connection.execute(insert(Organization).values(values))
+    def script() -> Script[str]:
+        yield insert(Organization).values(id=name, name=name, slug=slug or name, revision=""), {}
         if then is not None:
             raise then
         return name
 
-    return work
+    return script
 
 
-def test_each_has_its_own_outcome_and_what_fails_leaves_nothing(database: Database, commits: list[int]) -> None:
-    before = database.read_now(organizations)
-    commits.clear()
-    works: list[Work] = []
+def dangling() -> Script[None]:
+    """Breaks a reference, which SQLite finds out at the commit."""
+    yield update(Task).values(assignee_member_id="nobody"), {}
+
+
+def unknown() -> Script[None]:
+    """Wants a table that is not there."""
+    yield update(table("nowhere", column("id"))).values(id=1), {}
+
+
+def kinds(outcomes: list[Any]) -> list[Any]:
+    """Names as they are, and what errors are."""
+    return [outcome if isinstance(outcome, str) else type(outcome) for outcome in outcomes]
+
+
+def test_each_has_its_own_outcome_and_what_fails_leaves_nothing(database: Database, commits: list[str]) -> None:
+    before = organizations(database)
+    scripts: list[Make] = []
     expected: list[Any] = []
     for number in range(40):
         name = f"org-{number:02}"
         if number % 5 == 1:
-            works.append(adding(name, then=NotArchived()))
+            scripts.append(adding(name, then=NotArchived()))
             expected.append(NotArchived)
         elif number % 5 == 3:
-            works.append(adding(name, slug="alpha"))  # taken
+            scripts.append(adding(name, slug="alpha"))  # taken
             expected.append(IntegrityError)
         elif number % 20 == 4:
-            works.append(adding(name, then=Unavailable("ask again")))
+            scripts.append(adding(name, then=Unavailable("ask again")))
             expected.append(Unavailable)
+        elif number % 20 == 5:
+            scripts.append(unknown)
+            expected.append(sqlite3.OperationalError)
         else:
-            works.append(adding(name))
+            scripts.append(adding(name))
             expected.append(name)
-    outcomes = together(database, works)
-    assert [outcome if isinstance(outcome, str) else type(outcome) for outcome in outcomes] == expected
-    assert database.read_now(organizations) - before == {name for name in expected if isinstance(name, str)}
-    assert len(commits) == 3, "the one that held them up, all the rest, and the look at them"
+    commits.clear()
+    outcomes = together(database, scripts)
+    assert len(commits) == 1
+    assert kinds(outcomes) == expected
+    assert organizations(database) - before == {name for name in expected if isinstance(name, str)}
 
 
 def test_they_are_done_in_the_order_in_which_they_came(database: Database) -> None:
     seen: list[int] = []
-    together(database, [lambda _connection, number=number: seen.append(number) for number in range(30)])  # type: ignore[misc]
-    assert seen == list(range(30))
+
+    def noting(number: int) -> Make:
+        def script() -> Script[None]:
+            yield select(Organization.id), {}
+            seen.append(number)
+
+        return script
+
+    together(database, [noting(number) for number in range(200)])
+    assert seen == list(range(200))
 
 
-def test_a_later_write_sees_what_an_earlier_one_of_the_same_transaction_did(database: Database) -> None:
-    outcomes = together(database, [adding("one"), adding("two", then=NotFound()), organizations])
-    assert outcomes[2] >= {"one"}
+def test_a_later_one_sees_what_an_earlier_one_of_the_same_transaction_did(database: Database) -> None:
+    outcomes = together(database, [adding("one"), adding("two", then=NotFound()), looking])
+    assert "one" in outcomes[2]
     assert "two" not in outcomes[2]
 
 
 def test_of_several_that_want_the_same_the_first_has_it(database: Database) -> None:
     outcomes = together(database, [adding("first", "wanted"), adding("second", "wanted"), adding("third", "wanted")])
-    assert outcomes[0] == "first"
-    assert [type(outcome) for outcome in outcomes[1:]] == [IntegrityError] * 2
+    assert kinds(outcomes) == ["first", IntegrityError, IntegrityError]
 
 
-@pytest.mark.parametrize(
-    ("statement", "error"),
-    [
-        pytest.param("UPDATE task SET assignee_member_id = 'nobody'", IntegrityError, id="found at the commit"),
-        pytest.param("UPDATE nowhere SET id = 1", OperationalError, id="found at once"),
-    ],
-)
-def test_where_the_transaction_of_all_fails_only_the_guilty_one_does(
-    database: Database, commits: list[int], statement: str, error: type[Exception]
-) -> None:
+def test_where_the_commit_of_all_fails_only_the_guilty_ones_do(database: Database) -> None:
     """They are done again one by one, then."""
-    commits.clear()
-    works = [adding("one"), lambda connection: connection.execute(text(statement)), adding("two"), adding("three")]
-    outcomes = together(database, works)
-    assert [outcome if isinstance(outcome, str) else type(outcome) for outcome in outcomes] == [
-        "one",
-        error,
-        "two",
-        "three",
-    ]
-    assert database.read_now(organizations) >= {"one", "two", "three"}
+    outcomes = together(database, [dangling, adding("one"), adding("two", "alpha"), dangling, adding("three")])
+    assert kinds(outcomes) == [IntegrityError, "one", IntegrityError, IntegrityError, "three"]
+    assert organizations(database) >= {"one", "three"}
     assert stored.rows(database, AuditEvent) == []
     assert database.read_now(lambda c: list(c.exec_driver_sql("PRAGMA foreign_key_check"))) == []
     assert together(database, [adding("four"), adding("five")]) == ["four", "five"], "it goes on"
 
 
-def test_two_guilty_ones_are_told_apart(database: Database) -> None:
-    dangling = text("UPDATE task SET assignee_member_id = 'nobody'")
-    outcomes = together(
-        database,
-        [lambda c: c.execute(dangling), adding("one", "alpha"), adding("two"), lambda c: c.execute(dangling)],
-    )
-    assert [type(outcome) for outcome in outcomes] == [IntegrityError, IntegrityError, str, IntegrityError]
+def test_what_writes_on_the_thread_and_scripts_take_turns(database: Database) -> None:
+    async def run() -> None:
+        seen: list[str] = []
+
+        def script() -> Script[None]:
+            yield select(Organization.id), {}
+            seen.append("script")
+
+        async with held_up(database):
+            first = asyncio.create_task(database.perform(script))
+            await asyncio.sleep(0.05)
+            second = asyncio.create_task(database.write(lambda _: seen.append("thread")))
+            await asyncio.sleep(0.05)
+            assert seen == []
+        await asyncio.gather(first, second)
+        assert seen == ["script", "thread"]
+
+    asyncio.run(run())
 
 
 def test_another_process_that_holds_the_lock_makes_all_of_them_unavailable(database_url: str) -> None:
     with closing(open_url(database_url, database_timeout=0.2)) as impatient:
-        path = path_of(impatient)
-
-        async def run() -> list[Any]:
-            with closing(sqlite3.connect(path, isolation_level=None)) as holder:
-                holder.execute("BEGIN IMMEDIATE")
-                tasks: list[Awaitable[Any]] = [impatient.write(adding(f"org-{number}")) for number in range(5)]
-                return await asyncio.gather(*tasks, return_exceptions=True)
-
-        assert [type(outcome) for outcome in asyncio.run(run())] == [Unavailable] * 5
-        assert not any(name.startswith("org-0") for name in impatient.read_now(organizations))
+        with locked(path_of(impatient)):
+            outcomes = together(impatient, [adding(f"org-{number}") for number in range(5)])
+        assert kinds(outcomes) == [Unavailable] * 5
+        assert not any(name.startswith("org-0") for name in organizations(impatient))
         assert together(impatient, [adding("again")]) == ["again"]
+
+
+def test_another_process_that_writes_for_a_moment_is_waited_for_and_keeps_nobody_else_waiting(
+    database: Database, make_token: Callable[..., str]
+) -> None:
+    token = digest(make_token("editor"))
+
+    async def run() -> None:
+        with locked(path_of(database)):
+            waiting = asyncio.create_task(performed(database, [adding("one"), adding("two")]))
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+                assert await asyncio.wait_for(database.admit(token, ALPHA), 1)
+            assert not waiting.done()
+        assert await waiting == ["one", "two"]
+
+    asyncio.run(run())
 
 
 def test_who_has_waited_too_long_is_told_so_and_nothing_of_theirs_is_done(database_url: str) -> None:
@@ -191,36 +242,104 @@ def test_who_has_waited_too_long_is_told_so_and_nothing_of_theirs_is_done(databa
 
         async def run() -> None:
             async with held_up(impatient):
+                first = asyncio.create_task(impatient.perform(adding("its-turn-has-begun")))
+                await asyncio.sleep(0.01)
                 with pytest.raises(Unavailable):
-                    await impatient.write(adding("late"))
-            assert await impatient.write(adding("in-time")) == "in-time"
+                    await impatient.perform(adding("late"))
+                with pytest.raises(Unavailable):
+                    await impatient.write(lambda connection: connection.execute(text("DELETE FROM label")))
+            assert await first == "its-turn-has-begun"
+            assert await impatient.perform(adding("in-time")) == "in-time"
 
         asyncio.run(run())
-        found = impatient.read_now(organizations)
+        found = organizations(impatient)
     assert "late" not in found
-    assert "in-time" in found
+    assert found >= {"in-time", "its-turn-has-begun"}
 
 
-def test_restores_that_wait_together_are_each_answered_for_themselves(database: Database, commits: list[int]) -> None:
+def test_who_goes_away_before_their_turn_has_nothing_done(database: Database) -> None:
+    async def run() -> None:
+        async with held_up(database):
+            first = asyncio.create_task(database.perform(adding("first")))
+            await asyncio.sleep(0.01)  # it is the turn that waits
+            gone = asyncio.create_task(database.perform(adding("gone")))
+            await asyncio.sleep(0.01)
+            gone.cancel()
+        assert await first == "first"
+        assert await database.perform(adding("next")) == "next"
+        assert gone.cancelled()
+
+    asyncio.run(run())
+    found = organizations(database)
+    assert found >= {"first", "next"}
+    assert "gone" not in found
+
+
+def test_what_is_done_when_its_asker_goes_away_is_done_for_the_others(database: Database) -> None:
+    async def run() -> None:
+        async with held_up(database):
+            first, second = (asyncio.create_task(database.perform(adding(name))) for name in ("first", "second"))
+            await asyncio.sleep(0.01)
+            first.cancel()
+        assert await second == "second"
+
+    asyncio.run(run())
+    assert organizations(database) >= {"first", "second"}
+
+
+def test_a_file_that_is_replaced_is_not_written_to(database: Database) -> None:
+    path = path_of(database)
+    assert together(database, [adding("one")]) == ["one"]
+    path.rename(path.with_name("moved.db"))
+    assert kinds(together(database, [adding("two")])) == [Unavailable]
+    shutil.copy(path.with_name("moved.db"), path)
+    assert together(database, [adding("three")]) == ["three"]
+    with closing(sqlite3.connect(path.with_name("moved.db"))) as moved:
+        names = {name for (name,) in moved.execute("SELECT name FROM organization")}
+    assert "three" not in names
+
+
+def test_a_full_disk_makes_all_of_them_unavailable_and_then_it_goes_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may not grow, as where the disk is full."""
+    connect = sqlite3.connect
+    limit = "PRAGMA max_page_count = 1"  # SQLite takes it for as many as there are
+
+    def connect_bounded(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.execute(limit)
+        return connection
+
+    long = "x" * 100_000
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect_bounded)
+        outcomes = together(database, [adding("one"), adding("two", long), adding("three")])
+    assert kinds(outcomes) == [Unavailable] * 3
+    assert not organizations(database) & {"one", "two", "three"}
+    assert together(database, [adding("one"), adding("two", long)]) == ["one", "two"]
+
+
+def test_restores_that_wait_together_are_each_answered_for_themselves(database: Database, commits: list[str]) -> None:
     """Ten records, each asked for three times, and one whose slug is taken."""
     ids = [f"label-{number}" for number in range(10)]
     labels = [{"id": name, "organizationId": ALPHA, "name": name, "archivedAt": ARCHIVED} for name in ids]
     world.load(database, {"labels": labels})
     caller = Caller("user-editor", "Editor", "token", "write", (ALPHA,), "")
 
-    def restoring(name: str) -> Work:
-        return lambda connection: follow(connection, restore(Label, name, caller, request_id="r"))["id"]
+    def restoring(name: str) -> Make:
+        return lambda: restore(Label, name, caller, request_id="r")
 
     taken = world.record_id(Label, "taken")
-    commits.clear()
     wanted = [*ids, *ids, taken, *ids, "unknown"]
+    commits.clear()
     outcomes = together(database, [restoring(name) for name in wanted])
-    assert outcomes[:10] == ids
+    assert len(commits) == 1
+    assert [outcome["id"] for outcome in outcomes[:10]] == ids
     assert [type(outcome) for outcome in outcomes[10:20]] == [NotArchived] * 10
     assert isinstance(outcomes[20], IntegrityError)
     assert [type(outcome) for outcome in outcomes[21:31]] == [NotArchived] * 10
     assert isinstance(outcomes[31], NotFound)
-    assert len(commits) == 2
     assert sorted(row["entity_id"] for row in stored.rows(database, AuditEvent)) == sorted(ids)
     assert stored.row(database, Label, taken)["archived_at"] is not None
 

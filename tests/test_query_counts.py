@@ -78,8 +78,7 @@ def counting(application: FastAPI, monkeypatch: pytest.MonkeyPatch) -> Counting:
         event.listen(database.engine, "before_cursor_execute", note)
         with monkeypatch.context() as patch:
             patch.setattr(database, "admit", counted)
-            if not database.embedded:
-                patch.setattr(database, "perform", followed)
+            patch.setattr(database, "perform", followed)
             try:
                 yield sent
             finally:

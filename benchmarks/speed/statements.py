@@ -8,7 +8,6 @@ ids for those that Normata made: they are the only parameters that look like UUI
 from __future__ import annotations
 
 import re
-from types import MethodType
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, event
@@ -19,6 +18,7 @@ from normata.app import create_app
 from normata.database import Database
 from normata.settings import Settings
 from normata.vocabulary import new_id
+from tests.following import follow
 
 _MADE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -54,8 +54,8 @@ def capture(database_url: str, token: str, number: int) -> Transaction:
     """What the restore of a policy sends. The policy is live afterwards."""
     app = create_app(Settings(database_url=database_url, log_level="error"))
     database: Database = app.state.database
-    # PostgreSQL follows the script of a restore past SQLAlchemy, where nobody can listen. The statements are the same.
-    app.state.database.perform = MethodType(Database.perform, database)
+    # Scripts are followed past SQLAlchemy, where nobody can listen. The statements are the same.
+    app.state.database.perform = lambda script, sight: database.write(lambda c: follow(c, script()), sight)
     transactions: dict[Connection, list[Statement]] = {}
 
     def note(connection: Connection, _cursor: object, text: str, parameters: Any, *_: object) -> None:

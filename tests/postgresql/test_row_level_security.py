@@ -16,7 +16,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from normata.database import Sight, follow, now
+from normata.database import Sight, now
 from normata.errors import NotFound
 from normata.frameworks.controls import ControlQuery, list_controls
 from normata.frameworks.frameworks import FrameworkQuery, list_frameworks
@@ -31,6 +31,7 @@ from normata.records.restore import restore
 from normata.vocabulary import sql_table
 from tests import world
 from tests.databases import open_url
+from tests.following import follow
 from tests.postgres import Server
 from tests.postgresql.conftest import (
     Service,

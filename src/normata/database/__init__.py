@@ -15,32 +15,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, Executable, MetaData, String, exc, make_url
+from sqlalchemy import (
+    JSON,
+    Connection,
+    DateTime,
+    Delete,
+    Dialect,
+    Engine,
+    Insert,
+    MetaData,
+    Select,
+    String,
+    Update,
+    exc,
+    make_url,
+)
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from normata.database.admission import Admission
-
 if TYPE_CHECKING:
+    from normata.database.admission import Admission
     from normata.settings import Settings
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 
 
+Statement = Select[Any] | Insert | Update | Delete
 # A piece of work as the statements that it sends, one after the other, each with its parameters; it is sent the rows of
-# each. So the same work can be done over SQLAlchemy, and where that costs too much over the driver alone.
-Script = Generator[tuple[Executable, Mapping[str, Any]], Sequence[Mapping[str, Any]], T]
-
-
-def follow(connection: Connection, script: Script[T]) -> T:
-    """What a script returns, its statements sent over ``connection``."""
-    try:
-        statement, parameters = next(script)
-        while True:
-            result = connection.execute(statement, parameters)
-            statement, parameters = script.send([dict(row) for row in result.mappings()] if result.returns_rows else ())
-    except StopIteration as end:
-        return cast("T", end.value)
+# each. So it can be done over the driver alone, at a fraction of what it costs over SQLAlchemy.
+Script = Generator[tuple[Statement, Mapping[str, Any]], Sequence[Mapping[str, Any]], T]
 
 
 class Unavailable(Exception):
@@ -196,9 +199,9 @@ class Database(ABC):
         nobody can tell, so the client is told to look.
         """
 
+    @abstractmethod
     async def perform(self, script: Callable[[], Script[T]], sight: Sight = NOTHING) -> T:
         """:meth:`write`, for a script that this makes; it may be made more than once."""
-        return await self.write(lambda connection: follow(connection, script()), sight)
 
     @abstractmethod
     def read_now(self, work: Work[T]) -> T:

@@ -6,10 +6,10 @@ prepared once, on PostgreSQL a function that answers for all requests that are w
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
+
+from normata.database.gathering import Gathering
 
 
 class Admission(NamedTuple):
@@ -50,41 +50,23 @@ Ask = Callable[[list[str], list[str | None]], Awaitable[Sequence[tuple[int, Admi
 
 
 class Counter:
-    """Asks for many at once: whoever comes while an answer is on its way goes along with the next question.
+    """Asks for many at once, see :class:`Gathering`.
 
-    Nobody is answered from before they came: a question is sent after those that it asks for have arrived.
+    ``ask`` takes digests and organizations, and returns the admissions of all, each with the number of its digest,
+    from 1.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, patience: float) -> None:
         self._ask = ask
-        self._waiting: list[tuple[str, str | None, asyncio.Future[list[Admission]]]] = []
-        self._asking: asyncio.Task[None] | None = None
+        self._gathering = Gathering(self._ask_for_all, patience)
 
     async def admit(self, digest: str, organization_id: str | None) -> list[Admission]:
-        """The admissions of one token; raises what ``ask`` raises."""
-        answer: asyncio.Future[list[Admission]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((digest, organization_id, answer))
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask_for_all())
-        return await answer
+        """The admissions of one token; raises what ``ask`` raises, and Unavailable."""
+        return await self._gathering.ask((digest, organization_id))
 
-    async def _ask_for_all(self) -> None:
-        while self._waiting:
-            asked, self._waiting = self._waiting, []
-            try:
-                found = await self._ask([digest for digest, _, _ in asked], [place for _, place, _ in asked])
-            except asyncio.CancelledError:
-                for _, _, answer in asked:
-                    answer.cancel()
-                raise
-            except Exception as error:  # all of them wait for it, so all of them are told
-                for _, _, answer in asked:
-                    if not answer.done():
-                        answer.set_exception(error)
-                continue
-            admissions: defaultdict[int, list[Admission]] = defaultdict(list)
-            for number, admission in found:
-                admissions[number].append(admission)
-            for number, (_, _, answer) in enumerate(asked, 1):
-                if not answer.done():  # who has gone away meanwhile needs none
-                    answer.set_result(admissions[number])
+    async def _ask_for_all(self, asked: Sequence[tuple[str, str | None]]) -> list[list[Admission]]:
+        found = await self._ask([digest for digest, _ in asked], [organization_id for _, organization_id in asked])
+        admissions: list[list[Admission]] = [[] for _ in asked]
+        for number, admission in found:
+            admissions[number - 1].append(admission)
+        return admissions

@@ -6,17 +6,29 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 from sqlalchemy import Connection, MetaData, Table, exc
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.sql.compiler import IdentifierPreparer
+from sqlalchemy.util import greenlet_spawn
 
-from normata.database import NOTHING, BadDatabaseUrl, Database, Script, Sight, T, Unavailable, Work, from_instant
+from normata.database import (
+    NOTHING,
+    BadDatabaseUrl,
+    Database,
+    Script,
+    Sight,
+    Statement,
+    T,
+    Unavailable,
+    Work,
+    from_instant,
+)
 from normata.database.admission import Admission, Counter, question
-from normata.database.prepared import follow
+from normata.database.prepared import Prepared, Statements
 from normata.settings import Settings
 
 # Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
@@ -110,7 +122,7 @@ class PostgreSQL(Database):
         self._statement_cache = settings.database_statement_cache
         self._connections = settings.database_pool_size
         self._runner: asyncio.Runner | None = None
-        self._counter = Counter(self._admissions)
+        self._counter = Counter(self._admissions, self._timeout)
         self._desk: asyncpg.Connection[Any] | None = None
         self._engine: AsyncEngine = create_async_engine(
             "postgresql+asyncpg://",
@@ -126,6 +138,7 @@ class PostgreSQL(Database):
             hide_parameters=True,  # what is logged of a failed statement must not have what people wrote
         )
         self.engine = self._engine.sync_engine
+        self._statements = Statements(self.engine.dialect)
 
     async def read(self, work: Work[T], sight: Sight = NOTHING) -> T:
         """See :meth:`Database.read`."""
@@ -246,22 +259,24 @@ class PostgreSQL(Database):
     async def _perform(self, script: Script[T], sight: Sight) -> T:
         begun = False
         try:
-            async with self._engine.connect() as connection:
-                raw: Any = (await connection.get_raw_connection()).driver_connection
-                try:
-                    async with raw.transaction():
-                        if self._serving:
-                            await raw.fetch(_ENTER, *self._entrance(sight))
-                        begun = True
-                        return await follow(raw, script, self.engine.dialect)
-                except BaseException as error:
-                    # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
-                    if not begun or isinstance(error, TimeoutError | asyncio.CancelledError):
-                        raw.terminate()
-                    raise
-                finally:
-                    if raw.is_closed():
-                        await connection.invalidate()
+            leased = await self._engine.raw_connection()
+            connection: Any = leased.driver_connection
+            try:
+                await connection.execute(self._beginning(sight))
+                begun = True
+                result = await self._follow(connection, script)
+                await connection.execute("COMMIT")
+            except BaseException as error:
+                # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
+                if not begun or isinstance(error, TimeoutError | asyncio.CancelledError):
+                    connection.terminate()
+                else:
+                    await _roll_back(connection)
+                raise
+            finally:
+                if connection.is_closed():
+                    leased.invalidate()
+                await greenlet_spawn(leased.close)
         except exc.TimeoutError as error:
             raise Unavailable("all connections are in use") from error
         except asyncpg.IntegrityConstraintViolationError as error:
@@ -272,6 +287,40 @@ class PostgreSQL(Database):
             if _is_lost(error) or _code_is_passing(error):
                 raise Unavailable(_words(error)) from error
             raise
+        return result
+
+    def _beginning(self, sight: Sight) -> str:
+        """What begins a transaction as :data:`_ENTER` does, but in one round trip with its BEGIN.
+
+        Only statements without parameters can go together, so what they are told is written out.
+        """
+        if not self._serving:
+            return "BEGIN"
+        role, organizations, token, limit, idle = self._entrance(sight)
+        settings = {
+            "role": role,
+            "normata.organizations": _array(organizations),
+            "normata.token": token,
+            "statement_timeout": limit,
+            "lock_timeout": limit,
+            "idle_in_transaction_session_timeout": idle,
+        }
+        return ";".join(["BEGIN", *(f"SET LOCAL {name} = {_literal(value)}" for name, value in settings.items())])
+
+    async def _follow(self, connection: asyncpg.Connection[Any], script: Script[T]) -> T:
+        try:
+            statement, parameters = next(script)
+            while True:
+                known = self._statements.find(statement) or await self._prepare(connection, statement)
+                found = await connection.fetch(known.sql, *known.values(parameters))
+                statement, parameters = script.send(known.rows(found))
+        except StopIteration as end:
+            return cast("T", end.value)
+
+    async def _prepare(self, connection: asyncpg.Connection[Any], statement: Statement) -> Prepared:
+        # Without a name it leaves nothing behind, which behind a pooler would be another's.
+        described = await connection.prepare(self._statements.sql(statement), name="")
+        return self._statements.add(statement, [attribute.type.oid for attribute in described.get_attributes()])
 
     async def _run(self, work: Work[T], sight: Sight, **options: Any) -> T:
         try:
@@ -371,6 +420,26 @@ class PostgreSQL(Database):
         if self._runner is None:
             self._runner = asyncio.Runner()
         return self._runner
+
+
+async def _roll_back(connection: asyncpg.Connection[Any]) -> None:
+    try:
+        if connection.is_in_transaction():
+            await connection.execute("ROLLBACK")
+    except BaseException:
+        connection.terminate()
+        raise
+
+
+def _array(items: Sequence[str]) -> str:
+    """Texts as PostgreSQL writes an array of them (its manual, 8.15.6)."""
+    escaped = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
+    return "{" + ",".join(f'"{item}"' for item in escaped) + "}"
+
+
+def _literal(text: str) -> str:
+    """A text as SQL writes it, whatever `standard_conforming_strings` is (4.1.2.2)."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _one_per_host(dsn: str) -> list[str]:

@@ -1,80 +1,75 @@
-"""Statements of SQLAlchemy, sent over asyncpg alone: compiled once, with the conversions of their types, no more."""
+"""Statements of SQLAlchemy, sent over a driver alone: compiled once, with the conversions of their types, no more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import asyncpg
-from sqlalchemy import Delete, Dialect, Executable, Insert, Select, Update
+from sqlalchemy import ColumnElement, Dialect
 from sqlalchemy.types import TypeEngine
 
-from normata.database import Script, T
+from normata.database import Statement
 
 _Conversion = Callable[[Any], Any] | None
 
 
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
     """SQL, the parameters in their order (name, value unless given, conversion), and the columns that come back."""
 
     sql: str
     parameters: Sequence[tuple[str, Any, _Conversion]]
     columns: Sequence[tuple[str, _Conversion]]
 
+    def values(self, given: Mapping[str, Any]) -> list[Any]:
+        """The parameters as the driver takes them."""
+        values = ((given.get(name, default), conversion) for name, default, conversion in self.parameters)
+        return [value if conversion is None else conversion(value) for value, conversion in values]
 
-async def follow(connection: asyncpg.Connection[Any], script: Script[T], dialect: Dialect) -> T:
-    """What a script returns, its statements sent over ``connection``."""
-    try:
-        statement, parameters = next(script)
-        while True:
-            prepared = await _prepared(connection, statement, dialect)
-            statement, parameters = script.send(await _rows(connection, prepared, parameters))
-    except StopIteration as end:
-        return cast("T", end.value)
-
-
-async def _rows(
-    connection: asyncpg.Connection[Any], prepared: _Prepared, given: Mapping[str, Any]
-) -> Sequence[Mapping[str, Any]]:
-    values = ((given.get(name, default), conversion) for name, default, conversion in prepared.parameters)
-    converted = [value if conversion is None else conversion(value) for value, conversion in values]
-    return [
-        {
-            name: value if conversion is None else conversion(value)
-            for (name, conversion), value in zip(prepared.columns, record, strict=True)
-        }
-        for record in await connection.fetch(prepared.sql, *converted)
-    ]
+    def rows(self, found: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+        """What the driver has found, by the names of columns."""
+        return [
+            {
+                name: value if conversion is None else conversion(value)
+                for (name, conversion), value in zip(self.columns, row, strict=True)
+            }
+            for row in found
+        ]
 
 
-# Scripts are made of a few statements, which live as long as the process.
-_known: dict[tuple[Executable, Dialect], _Prepared] = {}
+class Statements:
+    """The statements of scripts, prepared for one database. They are a few, and live as long as the process."""
 
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._known: dict[Statement, Prepared] = {}
 
-async def _prepared(connection: asyncpg.Connection[Any], statement: Executable, dialect: Dialect) -> _Prepared:
-    key = (statement, dialect)
-    if key not in _known:
-        _known[key] = await _prepare(connection, statement, dialect)
-    return _known[key]
+    def find(self, statement: Statement) -> Prepared | None:
+        """What :meth:`add` has made of a statement; null before that."""
+        return self._known.get(statement)
 
+    def sql(self, statement: Statement) -> str:
+        """A statement as the driver takes it."""
+        return self._compiled(statement).string  # type: ignore[no-any-return]
 
-async def _prepare(connection: asyncpg.Connection[Any], statement: Executable, dialect: Dialect) -> _Prepared:
-    assert isinstance(statement, Select | Insert | Update | Delete)  # noqa: S101 - narrows the type; scripts have no other
-    compiled: Any = statement.compile(dialect=dialect)
-    # Without a name it leaves nothing behind, which behind a pooler would be another's.
-    described = await connection.prepare(compiled.string, name="")
-    return _Prepared(
-        compiled.string,
-        [
-            (name, compiled.params[name], _of(compiled.binds[name].type, dialect).bind_processor(dialect))
-            for name in compiled.positiontup
-        ],
-        [
-            (column.name, _of(column.type, dialect).result_processor(dialect, attribute.type.oid))
-            for column, attribute in zip(statement.exported_columns, described.get_attributes(), strict=True)
-        ],
-    )
+    def add(self, statement: Statement, codes: Sequence[Any] | None = None) -> Prepared:
+        """A statement, prepared. ``codes`` are what the driver calls the types of what comes back, where it does."""
+        compiled = self._compiled(statement)
+        columns = statement.exported_columns
+        self._known[statement] = Prepared(
+            compiled.string,
+            [
+                (name, compiled.params[name], self._type(compiled.binds[name]).bind_processor(self._dialect))
+                for name in compiled.positiontup
+            ],
+            [
+                (column.name, self._type(column).result_processor(self._dialect, code))
+                for column, code in zip(columns, codes or [None] * len(columns), strict=True)
+            ],
+        )
+        return self._known[statement]
 
+    def _compiled(self, statement: Statement) -> Any:
+        return statement.compile(dialect=self._dialect)
 
-def _of(kind: TypeEngine[Any], dialect: Dialect) -> TypeEngine[Any]:
-    return kind.dialect_impl(dialect)
+    def _type(self, element: ColumnElement[Any]) -> TypeEngine[Any]:
+        return element.type.dialect_impl(self._dialect)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections import deque
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, exc, make_url
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 
-from normata.database import NOTHING, BadDatabaseUrl, Database, Sight, T, Unavailable, Work
+from normata.database import NOTHING, BadDatabaseUrl, Database, Script, Sight, T, Unavailable, Work
 from normata.database.admission import Admission, question
+from normata.database.gathering import Gathering
+from normata.database.prepared import Statements
 from normata.settings import Settings
 
 # Result codes that speak of the file or of who else is at it. What is left, a table that is missing or a statement
@@ -40,13 +41,42 @@ _PASSING = frozenset(
 
 
 _ADMIT = question("?1", "?2")
+_NAP = 0.001  # seconds until the lock is asked for again
+
+X = TypeVar("X")
+
+
+class _AtHand:
+    """A connection for the event loop, to whichever file it is that has the path; it waits for nobody."""
+
+    def __init__(self, connect: Callable[[float], sqlite3.Connection], identity: Callable[[], tuple[int, int]]) -> None:
+        self._connect = connect
+        self._identity = identity
+        self._opened: tuple[sqlite3.Connection, tuple[int, int]] | None = None
+
+    def connection(self) -> sqlite3.Connection:
+        """The connection, opened where it is not. Raises Unavailable and sqlite3.Error."""
+        identity = self._identity()
+        if self._opened is None or self._opened[1] != identity:
+            self.close()
+            self._opened = (self._connect(0), identity)
+        return self._opened[0]
+
+    def close(self) -> None:
+        """Close it, if it is open; what it has not committed is undone."""
+        if self._opened is not None:
+            self._opened[0].close()
+            self._opened = None
 
 
 class SQLite(Database):
     """SQLite, driven on threads: one for reading, which waits for nobody under WAL, and one for writing.
 
-    The one writer makes a queue of what SQLite would otherwise make a race for its lock, and takes all that has queued
-    up into one transaction; other processes are waited for by SQLite's own busy time-out.
+    The one writer makes a queue of what SQLite would otherwise make a race for its lock; other processes are waited for
+    by SQLite's own busy time-out. Scripts that wait are taken into one transaction. Their statements are sent from the
+    event loop: each takes some microseconds, less than to hand it to a thread, and sqlite3 gives Python's lock away for
+    each, so that two threads spend their time with waiting to have it back. What waits is for the thread: for the lock,
+    where somebody else has it, and for the disk.
     """
 
     embedded = True
@@ -67,8 +97,11 @@ class SQLite(Database):
         )
         event.listen(self.engine, "checkout", self._check_file)
         event.listen(self.engine, "begin", _begin)
-        self._quick: tuple[sqlite3.Connection, tuple[int, int]] | None = None
-        self._waiting: deque[tuple[Work[Any], Future[Any]]] = deque()
+        self._asking = _AtHand(self._connect, self._identity)
+        self._performing = _AtHand(self._connect, self._identity)
+        self._statements = Statements(self.engine.dialect)
+        self._scripts = Gathering(self._perform_together, self._timeout)
+        self._turn = asyncio.Lock()  # of writers; the longest waiting is next
         # sqlite3 gives Python's lock away for each row and waits to have it back: four readers of one process build
         # fewer pages a second than one. More cores are for more processes.
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="normata-read")
@@ -86,19 +119,27 @@ class SQLite(Database):
         """
         parameters = (digest, organization_id)
         try:
-            return _admissions(self._at_hand(), parameters)
+            return _admissions(self._asking.connection(), parameters)
         except sqlite3.DatabaseError:
-            self._forget_at_hand()
+            self._asking.close()
             return await self.read(
                 lambda connection: [Admission._make(row) for row in connection.exec_driver_sql(_ADMIT, parameters)]
             )
 
     async def write(self, work: Work[T], _sight: Sight = NOTHING) -> T:
         """See :meth:`Database.write`."""
-        outcome: Future[T] = Future()
-        self._waiting.append((work, outcome))
-        self._writer.submit(self._write_waiting)
-        return await self._in_time(outcome)
+        try:
+            await asyncio.wait_for(self._turn.acquire(), self._timeout)
+        except TimeoutError:
+            raise Unavailable("too many others are waiting for the database") from None
+        try:
+            return await self._on_writer(self.write_now, work)
+        finally:
+            self._turn.release()
+
+    async def perform(self, script: Callable[[], Script[T]], _sight: Sight = NOTHING) -> T:
+        """See :meth:`Database.perform`."""
+        return cast("T", await self._scripts.ask(script))
 
     def read_now(self, work: Work[T]) -> T:
         """See :meth:`Database.read_now`."""
@@ -131,27 +172,16 @@ class SQLite(Database):
 
     async def aclose(self) -> None:
         """See :meth:`Database.aclose`."""
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
+        async with self._turn:
+            await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def close(self) -> None:
         """See :meth:`Database.close`."""
         self._reader.shutdown()
         self._writer.shutdown()
-        self._forget_at_hand()
+        self._asking.close()
+        self._performing.close()
         self.engine.dispose()
-
-    def _at_hand(self) -> sqlite3.Connection:
-        """The event loop's own connection, which never waits."""
-        identity = self._identity()
-        if self._quick is None or self._quick[1] != identity:
-            self._forget_at_hand()
-            self._quick = (self._connect(timeout=0), identity)
-        return self._quick[0]
-
-    def _forget_at_hand(self) -> None:
-        if self._quick is not None:
-            self._quick[0].close()
-            self._quick = None
 
     async def _in_time(self, outcome: Future[T]) -> T:
         """The outcome of what waits for its turn; raises Unavailable where that does not come in time.
@@ -164,35 +194,74 @@ class SQLite(Database):
             raise Unavailable("too many others are waiting for the database")
         return await waiter
 
-    def _write_waiting(self) -> None:
-        """Do all that waits in one transaction: to make it durable takes as long for many as for one."""
-        batch: list[tuple[Work[Any], Future[Any]]] = []
-        while self._waiting:
-            work, outcome = self._waiting.popleft()
-            if outcome.set_running_or_notify_cancel():
-                batch.append((work, outcome))
-        if len(batch) > 1:
+    async def _on_writer(self, work: Callable[[X], T], argument: X) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work, argument)
+
+    async def _perform_together(self, scripts: Sequence[Callable[[], Script[Any]]]) -> list[Any]:
+        """What each script returns or raises, once all of them are durable: that takes as long for many as for one."""
+        async with self._turn:
             try:
-                results = self.write_now(lambda connection: [_attempt(connection, work) for work, _ in batch])
-            except Unavailable as error:  # it would be so for each, and each would wait for it anew
-                for _, outcome in batch:
-                    outcome.set_exception(error)
-                return
-            except Exception:  # noqa: S110 - whose fault it is shows when each is tried alone
-                pass
-            except BaseException as error:
-                for _, outcome in batch:
-                    outcome.set_exception(error)
+                connection = await self._begun()
+                outcomes = [self._attempt(connection, script) for script in scripts]
+                await self._on_writer(connection.execute, "COMMIT")
+            except sqlite3.DatabaseError as error:
+                self._performing.close()
+                if len(scripts) == 1 or not isinstance(error, sqlite3.IntegrityError):
+                    return [self._told(error)] * len(scripts)
+            except BaseException:
+                self._performing.close()
                 raise
             else:
-                for (_, outcome), result in zip(batch, results, strict=True):
-                    _conclude(outcome, result)
-                return
-        for work, outcome in batch:
+                return outcomes
+        # A reference that is found to be broken at the commit: whose fault it is shows when each is tried alone.
+        return [outcome for script in scripts for outcome in await self._perform_together([script])]
+
+    async def _begun(self) -> sqlite3.Connection:
+        """A connection with a transaction that has the lock.
+
+        Where another process has it, we ask again at once and often: SQLite's own way of waiting takes a thread, and
+        sleeps for so long that of two processes that write the one would hardly ever have it.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
             try:
-                outcome.set_result(self.write_now(work))
-            except BaseException as error:
-                outcome.set_exception(error)
+                connection = self._performing.connection()
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            else:
+                return connection
+            await asyncio.sleep(_NAP)
+
+    def _attempt(self, connection: sqlite3.Connection, script: Callable[[], Script[Any]]) -> Any:
+        """What a script returns, or its failure, after which nothing of it is left."""
+        connection.execute("SAVEPOINT script")
+        try:
+            outcome = self._follow(connection, script())
+        except Exception as error:
+            if not connection.in_transaction:
+                raise  # SQLite has ended it, for all
+            connection.execute("ROLLBACK TO script")
+            outcome = self._told(error) if isinstance(error, sqlite3.DatabaseError) else error
+        connection.execute("RELEASE script")
+        return outcome
+
+    def _follow(self, connection: sqlite3.Connection, script: Script[T]) -> T:
+        try:
+            statement, parameters = next(script)
+            while True:
+                known = self._statements.find(statement) or self._statements.add(statement)
+                found = connection.execute(known.sql, known.values(parameters)).fetchall()
+                statement, parameters = script.send(known.rows(found))
+        except StopIteration as end:
+            return cast("T", end.value)
+
+    def _told(self, error: sqlite3.DatabaseError) -> Exception:
+        """An error of sqlite3 as :class:`Database` tells it."""
+        if isinstance(error, sqlite3.IntegrityError):
+            return exc.IntegrityError(None, None, error)
+        return Unavailable(f"{self.path}: {error}") if _code(error) in _PASSING else error
 
     def _run(self, engine: Engine, work: Work[T]) -> T:
         try:
@@ -203,8 +272,7 @@ class SQLite(Database):
         except (exc.TimeoutError, exc.DisconnectionError) as error:
             raise Unavailable(_reason(error)) from error
         except exc.DBAPIError as error:
-            # The low byte is the primary result code; the rest says more of it.
-            if getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _PASSING:
+            if _code(error.orig) in _PASSING:
                 raise Unavailable(f"{self.path}: {_reason(error)}") from error
             raise
 
@@ -250,32 +318,9 @@ def _admissions(connection: sqlite3.Connection, parameters: tuple[str, str | Non
     return [Admission._make(row) for row in connection.execute(_ADMIT, parameters).fetchall()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    error: Exception
-
-
-def _attempt(connection: Connection, work: Work[Any]) -> Any:
-    """What ``work`` returns, or its failure, after which nothing of it is left.
-
-    What the database itself fails of may have ended the transaction, so that goes on to end it for all.
-    """
-    try:
-        with connection.begin_nested():
-            return work(connection)
-    except exc.IntegrityError as error:
-        return _Failure(error)
-    except exc.DBAPIError:
-        raise
-    except Exception as error:
-        return _Failure(error)
-
-
-def _conclude(outcome: Future[Any], result: Any) -> None:
-    if isinstance(result, _Failure):
-        outcome.set_exception(result.error)
-    else:
-        outcome.set_result(result)
+def _code(error: BaseException | None) -> int:
+    """The primary result code of one of sqlite3's errors, which is its low byte; the rest says more of it."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
 def _begin(connection: Connection) -> None:
