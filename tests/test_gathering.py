@@ -30,11 +30,11 @@ async def a_moment() -> None:
         await asyncio.sleep(0)
 
 
-def test_each_has_its_own_answer_and_a_turn_is_no_longer_than_sixty_four() -> None:
+def test_each_has_its_own_answer_and_a_turn_is_no_longer_than_it_may_be() -> None:
     async def run() -> None:
         hatch = Hatch()
         hatch.open.set()
-        gathering = Gathering(hatch, 30)
+        gathering = Gathering(hatch, 30, at_once=64)
         outcomes = await asyncio.gather(*(gathering.ask(number) for number in range(200)), return_exceptions=True)
         assert outcomes[::2] == [str(number) for number in range(0, 200, 2)]
         assert [str(error) for error in outcomes[1::2] if isinstance(error, LookupError)] == [
@@ -83,3 +83,33 @@ def test_who_has_gone_away_takes_no_part_in_a_turn_and_an_empty_turn_is_none() -
         assert hatch.turns == [[0, 2], [6]]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("answers", [[], ["0"], ["0", "1", "2"]], ids=["none", "too few", "too many"])
+def test_where_the_answers_do_not_fit_nobody_is_left_waiting(answers: list[str]) -> None:
+    async def run() -> None:
+        async def serve(_questions: Sequence[int]) -> list[str | Exception]:
+            return [*answers]
+
+        gathering = Gathering(serve, 30)
+        outcomes = await asyncio.wait_for(
+            asyncio.gather(gathering.ask(0), gathering.ask(1), return_exceptions=True), 10
+        )
+        told = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+        assert told or len(answers) > 2
+        assert all(isinstance(outcome, ValueError) for outcome in told)
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_a_turn_that_is_cancelled_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async def serve(_questions: Sequence[int]) -> list[str | Exception]:
+            raise asyncio.CancelledError
+
+        gathering = Gathering(serve, 30)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(gathering.ask(0), 10)
+
+    asyncio.run(run())
+    assert caplog.records == []

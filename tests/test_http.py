@@ -14,8 +14,10 @@ from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.database import Database
+from normata.http import Gateway
 from normata.records.base import Restorable
 from normata.records.kinds import IntegrationCheck, Label
+from normata.records.routes import Restoring
 from normata.settings import Settings
 from tests import world
 from tests.databases import on_sqlite, path_of
@@ -487,3 +489,15 @@ def test_metrics_are_in_prometheus_text_format(client: TestClient) -> None:
     assert "# TYPE normata_requests_total counter" in response.text
     assert "# TYPE normata_request_seconds histogram" in response.text
     assert 'normata_request_seconds_count{method="GET",route="/livez"} 1.0' in response.text
+
+
+# --- How operations are found
+
+
+def test_two_operations_with_one_first_segment_are_a_fault_of_the_program(application: FastAPI) -> None:
+    """The one that came first would be found for both, and the other never."""
+    one, other = Restoring(Label), Restoring(Label)
+    metrics = application.state.metrics
+    Gateway(application, operations=[one, one], max_body_bytes=1, metrics=metrics)
+    with pytest.raises(ValueError, match="/labels/"):
+        Gateway(application, operations=[one, other], max_body_bytes=1, metrics=metrics)

@@ -111,7 +111,6 @@ def _on_sqlite(path: str, transactions: Iterator[Sequence[Statement]], seconds: 
         for statements in transactions:
             for text, parameters in statements:
                 connection.execute(text, parameters).fetchall()
-            connection.execute("COMMIT")
             done += 1
             if time.perf_counter() - started >= seconds:
                 break
@@ -129,9 +128,11 @@ async def _on_postgresql(
         async def one_after_the_other(connection: asyncpg.Connection[asyncpg.Record]) -> None:
             nonlocal done
             for statements in transactions:  # all take from the same
-                async with connection.transaction():
-                    for text, parameters in statements:
+                for text, parameters in statements:
+                    if parameters:
                         await connection.fetch(text, *parameters)
+                    else:  # several in one, which cannot be prepared
+                        await connection.execute(text)
                 done += 1
                 if time.perf_counter() - started >= seconds:
                     return

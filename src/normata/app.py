@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import Route
+from starlette.types import ASGIApp, ExceptionHandler
 
 from normata import log, openapi, operations
 from normata.database import open_database
@@ -20,6 +25,20 @@ from normata.notifications import routes as notification_routes
 from normata.pages import KeptPages
 from normata.records import routes as record_routes
 from normata.settings import Settings
+
+
+class Service(FastAPI):
+    """FastAPI, with our :class:`Gateway` in place of what it puts around an application.
+
+    That is for faults that leave an application. None leaves the gateway, and each layer costs every request.
+    """
+
+    gateway: Callable[[ASGIApp], ASGIApp]
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Put the gateway around the router."""
+        handlers: Mapping[Any, ExceptionHandler] = self.exception_handlers
+        return self.gateway(ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=handlers))
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -45,7 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             await last_use.store()
             await database.aclose()
 
-    app = FastAPI(
+    app = Service(
         **openapi.METADATA,
         docs_url=None,
         redoc_url=None,
@@ -66,5 +85,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     openapi.install(app)
     install_error_handlers(app)
     served = [route.app for route in app.routes if isinstance(route, Route) and isinstance(route.app, Operation)]
-    app.add_middleware(Gateway, operations=served, max_body_bytes=settings.max_body_bytes, metrics=metrics)
+    app.gateway = partial(Gateway, operations=served, max_body_bytes=settings.max_body_bytes, metrics=metrics)
     return app

@@ -104,7 +104,10 @@ class Gateway:
 
     def __init__(self, app: ASGIApp, *, operations: Sequence[Operation], max_body_bytes: int, metrics: Metrics) -> None:
         self._app = app
-        self._operations = {operation.path.split("/", 2)[1]: operation for operation in operations}
+        self._operations: dict[str, Operation] = {}
+        for operation in operations:  # each comes twice, with its slash and without
+            if self._operations.setdefault(segment := operation.path.split("/", 2)[1], operation) is not operation:
+                raise ValueError(f"two operations begin with /{segment}/, so one of them would never be found")
         self._max_body_bytes = max_body_bytes
         self._metrics = metrics
         self._log = structlog.get_logger("normata").bind()  # bound once: the configuration is found again each time

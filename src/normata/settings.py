@@ -22,7 +22,7 @@ class Settings(BaseSettings):
         default=5.0,
         gt=0,
         le=60,
-        description="Seconds that a request waits for the database (a lock, a free connection) before it answers 503.",
+        description="Seconds that a request waits for the database (for each: a turn, a lock) before it answers 503.",
     )
     database_pool_size: int = Field(
         default=10,

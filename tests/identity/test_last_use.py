@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import Connection, Engine, event, update
+from sqlalchemy import update
 from starlette.testclient import TestClient
 
 from normata.database import Database, format_timestamp
 from normata.identity.model import AccessToken
 from tests import stored
 from tests.databases import path_of
+from tests.traced import traced
 from tests.world import ALPHA
 
 Bearer = Callable[..., dict[str, str]]
@@ -25,17 +26,21 @@ ADDRESS = f"/notifications/?organizationId={ALPHA}"
 
 
 class Writes:
-    """Counts the write transactions and the commits of an application's database."""
+    """Counts the write transactions that are begun from now on."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.count = 0
-        self._lock = threading.Lock()
-        event.listen(engine, "begin", self._begun)
+    def __init__(self, sent: list[str]) -> None:
+        self._sent = sent
+        self._before = len(sent)
 
-    def _begun(self, connection: Connection) -> None:
-        if connection.get_execution_options().get("writes"):
-            with self._lock:
-                self.count += 1
+    @property
+    def count(self) -> int:
+        return self._sent[self._before :].count("BEGIN IMMEDIATE")
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every statement that is sent to the file."""
+    return traced(monkeypatch)
 
 
 @pytest.fixture
@@ -65,10 +70,10 @@ def ago(**amount: float) -> str:
 
 
 def test_a_use_is_stored_without_a_write_of_the_request(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, sent: list[str]
 ) -> None:
     """Many requests write nothing; one write afterwards stores the time of the last of them."""
-    headers, writes = bearer("editor"), Writes(application.state.database.engine)
+    headers, writes = bearer("editor"), Writes(sent)
     for _ in range(10):
         assert quiet.get(ADDRESS, headers=headers).status_code == 200
     start = ago()
@@ -81,21 +86,21 @@ def test_a_use_is_stored_without_a_write_of_the_request(
     assert start <= last_use(database) <= end
 
 
-def test_the_counter_of_writes_sees_writes(quiet: TestClient, application: FastAPI, bearer: Bearer) -> None:
+def test_the_counter_of_writes_sees_writes(quiet: TestClient, bearer: Bearer, sent: list[str]) -> None:
     """What the other tests rely on: a restore is one write transaction."""
-    writes = Writes(application.state.database.engine)
+    headers, writes = bearer("editor"), Writes(sent)
     address = f"/labels/labels-archived-{ALPHA}/restore/"
-    assert quiet.post(address, headers=bearer("editor")).status_code == 200
+    assert quiet.post(address, headers=headers).status_code == 200
     assert writes.count == 1
 
 
 def test_nothing_is_stored_twice_a_minute(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, sent: list[str]
 ) -> None:
     headers = bearer("editor")
     assert quiet.get(ADDRESS, headers=headers).status_code == 200
     store(application)
-    first, writes = last_use(database), Writes(application.state.database.engine)
+    first, writes = last_use(database), Writes(sent)
     for _ in range(5):
         assert quiet.get(ADDRESS, headers=headers).status_code == 200
         store(application)
@@ -119,13 +124,14 @@ def test_a_use_is_stored_again_after_a_minute(
 
 
 def test_uses_of_several_tokens_are_stored_together(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, sent: list[str]
 ) -> None:
     """One write for all; a token that was not used keeps its blank."""
-    writes = Writes(application.state.database.engine)
-    for user in ("owner", "editor", "viewer"):
-        assert quiet.get(ADDRESS, headers=bearer(user)).status_code == 200
+    headers = [bearer(user) for user in ("owner", "editor", "viewer")]
     bearer("admin")
+    writes = Writes(sent)
+    for each in headers:
+        assert quiet.get(ADDRESS, headers=each).status_code == 200
     store(application)
     assert writes.count == 1
     used = {row["user_id"]: row["last_used_at"] is not None for row in stored.rows(database, AccessToken)}

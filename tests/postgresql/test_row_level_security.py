@@ -16,7 +16,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from normata.database import Sight, now
+from normata.database import Sight, T, now
 from normata.errors import NotFound
 from normata.frameworks.controls import ControlQuery, list_controls
 from normata.frameworks.frameworks import FrameworkQuery, list_frameworks
@@ -223,18 +223,27 @@ def test_memberships_are_those_of_the_tokens_user_or_of_the_organizations_in_sig
     def ids(connection: Connection) -> set[str]:
         return set(connection.exec_driver_sql("SELECT id FROM membership").scalars())
 
-    assert service.read(ids, Sight(token=token)) == {"member-editor", "second"}
-    assert service.read(ids, Sight(token=digest(new_token(access.admin, "nobody")))) == set()
-    assert service.read(ids, Sight(token="0" * 64)) == set()
-    assert service.read(ids, IN_ALPHA) == {f"member-{role}" for role in world.ROLES}
-    assert service.read(ids, Sight((BETA,), token)) == {"member-foreigner", "member-editor", "second"}
-
     def others(connection: Connection) -> int:
         found = connection.exec_driver_sql("SELECT count(*) FROM label").scalar()
         assert isinstance(found, int)
         return found
 
-    assert service.read(others, Sight(token=token)) == 0
+    def showing(token: str, look: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        """As the function that tells who asks does."""
+
+        def work(connection: Connection) -> T:
+            connection.exec_driver_sql("SELECT set_config('normata.token', $1, true)", (token,))
+            return look(connection)
+
+        return work
+
+    assert service.read(showing(token, ids)) == {"member-editor", "second"}
+    assert service.read(showing(digest(new_token(access.admin, "nobody")), ids)) == set()
+    assert service.read(showing("0" * 64, ids)) == set()
+    assert service.read(ids, IN_ALPHA) == {f"member-{role}" for role in world.ROLES}
+    assert service.read(showing(token, ids), IN_BETA) == {"member-foreigner", "member-editor", "second"}
+    assert service.read(showing(token, others)) == 0
+    assert service.read(ids) == set(), "it was for those transactions only"
 
 
 # --- Queries with their scoping taken out
@@ -455,15 +464,13 @@ def test_nothing_of_a_transaction_is_left_on_its_connection(
 
     untouched = service.run(outside())
     run = service.write if writes else service.read
-    sight = Sight((ALPHA, BETA), "d" * 64)
+    sight = Sight((ALPHA, BETA))
     if fails:
         assert refusal(lambda: run(work, sight)) == "22012"
     else:
         run(work, sight)
     pid, session_user = untouched[0], untouched[2]
-    assert inside == [
-        (pid, access.role, session_user, access.role, "{org-alpha,org-beta}", "d" * 64, "5s", "5s", "20s")
-    ]
+    assert inside == [(pid, access.role, session_user, access.role, "{org-alpha,org-beta}", "", "5s", "5s", "20s")]
     assert service.run(outside()) == untouched
     assert untouched[1] == session_user != access.role
     assert untouched[3:6] == ("none", "", "")

@@ -66,10 +66,10 @@ _TOLD = select(
 
 
 def test_it_is_told_who_acts_and_how_long_anything_may_take(service: Service) -> None:
-    assert service.run(service.database.perform(told, Sight((world.ALPHA, world.BETA), "digest"))) == {
+    assert service.run(service.database.perform(told, Sight((world.ALPHA, world.BETA)))) == {
         "role": "normata_service",
         "organizations": [world.ALPHA, world.BETA],
-        "token": "digest",
+        "token": "",
         "statement": "5s",
         "lock": "5s",
         "idle": "20s",
@@ -78,16 +78,16 @@ def test_it_is_told_who_acts_and_how_long_anything_may_take(service: Service) ->
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(organizations=st.lists(TEXTS), token=TEXTS)
-def test_whatever_it_is_told_arrives_as_it_was(service: Service, organizations: list[str], token: str) -> None:
-    found = service.run(service.database.perform(told, Sight(tuple(organizations), token)))
-    assert (found["organizations"], found["token"]) == (organizations, token)
+@given(organizations=st.lists(TEXTS))
+def test_whatever_it_is_told_arrives_as_it_was(service: Service, organizations: list[str]) -> None:
+    found = service.run(service.database.perform(told, Sight(tuple(organizations))))
+    assert found["organizations"] == organizations
 
 
 def test_nothing_that_it_is_told_is_taken_for_a_statement(service: Service) -> None:
     for text in HOSTILE:
-        found = service.run(service.database.perform(told, Sight((text, text), text)))
-        assert (found["organizations"], found["token"]) == ([text, text], text)
+        found = service.run(service.database.perform(told, Sight((text, text))))
+        assert found["organizations"] == [text, text]
 
 
 def test_after_a_script_that_fails_nothing_of_it_is_left_and_the_connection_is_as_new(service: Service) -> None:

@@ -1,9 +1,10 @@
 """The database: its column types, and how work is run in a transaction of it.
 
 This package is the only place that knows which database it is: ``sqlite`` and ``postgresql`` beside this file each
-have one. All queries are written against a synchronous :class:`sqlalchemy.Connection`. Requests and commands hand them
+have one. Queries are written against a synchronous :class:`sqlalchemy.Connection`. Requests and commands hand them
 over as a function (*work*) to :meth:`Database.read` or :meth:`Database.write`, which run it in one transaction and
-commit before they return, so that nothing is acknowledged that is not stored.
+commit before they return, so that nothing is acknowledged that is not stored. Two things are asked so often that they
+go past SQLAlchemy: who asks (:meth:`Database.admit`), and restores, which are *scripts* for :meth:`Database.perform`.
 """
 
 from __future__ import annotations
@@ -59,11 +60,10 @@ class Sight:
     """What a transaction may see of what belongs to organizations.
 
     PostgreSQL holds every statement to it, over and above what the statement itself asks for; SQLite cannot.
-    ``organizations`` are those in sight; ``token`` is the digest of the token whose user's memberships are, too.
+    ``organizations`` are those in sight.
     """
 
     organizations: tuple[str, ...] = ()
-    token: str = ""
 
 
 NOTHING = Sight()

@@ -12,9 +12,6 @@ from normata.database import Unavailable
 Q = TypeVar("Q")
 A = TypeVar("A")
 
-# A turn is as long as what is done for all of it, and whoever else the event loop serves may have to wait for that.
-_AT_ONCE = 64
-
 Serve = Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]
 
 
@@ -23,12 +20,13 @@ class Gathering(Generic[Q, A]):
 
     Nobody is answered from before they came: a turn begins after those that it is for have asked. What ``serve`` raises
     is raised for all of its turn. Whoever waits longer than ``patience`` (seconds) for their turn to begin is told
-    Unavailable, and nothing is done for them.
+    Unavailable, and nothing is done for them. ``at_once`` is how many a turn is for at most; null for no bound.
     """
 
-    def __init__(self, serve: Serve[Q, A], patience: float) -> None:
+    def __init__(self, serve: Serve[Q, A], patience: float, *, at_once: int | None = None) -> None:
         self._serve = serve
         self._patience = patience
+        self._at_once = at_once
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
         self._serving: asyncio.Task[None] | None = None
 
@@ -49,26 +47,32 @@ class Gathering(Generic[Q, A]):
     def _send_away(self, asked: tuple[Q, asyncio.Future[A]]) -> None:
         with suppress(ValueError):  # its turn has begun, so it is waited for
             self._waiting.remove(asked)
-            asked[1].set_exception(Unavailable("too many others are waiting for the database"))
+            _tell(asked[1], Unavailable("too many others are waiting for the database"))
 
     async def _serve_all(self) -> None:
         while self._waiting:
-            turn = [asked for asked in self._waiting[:_AT_ONCE] if not asked[1].done()]  # who has gone away needs none
-            del self._waiting[:_AT_ONCE]
-            if not turn:
-                continue
-            try:
-                answers = await self._serve([question for question, _ in turn])
-            except asyncio.CancelledError:
-                for _, waiter in turn:
-                    waiter.cancel()
-                raise
-            except Exception as error:  # all of them wait for it, so all of them are told
-                answers = [error] * len(turn)
+            turn = [asked for asked in self._waiting[: self._at_once] if not asked[1].done()]  # who has gone needs none
+            del self._waiting[: self._at_once]
+            if turn:
+                await self._serve_turn(turn)
+
+    async def _serve_turn(self, turn: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
+        try:
+            answers = await self._serve([question for question, _ in turn])
             for (_, waiter), answer in zip(turn, answers, strict=True):
-                if waiter.done():
-                    continue
-                if isinstance(answer, Exception):
-                    waiter.set_exception(answer)
-                else:
-                    waiter.set_result(answer)
+                _tell(waiter, answer)
+        except Exception as error:  # all of them wait for it, so all of them are told
+            for _, waiter in turn:
+                _tell(waiter, error)
+        finally:
+            for _, waiter in turn:
+                waiter.cancel()  # as this has been, where they have no answer now
+
+
+def _tell(waiter: asyncio.Future[A], answer: A | Exception) -> None:
+    if waiter.done():
+        return
+    if isinstance(answer, Exception):
+        waiter.set_exception(answer)
+    else:
+        waiter.set_result(answer)

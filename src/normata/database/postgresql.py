@@ -13,7 +13,6 @@ import asyncpg
 from sqlalchemy import Connection, MetaData, Table, exc
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.sql.compiler import IdentifierPreparer
-from sqlalchemy.util import greenlet_spawn
 
 from normata.database import (
     NOTHING,
@@ -33,11 +32,12 @@ from normata.settings import Settings
 
 # Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
 # next one may be somebody else's.
-_ENTER = (
-    "SELECT set_config('role', $1, true), set_config('normata.organizations', ($2::text[])::text, true),"
-    " set_config('normata.token', $3, true), set_config('statement_timeout', $4, true),"
-    " set_config('lock_timeout', $4, true), set_config('idle_in_transaction_session_timeout', $5, true)"
+_SETTINGS = (
+    "SELECT set_config('role', {role}, true), set_config('normata.organizations', {organizations}, true),"
+    " set_config('normata.token', '', true), set_config('statement_timeout', {limit}, true),"
+    " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
+_ENTER = _SETTINGS.format(role="$1", organizations="($2::text[])::text", limit="$3", idle="$4")
 _IN_SIGHT = "(SELECT NULLIF(current_setting('normata.organizations', true), '')::text[])"
 _OWN_MEMBERSHIPS = (
     "user_id = ANY (ARRAY(SELECT token.user_id FROM access_token AS token"
@@ -262,10 +262,11 @@ class PostgreSQL(Database):
             leased = await self._engine.raw_connection()
             connection: Any = leased.driver_connection
             try:
-                await connection.execute(self._beginning(sight))
-                begun = True
-                result = await self._follow(connection, script)
-                await connection.execute("COMMIT")
+                async with self._bounded():
+                    await connection.execute(self._beginning(sight))
+                    begun = True
+                    result = await self._follow(connection, script)
+                    await connection.execute("COMMIT")
             except BaseException as error:
                 # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
                 if not begun or isinstance(error, TimeoutError | asyncio.CancelledError):
@@ -276,7 +277,7 @@ class PostgreSQL(Database):
             finally:
                 if connection.is_closed():
                     leased.invalidate()
-                await greenlet_spawn(leased.close)
+                leased.close()
         except exc.TimeoutError as error:
             raise Unavailable("all connections are in use") from error
         except asyncpg.IntegrityConstraintViolationError as error:
@@ -289,23 +290,25 @@ class PostgreSQL(Database):
             raise
         return result
 
+    def _bounded(self) -> asyncio.Timeout:
+        """Raise TimeoutError where a transaction takes so long that the server must have gone without a word.
+
+        One that is there ends what takes longer than the half of it. asyncpg has a time-out for each statement, of
+        which a transaction has several; to set them and to take them back takes time, too.
+        """
+        return asyncio.timeout(self._timeout * 2 if self._serving else None)
+
     def _beginning(self, sight: Sight) -> str:
         """What begins a transaction as :data:`_ENTER` does, but in one round trip with its BEGIN.
 
-        Only statements without parameters can go together, so what they are told is written out.
+        Only statements without parameters can go together, so what they are told is written out. That they are a
+        SELECT, and not SETs, is for `pg_stat_statements`, which takes SELECTs of other values for the same.
         """
         if not self._serving:
             return "BEGIN"
-        role, organizations, token, limit, idle = self._entrance(sight)
-        settings = {
-            "role": role,
-            "normata.organizations": _array(organizations),
-            "normata.token": token,
-            "statement_timeout": limit,
-            "lock_timeout": limit,
-            "idle_in_transaction_session_timeout": idle,
-        }
-        return ";".join(["BEGIN", *(f"SET LOCAL {name} = {_literal(value)}" for name, value in settings.items())])
+        role, organizations, limit, idle = self._entrance(sight)
+        written = {"role": role, "organizations": _array(organizations), "limit": limit, "idle": idle}
+        return "BEGIN;" + _SETTINGS.format(**{name: _literal(value) for name, value in written.items()})
 
     async def _follow(self, connection: asyncpg.Connection[Any], script: Script[T]) -> T:
         try:
@@ -356,7 +359,8 @@ class PostgreSQL(Database):
             if options:
                 await connection.execution_options(**options)
             try:
-                return await connection.run_sync(transact)
+                async with self._bounded():
+                    return await connection.run_sync(transact)
             except TimeoutError:
                 await connection.invalidate()  # whether it is in a transaction now nobody can tell
                 raise
@@ -370,10 +374,10 @@ class PostgreSQL(Database):
                 raise _StaleConnection(_reason(error)) from error
             raise
 
-    def _entrance(self, sight: Sight) -> tuple[str, list[str], str, str, str]:
+    def _entrance(self, sight: Sight) -> tuple[str, list[str], str, str]:
         """What goes with :data:`_ENTER`."""
         limit, idle = round(self._timeout * 1000), round(self._timeout * 4000)
-        return self._role, list(sight.organizations), sight.token, str(limit), str(idle)
+        return self._role, list(sight.organizations), str(limit), str(idle)
 
     async def _connect(self, **_kwargs: Any) -> asyncpg.Connection[Any]:
         """A new connection, to whichever host of the URL fits its ``target_session_attrs``.
@@ -387,7 +391,6 @@ class PostgreSQL(Database):
                 connection = await asyncpg.connect(
                     dsn,
                     timeout=self._timeout / len(self._dsns),
-                    command_timeout=self._timeout * 2 if self._serving else None,
                     statement_cache_size=self._statement_cache,
                     server_settings={"application_name": "normata"},
                 )

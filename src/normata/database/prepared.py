@@ -14,16 +14,17 @@ _Conversion = Callable[[Any], Any] | None
 
 
 class Prepared(NamedTuple):
-    """SQL, the parameters in their order (name, value unless given, conversion), and the columns that come back."""
+    """SQL, its parameters in their order, what those are that need not be given, and the columns that come back."""
 
     sql: str
-    parameters: Sequence[tuple[str, Any, _Conversion]]
+    parameters: Sequence[tuple[str, _Conversion]]
+    fixed: Mapping[str, Any]
     columns: Sequence[tuple[str, _Conversion]]
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
-        """The parameters as the driver takes them."""
-        values = ((given.get(name, default), conversion) for name, default, conversion in self.parameters)
-        return [value if conversion is None else conversion(value) for value, conversion in values]
+        """The parameters as the driver takes them. Raises KeyError for one that is missing."""
+        bound = {**self.fixed, **given}
+        return [bound[name] if conversion is None else conversion(bound[name]) for name, conversion in self.parameters]
 
     def rows(self, found: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
         """What the driver has found, by the names of columns."""
@@ -57,10 +58,8 @@ class Statements:
         columns = statement.exported_columns
         self._known[statement] = Prepared(
             compiled.string,
-            [
-                (name, compiled.params[name], self._type(compiled.binds[name]).bind_processor(self._dialect))
-                for name in compiled.positiontup
-            ],
+            [(name, self._type(compiled.binds[name]).bind_processor(self._dialect)) for name in compiled.positiontup],
+            {name: value for name, value in compiled.params.items() if not compiled.binds[name].required},
             [
                 (column.name, self._type(column).result_processor(self._dialect, code))
                 for column, code in zip(columns, codes or [None] * len(columns), strict=True)

@@ -6,11 +6,12 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, exc, make_url
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
@@ -41,9 +42,12 @@ _PASSING = frozenset(
 
 
 _ADMIT = question("?1", "?2")
-_NAP = 0.001  # seconds until the lock is asked for again
-
-X = TypeVar("X")
+_BEGIN_WRITING = "BEGIN IMMEDIATE"
+# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps for so long
+# that of two processes that write the one would hardly ever have it.
+_NAP = 0.001
+_AT_ONCE = 64  # scripts in a transaction: as long as their statements take, nobody else is served
+_CROWDED = "too many others are waiting for the database"
 
 
 class _AtHand:
@@ -72,11 +76,10 @@ class _AtHand:
 class SQLite(Database):
     """SQLite, driven on threads: one for reading, which waits for nobody under WAL, and one for writing.
 
-    The one writer makes a queue of what SQLite would otherwise make a race for its lock; other processes are waited for
-    by SQLite's own busy time-out. Scripts that wait are taken into one transaction. Their statements are sent from the
-    event loop: each takes some microseconds, less than to hand it to a thread, and sqlite3 gives Python's lock away for
-    each, so that two threads spend their time with waiting to have it back. What waits is for the thread: for the lock,
-    where somebody else has it, and for the disk.
+    Writers take turns, which makes a queue of what SQLite would otherwise make a race for its lock. Scripts that wait
+    are taken into one transaction. Their statements are sent from the event loop: each takes some microseconds, less
+    than to hand it to a thread, and sqlite3 gives Python's lock away for each, so that two threads spend their time
+    with waiting to have it back. The commit, which waits for the disk, is the thread's.
     """
 
     embedded = True
@@ -96,12 +99,13 @@ class SQLite(Database):
             pool_timeout=self._timeout,
         )
         event.listen(self.engine, "checkout", self._check_file)
-        event.listen(self.engine, "begin", _begin)
+        event.listen(self.engine, "begin", self._begin)
         self._asking = _AtHand(self._connect, self._identity)
         self._performing = _AtHand(self._connect, self._identity)
         self._statements = Statements(self.engine.dialect)
-        self._scripts = Gathering(self._perform_together, self._timeout)
+        self._scripts = Gathering(self._perform_together, self._timeout, at_once=_AT_ONCE)
         self._turn = asyncio.Lock()  # of writers; the longest waiting is next
+        self._closed = False
         # sqlite3 gives Python's lock away for each row and waits to have it back: four readers of one process build
         # fewer pages a second than one. More cores are for more processes.
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="normata-read")
@@ -128,14 +132,8 @@ class SQLite(Database):
 
     async def write(self, work: Work[T], _sight: Sight = NOTHING) -> T:
         """See :meth:`Database.write`."""
-        try:
-            await asyncio.wait_for(self._turn.acquire(), self._timeout)
-        except TimeoutError:
-            raise Unavailable("too many others are waiting for the database") from None
-        try:
-            return await self._on_writer(self.write_now, work)
-        finally:
-            self._turn.release()
+        async with self._writing():
+            return await self._on_writer(partial(self.write_now, work))
 
     async def perform(self, script: Callable[[], Script[T]], _sight: Sight = NOTHING) -> T:
         """See :meth:`Database.perform`."""
@@ -172,7 +170,8 @@ class SQLite(Database):
 
     async def aclose(self) -> None:
         """See :meth:`Database.aclose`."""
-        async with self._turn:
+        async with self._turn:  # who writes finishes; who waits is told Unavailable
+            self._closed = True
             await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def close(self) -> None:
@@ -191,44 +190,70 @@ class SQLite(Database):
         waiter = asyncio.wrap_future(outcome)
         done, _ = await asyncio.wait({waiter}, timeout=self._timeout)
         if not done and outcome.cancel():
-            raise Unavailable("too many others are waiting for the database")
+            raise Unavailable(_CROWDED)
         return await waiter
 
-    async def _on_writer(self, work: Callable[[X], T], argument: X) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work, argument)
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        """The turn of one writer. Raises Unavailable where it does not come in time."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise Unavailable(_CROWDED) from None
+        try:
+            if self._closed:
+                raise Unavailable("the service is ending")
+            yield
+        finally:
+            self._turn.release()
+
+    async def _on_writer(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns on the writer's thread, which is waited for even by who is cancelled meanwhile.
+
+        The thread cannot be stopped: it goes on with a connection, and with the lock, that nobody else may have then.
+        """
+        outcome = asyncio.wrap_future(self._writer.submit(work))
+        cancelled: asyncio.CancelledError | None = None
+        while not outcome.done():
+            try:
+                await asyncio.wait({outcome})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return outcome.result()
 
     async def _perform_together(self, scripts: Sequence[Callable[[], Script[Any]]]) -> list[Any]:
         """What each script returns or raises, once all of them are durable: that takes as long for many as for one."""
-        async with self._turn:
-            try:
-                connection = await self._begun()
-                outcomes = [self._attempt(connection, script) for script in scripts]
-                await self._on_writer(connection.execute, "COMMIT")
-            except sqlite3.DatabaseError as error:
-                self._performing.close()
-                if len(scripts) == 1 or not isinstance(error, sqlite3.IntegrityError):
-                    return [self._told(error)] * len(scripts)
-            except BaseException:
-                self._performing.close()
-                raise
-            else:
-                return outcomes
+        deadline = time.monotonic() + self._timeout
+        try:
+            async with self._writing():
+                return await self._committed(scripts, deadline)
+        except Exception as error:
+            if len(scripts) == 1 or not isinstance(error, sqlite3.IntegrityError):
+                return [self._told(error)] * len(scripts)
         # A reference that is found to be broken at the commit: whose fault it is shows when each is tried alone.
         return [outcome for script in scripts for outcome in await self._perform_together([script])]
 
-    async def _begun(self) -> sqlite3.Connection:
-        """A connection with a transaction that has the lock.
+    async def _committed(self, scripts: Sequence[Callable[[], Script[Any]]], deadline: float) -> list[Any]:
+        try:
+            connection = await self._begun(deadline)
+            outcomes = [self._attempt(connection, script) for script in scripts]
+            await self._on_writer(partial(connection.execute, "COMMIT"))
+        except BaseException:
+            self._performing.close()
+            raise
+        return outcomes
 
-        Where another process has it, we ask again at once and often: SQLite's own way of waiting takes a thread, and
-        sleeps for so long that of two processes that write the one would hardly ever have it.
-        """
-        deadline = time.monotonic() + self._timeout
+    async def _begun(self, deadline: float) -> sqlite3.Connection:
+        """A connection with a transaction that has the lock."""
         while True:
             try:
                 connection = self._performing.connection()
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_BEGIN_WRITING)
             except sqlite3.OperationalError as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if not _is_to_be_asked_again(error, deadline):
                     raise
             else:
                 return connection
@@ -243,7 +268,7 @@ class SQLite(Database):
             if not connection.in_transaction:
                 raise  # SQLite has ended it, for all
             connection.execute("ROLLBACK TO script")
-            outcome = self._told(error) if isinstance(error, sqlite3.DatabaseError) else error
+            outcome = self._told(error)
         connection.execute("RELEASE script")
         return outcome
 
@@ -257,8 +282,8 @@ class SQLite(Database):
         except StopIteration as end:
             return cast("T", end.value)
 
-    def _told(self, error: sqlite3.DatabaseError) -> Exception:
-        """An error of sqlite3 as :class:`Database` tells it."""
+    def _told(self, error: Exception) -> Exception:
+        """An error as :class:`Database` tells it."""
         if isinstance(error, sqlite3.IntegrityError):
             return exc.IntegrityError(None, None, error)
         return Unavailable(f"{self.path}: {error}") if _code(error) in _PASSING else error
@@ -275,6 +300,29 @@ class SQLite(Database):
             if _code(error.orig) in _PASSING:
                 raise Unavailable(f"{self.path}: {_reason(error)}") from error
             raise
+
+    def _begin(self, connection: Connection) -> None:
+        """Start the transaction ourselves: sqlite3 would start it late, and only before writes.
+
+        A writer takes the lock at once, since a reader that turns into a writer can fail where no waiting helps.
+        """
+        if not connection.get_execution_options().get("writes", False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        deadline = time.monotonic() + self._timeout
+        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    connection.exec_driver_sql(_BEGIN_WRITING)
+                except exc.OperationalError as error:
+                    if not _is_to_be_asked_again(error.orig, deadline):
+                        raise
+                else:
+                    return
+                time.sleep(_NAP)
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(self._timeout * 1000)}")
 
     def _connect(self, timeout: float | None = None) -> sqlite3.Connection:
         # Without `create`, a file that is gone stays gone: to serve an empty database in its place would be worse.
@@ -318,18 +366,13 @@ def _admissions(connection: sqlite3.Connection, parameters: tuple[str, str | Non
     return [Admission._make(row) for row in connection.execute(_ADMIT, parameters).fetchall()]
 
 
+def _is_to_be_asked_again(error: BaseException | None, deadline: float) -> bool:
+    return _code(error) == sqlite3.SQLITE_BUSY and time.monotonic() < deadline
+
+
 def _code(error: BaseException | None) -> int:
     """The primary result code of one of sqlite3's errors, which is its low byte; the rest says more of it."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
-
-
-def _begin(connection: Connection) -> None:
-    """Start the transaction ourselves: sqlite3 would start it late, and only before writes.
-
-    A writer takes the lock at once, since a reader that turns into a writer can fail where no waiting helps.
-    """
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _reason(error: exc.SQLAlchemyError) -> str:
