@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -48,27 +49,43 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
+def running_server(*, durable: bool = False) -> Iterator[Server]:
     """The server that ``NORMATA_TEST_POSTGRES_URL`` names, else a new one on a socket in the temporary folder.
 
-    The new one does not wait for the disk: what these tests ask of it ends with them.
+    Unless it is to be ``durable``, the new one does not wait for the disk: what tests ask of it ends with them.
     """
     named = os.environ.get("NORMATA_TEST_POSTGRES_URL")
     if named:
         yield Server(named)
         return
-    # Under the temporary folder and not pytest's: run as root, the server gets a user of its own, to whom the parents
-    # of its folder are opened.
-    with tempfile.TemporaryDirectory(prefix="normata-postgres-", ignore_cleanup_errors=True) as folder:
+    # Not under pytest's folder: run as root, the server gets a user of its own, to whom the parents of its folder are
+    # opened.
+    parent = None if durable else _memory()
+    with tempfile.TemporaryDirectory(prefix="normata-postgres-", dir=parent, ignore_cleanup_errors=True) as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             opened = Server(server.get_uri())
-            opened.run(
-                "ALTER SYSTEM SET fsync = off",
-                "ALTER SYSTEM SET full_page_writes = off",
-                "ALTER SYSTEM SET synchronous_commit = off",
-                "SELECT pg_reload_conf()",
-            )
+            if not durable:
+                opened.run(
+                    "ALTER SYSTEM SET fsync = off",
+                    "ALTER SYSTEM SET full_page_writes = off",
+                    "ALTER SYSTEM SET synchronous_commit = off",
+                    "ALTER SYSTEM SET max_wal_size = '128MB'",
+                    "SELECT pg_reload_conf()",
+                )
             yield opened
         finally:
             server.cleanup()
+
+
+def _memory() -> str | None:
+    """A folder in memory with room for a server; null where there is none.
+
+    Each test makes a database of a thousand files and drops it. To make files where many have just been removed takes
+    some file systems half a second.
+    """
+    memory = "/dev/shm"  # noqa: S108 - the folder that is made in it is the server's alone
+    with suppress(OSError):
+        if shutil.disk_usage(memory).free > 2 * 2**30:
+            return memory
+    return None

@@ -365,11 +365,14 @@ def test_those_that_are_committed_alone_are_told_so_though_the_next_one_fails(da
 
 @pytest.mark.parametrize("rounds", range(6))
 def test_a_write_that_is_cancelled_ends(database: Database, rounds: int) -> None:
+    go_on = threading.Event()
+
     async def run() -> None:
-        task = asyncio.create_task(database.write(lambda _: None))
+        task = asyncio.create_task(database.write(lambda _: go_on.wait(30)))
         for _ in range(rounds):
             await asyncio.sleep(0)
         task.cancel()
+        go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await database.perform(adding("next")) == "next"

@@ -176,11 +176,7 @@ def _database(label: str) -> str:
 @contextmanager
 def postgresql(url: str | None) -> Iterator[PostgreSQL]:
     """The server of this URL, as a superuser; else one from the wheel, as durable as it comes."""
-    with nullcontext(postgres.Server(url)) if url else postgres.running_server() as server:
-        if url is None and "NORMATA_TEST_POSTGRES_URL" not in os.environ:
-            # The tests have it forget the disk. Here, what it acknowledges has to have reached it.
-            names = ("fsync", "full_page_writes", "synchronous_commit")
-            server.run(*(f"ALTER SYSTEM RESET {name}" for name in names), "SELECT pg_reload_conf()")
+    with nullcontext(postgres.Server(url)) if url else postgres.running_server(durable=True) as server:
         store = PostgreSQL(server)
         try:
             yield store
