@@ -151,7 +151,8 @@ def _restores(figures: Figures) -> Iterator[str]:
         yield from _measured(figures.restores)
         yield "\n" + fill(
             "Normata does more for a restore than these statements: HTTP, the look-up of the token, the record as"
-            " JSON, a line in the log. Both wait until the disk has what they wrote.",
+            " JSON, a line in the log. Both wait until the disk has what they wrote. On SQLite the bare statements of"
+            " each restore have a commit of their own, while Normata commits together what waits together.",
             120,
         )
         yield ""

@@ -25,7 +25,7 @@ class Settings(BaseSettings):
         description="Seconds that a request waits for the database (for each: a turn, a lock) before it answers 503.",
     )
     database_pool_size: int = Field(
-        default=10,
+        default=16,
         ge=1,
         le=64,
         description="PostgreSQL: connections of one process, at most; one more asks who calls.",
