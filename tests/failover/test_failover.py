@@ -225,7 +225,11 @@ def _check_answers(load: Load, lost: float) -> None:
     odd = [answer for answer in load.answers() if answer.status not in (200, 409, 503)]
     # Nothing excuses a broken connection: no process of the service ends, and none may give up on a client. Nor 404:
     # every record that is asked for is there, on either server.
-    assert not odd
+    told = [
+        (odd_one.operation, odd_one.status, round(odd_one.started - lost, 3), round(odd_one.ended - odd_one.started, 3))
+        for odd_one in odd
+    ]
+    assert not odd, f"operation, status, start after the loss and duration in seconds: {told}"
     assert all(answer.retry_after for answer in load.answers() if answer.status == 503)
     assert {code(answer) for answer in load.answers() if answer.status == 409} == {"not_archived"}
     assert {answer.status for answer in load.answers("livez")} == {200}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import threading
 import time
@@ -16,17 +18,19 @@ from uuid import uuid4
 
 import pytest
 from httpx2 import Response
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.testclient import TestClient
 
 from normata.app import create_app
-from normata.database import Database
+from normata.database import Database, Script, Unavailable
+from normata.errors import NotFound
+from normata.identity.model import Organization
 from normata.identity.tokens import generate
 from normata.records.kinds import Task
 from normata.settings import Settings
 from tests.databases import build
-from tests.postgresql.conftest import Cluster, Session, new_token, own_cluster, session, wait_until
+from tests.postgresql.conftest import Cluster, Service, Session, new_token, own_cluster, session, wait_until
 from tests.server import serving
 from tests.world import ALPHA, record_id
 
@@ -268,6 +272,58 @@ def test_the_server_freezes_and_thaws(cluster: Cluster, url: str) -> None:
         with session(url) as admin:
             assert untouched(admin)
         assert client.restore().status_code == 200
+
+
+@pytest.mark.parametrize("how", ["restore", "list"])
+def test_after_one_has_waited_in_vain_no_other_does(url: str, admin: Session, how: str) -> None:
+    """As after the loss of a machine: the pool's connections lead nowhere, and new ones to who has taken over."""
+    with application(url, new_token(url), database_timeout=0.5, database_pool_size=4) as client:
+        with ThreadPoolExecutor(8) as threads:
+            assert {answer.status_code for answer in threads.map(client.get, LISTS * 8)} == {200}
+        ask = client.restore if how == "restore" else partial(client.get, "/readyz")
+        found = admin.rows("SELECT pid FROM pg_stat_activity WHERE application_name = 'normata' AND datname ="
+                           " current_database()")  # fmt: skip
+        assert len(found) > 2
+        for (pid,) in found:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            statuses = [ask().status_code for _ in range(4)]
+            assert statuses.count(503) <= 2, "one to the desk that tells who asks, and one to the pool"
+            assert statuses[-1] in (200, 409)
+        finally:
+            for (pid,) in found:
+                os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("how", ["perform", "read", "write"])
+def test_a_server_that_freezes_before_a_rollback_keeps_nobody_waiting(cluster: Cluster, url: str, how: str) -> None:
+    """A refusal is the end of a transaction, too, and its ROLLBACK may be what is never answered."""
+    service = Service(url, timeout=0.5)
+
+    def freeze() -> None:
+        with ThreadPoolExecutor(1) as thread:  # it has an event loop of its own
+            thread.submit(cluster.freeze).result()
+
+    def script() -> Script[None]:
+        yield select(Organization.id), {}
+        freeze()
+        raise NotFound
+
+    def work(connection: Connection) -> None:
+        connection.execute(select(Organization.id))
+        freeze()
+        raise NotFound
+
+    try:
+        asked = service.database.perform(script) if how == "perform" else getattr(service.database, how)(work)
+        started = time.monotonic()
+        with pytest.raises((NotFound, Unavailable)):
+            service.run(asyncio.wait_for(asked, 20))
+        assert time.monotonic() - started < 10
+    finally:
+        cluster.thaw()
+    assert service.run(service.database.read(lambda connection: connection.scalar(select(1)))) == 1
+    service.close()
 
 
 class Listener:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -10,8 +11,9 @@ from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
-from sqlalchemy import Connection, MetaData, Table, exc
+from sqlalchemy import Connection, MetaData, Table, event, exc
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
 from normata.database import (
@@ -138,6 +140,9 @@ class PostgreSQL(Database):
             hide_parameters=True,  # what is logged of a failed statement must not have what people wrote
         )
         self.engine = self._engine.sync_engine
+        event.listen(self.engine, "connect", _note_when)
+        event.listen(self.engine, "checkout", self._refuse_doubtful)
+        self._doubted = 0.0  # when the server last left somebody without an answer
         self._statements = Statements(self.engine.dialect)
 
     async def read(self, work: Work[T], sight: Sight = NOTHING) -> T:
@@ -226,7 +231,9 @@ class PostgreSQL(Database):
         if self._desk is not None:
             with suppress(*_CONNECT_ERRORS):
                 await self._desk.close(timeout=1)
-        await self._engine.dispose()
+        with suppress(TimeoutError):  # a server that does not answer need not be said goodbye to
+            async with asyncio.timeout(self._timeout):
+                await self._engine.dispose()
 
     def close(self) -> None:
         """See :meth:`Database.close`."""
@@ -262,11 +269,10 @@ class PostgreSQL(Database):
             leased = await self._engine.raw_connection()
             connection: Any = leased.driver_connection
             try:
-                async with self._bounded():
-                    await connection.execute(self._beginning(sight))
-                    begun = True
-                    result = await self._follow(connection, script)
-                    await connection.execute("COMMIT")
+                await connection.execute(self._beginning(sight))
+                begun = True
+                result = await self._follow(connection, script)
+                await connection.execute("COMMIT")
             except BaseException as error:
                 # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
                 if not begun or isinstance(error, TimeoutError | asyncio.CancelledError):
@@ -283,20 +289,14 @@ class PostgreSQL(Database):
         except asyncpg.IntegrityConstraintViolationError as error:
             raise exc.IntegrityError(None, None, error) from error
         except _CONNECT_ERRORS as error:
-            if not begun and not isinstance(error, TimeoutError) and _is_lost(error):
+            if isinstance(error, TimeoutError):
+                self._doubted = time.monotonic()
+            elif not begun and _is_lost(error):
                 raise _StaleConnection(_words(error)) from error
             if _is_lost(error) or _code_is_passing(error):
                 raise Unavailable(_words(error)) from error
             raise
         return result
-
-    def _bounded(self) -> asyncio.Timeout:
-        """Raise TimeoutError where a transaction takes so long that the server must have gone without a word.
-
-        One that is there ends what takes longer than the half of it. asyncpg has a time-out for each statement, of
-        which a transaction has several; to set them and to take them back takes time, too.
-        """
-        return asyncio.timeout(self._timeout * 2 if self._serving else None)
 
     def _beginning(self, sight: Sight) -> str:
         """What begins a transaction as :data:`_ENTER` does, but in one round trip with its BEGIN.
@@ -359,11 +359,21 @@ class PostgreSQL(Database):
             if options:
                 await connection.execution_options(**options)
             try:
-                async with self._bounded():
-                    return await connection.run_sync(transact)
+                return await connection.run_sync(transact)
             except TimeoutError:
+                self._doubted = time.monotonic()
                 await connection.invalidate()  # whether it is in a transaction now nobody can tell
                 raise
+
+    def _refuse_doubtful(self, connection: Any, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
+        """Have a connection renewed that is from before somebody waited in vain.
+
+        A server that has gone without a word leaves all of the pool like that, and each would cost a request its whole
+        wait.
+        """
+        if entry.info["made"] < self._doubted:
+            connection.driver_connection.terminate()
+            raise exc.DisconnectionError
 
     def _enter(self, connection: Connection, sight: Sight) -> None:
         """Begin the transaction and tell it who acts, what is in sight, and how long anything may take."""
@@ -391,6 +401,9 @@ class PostgreSQL(Database):
                 connection = await asyncpg.connect(
                     dsn,
                     timeout=self._timeout / len(self._dsns),
+                    # Of each statement, whoever sends it: a server that has gone without a word may do so between any
+                    # two, a ROLLBACK among them.
+                    command_timeout=self._timeout * 2 if self._serving else None,
                     statement_cache_size=self._statement_cache,
                     server_settings={"application_name": "normata"},
                 )
@@ -423,6 +436,10 @@ class PostgreSQL(Database):
         if self._runner is None:
             self._runner = asyncio.Runner()
         return self._runner
+
+
+def _note_when(_connection: Any, entry: ConnectionPoolEntry) -> None:
+    entry.info["made"] = time.monotonic()
 
 
 async def _roll_back(connection: asyncpg.Connection[Any]) -> None:

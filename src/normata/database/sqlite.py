@@ -226,7 +226,9 @@ class SQLite(Database):
 
     async def _perform_together(self, scripts: Sequence[Callable[[], Script[Any]]]) -> list[Any]:
         """What each script returns or raises, once all of them are durable: that takes as long for many as for one."""
-        deadline = time.monotonic() + self._timeout
+        return await self._performed(scripts, time.monotonic() + self._timeout)
+
+    async def _performed(self, scripts: Sequence[Callable[[], Script[Any]]], deadline: float) -> list[Any]:
         try:
             async with self._writing():
                 return await self._committed(scripts, deadline)
@@ -234,7 +236,7 @@ class SQLite(Database):
             if len(scripts) == 1 or not isinstance(error, sqlite3.IntegrityError):
                 return [self._told(error)] * len(scripts)
         # A reference that is found to be broken at the commit: whose fault it is shows when each is tried alone.
-        return [outcome for script in scripts for outcome in await self._perform_together([script])]
+        return [outcome for script in scripts for outcome in await self._performed([script], deadline)]
 
     async def _committed(self, scripts: Sequence[Callable[[], Script[Any]]], deadline: float) -> list[Any]:
         try:
