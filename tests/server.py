@@ -24,6 +24,11 @@ def free_port() -> int:
         return port
 
 
+def serve_command(port: int, database_url: str, workers: int = 1) -> list[str]:
+    """The command line of a server."""
+    return [str(SCRIPT), "serve", "--port", str(port), "--workers", str(workers), "--database", database_url]
+
+
 @contextmanager
 def serving(database_url: str, *, workers: int = 1, log: Path | None = None) -> Iterator[str]:
     """``normata serve`` over a database: the base of its addresses, once it is ready."""
@@ -31,7 +36,7 @@ def serving(database_url: str, *, workers: int = 1, log: Path | None = None) -> 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
     output = subprocess.DEVNULL if log is None else log.open("wb")
     process = subprocess.Popen(
-        [SCRIPT, "serve", "--port", str(port), "--workers", str(workers), "--database", database_url],
+        serve_command(port, database_url, workers),
         env=environment,
         stdout=output,
         stderr=output,

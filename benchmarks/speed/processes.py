@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.server import SCRIPT, free_port, wait_until_ready
+from tests.server import free_port, serve_command, wait_until_ready
 
 ROOT = Path(__file__).parents[2]
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -62,18 +62,8 @@ def ask(server: Server, path: str, token: str = "", method: str = "GET") -> Answ
 def normata(database_url: str, *, workers: int = 1, **settings: object) -> Iterator[Server]:
     """`normata serve`, ready; ``settings`` by their names, as of the environment without its prefix."""
     port = free_port()
-    command: list[str | Path] = [
-        SCRIPT,
-        "serve",
-        "--port",
-        str(port),
-        "--workers",
-        str(workers),
-        "--database",
-        database_url,
-    ]
     given = {f"NORMATA_{name.upper()}": str(value) for name, value in settings.items()}
-    with _running(command, port, given) as server:
+    with _running(serve_command(port, database_url, workers), port, given) as server:
         yield server
 
 

@@ -28,7 +28,7 @@ from normata.records.kinds import Label
 from normata.settings import Settings
 from tests.failover.cluster import Cluster, Node, children, running_cluster, wait_until
 from tests.failover.load import Answer, Load, Record, code, longest_gap, restoring, under_load
-from tests.server import SCRIPT, free_port, wait_until_ready
+from tests.server import SCRIPT, free_port, serve_command, wait_until_ready
 
 ORGANIZATION = "org-failover"
 LISTS = ("controls", "frameworks", "notifications")
@@ -71,16 +71,7 @@ def normata(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """The service over the cluster, as a role that may no more than serve."""
     monkeypatch.setenv("NORMATA_DATABASE_TIMEOUT", str(DATABASE_TIMEOUT))
     port = free_port()
-    command: list[str | Path] = [
-        SCRIPT,
-        "serve",
-        "--port",
-        str(port),
-        "--workers",
-        "2",
-        "--database",
-        cluster.url("normata"),
-    ]
+    command = serve_command(port, cluster.url("normata"), workers=2)
     with (tmp_path / "normata.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

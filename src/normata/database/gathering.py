@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 from normata.database import Unavailable
 
+CROWDED = "too many others are waiting for the database"
+
 Q = TypeVar("Q")
 A = TypeVar("A")
 
@@ -47,7 +49,7 @@ class Gathering(Generic[Q, A]):
     def _send_away(self, asked: tuple[Q, asyncio.Future[A]]) -> None:
         with suppress(ValueError):  # its turn has begun, so it is waited for
             self._waiting.remove(asked)
-            _tell(asked[1], Unavailable("too many others are waiting for the database"))
+            _tell(asked[1], Unavailable(CROWDED))
 
     async def _serve_all(self) -> None:
         while self._waiting:

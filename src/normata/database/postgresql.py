@@ -122,7 +122,6 @@ class PostgreSQL(Database):
         self._serving = serving
         self._timeout = settings.database_timeout
         self._statement_cache = settings.database_statement_cache
-        self._connections = settings.database_pool_size
         self._runner: asyncio.Runner | None = None
         self._counter = Counter(self._admissions, self._timeout)
         self._desk: asyncpg.Connection[Any] | None = None
@@ -142,7 +141,7 @@ class PostgreSQL(Database):
         self.engine = self._engine.sync_engine
         event.listen(self.engine, "connect", _note_when)
         event.listen(self.engine, "checkout", self._refuse_doubtful)
-        self._doubted = 0.0  # when the server last left somebody without an answer
+        self._doubted = 0.0  # when a connection was last found to lead nowhere
         self._statements = Statements(self.engine.dialect)
 
     async def read(self, work: Work[T], sight: Sight = NOTHING) -> T:
@@ -159,9 +158,8 @@ class PostgreSQL(Database):
 
     async def perform(self, script: Callable[[], Script[T]], sight: Sight = NOTHING) -> T:
         """See :meth:`Database.perform`: over asyncpg alone, which takes a quarter of the time."""
-        for _ in range(self._connections):  # after a restart of the server each of the pool's is stale
-            with suppress(_StaleConnection):
-                return await self._perform(script(), sight)
+        with suppress(_StaleConnection):
+            return await self._perform(script(), sight)
         return await self._perform(script(), sight)
 
     def read_now(self, work: Work[T]) -> T:
@@ -289,9 +287,9 @@ class PostgreSQL(Database):
         except asyncpg.IntegrityConstraintViolationError as error:
             raise exc.IntegrityError(None, None, error) from error
         except _CONNECT_ERRORS as error:
-            if isinstance(error, TimeoutError):
-                self._doubted = time.monotonic()
-            elif not begun and _is_lost(error):
+            if _is_lost(error):
+                self._doubted = time.monotonic()  # after a restart of the server each of the pool's is stale
+            if not begun and not isinstance(error, TimeoutError) and _is_lost(error):
                 raise _StaleConnection(_words(error)) from error
             if _is_lost(error) or _code_is_passing(error):
                 raise Unavailable(_words(error)) from error
@@ -366,7 +364,7 @@ class PostgreSQL(Database):
                 raise
 
     def _refuse_doubtful(self, connection: Any, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
-        """Have a connection renewed that is from before somebody waited in vain.
+        """Have a connection renewed that is from before another was found to lead nowhere.
 
         A server that has gone without a word leaves all of the pool like that, and each would cost a request its whole
         wait.

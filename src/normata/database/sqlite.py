@@ -18,7 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePoo
 
 from normata.database import NOTHING, BadDatabaseUrl, Database, Script, Sight, T, Unavailable, Work
 from normata.database.admission import Admission, question
-from normata.database.gathering import Gathering
+from normata.database.gathering import CROWDED, Gathering
 from normata.database.prepared import Statements
 from normata.settings import Settings
 
@@ -47,7 +47,6 @@ _BEGIN_WRITING = "BEGIN IMMEDIATE"
 # that of two processes that write the one would hardly ever have it.
 _NAP = 0.001
 _AT_ONCE = 64  # scripts in a transaction: as long as their statements take, nobody else is served
-_CROWDED = "too many others are waiting for the database"
 
 
 class _AtHand:
@@ -190,7 +189,7 @@ class SQLite(Database):
         waiter = asyncio.wrap_future(outcome)
         done, _ = await asyncio.wait({waiter}, timeout=self._timeout)
         if not done and outcome.cancel():
-            raise Unavailable(_CROWDED)
+            raise Unavailable(CROWDED)
         return await waiter
 
     @asynccontextmanager
@@ -200,7 +199,7 @@ class SQLite(Database):
             async with asyncio.timeout(self._timeout):
                 await self._turn.acquire()
         except TimeoutError:
-            raise Unavailable(_CROWDED) from None
+            raise Unavailable(CROWDED) from None
         try:
             if self._closed:
                 raise Unavailable("the service is ending")
