@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 TYPE_BASE = "https://normata.dev/problems/"
 
 
+Part = Literal["query", "path", "header", "body"]
+
+
 class FieldFault(BaseModel):
     """One thing that is wrong with a request."""
 
-    in_: Literal["query", "path", "header", "body"] = Field(alias="in", description="The part of the request.")
+    in_: Part = Field(alias="in", description="The part of the request.")
     name: str = Field(description="The parameter, header or body field; empty for the body as a whole.")
     code: str = Field(description="A stable word for the sort of fault, such as `too_large`.")
     message: str = Field(description="What is wrong, for people.")
@@ -90,6 +93,16 @@ class InvalidRequest(ApiError):
     def of(cls, faults: Sequence[FieldFault]) -> InvalidRequest:
         """The answer to ``faults``, at least one."""
         return cls("; ".join(f"{fault.name or fault.in_} {fault.message}" for fault in faults), errors=faults)
+
+    @classmethod
+    def of_validation(cls, in_: Part, error: ValidationError) -> InvalidRequest:
+        """The answer to what Pydantic finds wrong with a part of the request."""
+        faults = []
+        for found in error.errors():
+            code, message, allowed = describe(found)
+            name = str(found["loc"][0]) if found["loc"] else ""
+            faults.append(FieldFault(in_=in_, name=name, code=code, message=message, allowed=allowed))
+        return cls.of(faults)
 
 
 class Unauthenticated(ApiError):

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from normata import errors
 from normata.database import Sight
-from normata.errors import FieldFault, InvalidRequest, NotFound, describe
+from normata.errors import InvalidRequest, NotFound
 from normata.frameworks.revision import current_revision
 from normata.http import READING, Operation, add_operation, documented, encode
 from normata.identity.access import Caller, authenticate
@@ -118,7 +118,7 @@ class PageList(Operation):
         try:
             query = self.query.read(QueryParams(query_string))
         except ValidationError as error:
-            raise InvalidRequest.of([_fault(fault) for fault in error.errors()]) from None
+            raise InvalidRequest.of_validation("query", error) from None
         return _Question(query, f"{self.path} {query.model_dump_json()}" if _is_short(query_string) else "")
 
 
@@ -134,12 +134,6 @@ async def _send(represented: Representation, headers: Headers, send: Send) -> No
         status, fields, body = 304, validators(represented.entity_tag), b""
     await send({"type": "http.response.start", "status": status, "headers": fields})
     await send({"type": "http.response.body", "body": body})
-
-
-def _fault(fault: Mapping[str, Any]) -> FieldFault:
-    code, message, allowed = describe(fault)
-    name = str(fault["loc"][0]) if fault["loc"] else ""
-    return FieldFault(in_="query", name=name, code=code, message=message, allowed=allowed)
 
 
 def add_list(router: APIRouter, page_list: PageList, **documentation: Any) -> None:

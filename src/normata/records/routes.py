@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from normata import errors
 from normata.database import Database, Script, Sight
-from normata.errors import FieldFault, InvalidRequest, UnsupportedMediaType, describe
+from normata.errors import InvalidRequest, UnsupportedMediaType
 from normata.http import JsonResponse, Operation, add_operation, documented
 from normata.identity.access import Caller, authenticate, require_write
 from normata.negotiation import Headers, combined
@@ -183,13 +183,7 @@ async def _stated_organization(headers: Headers, request: Request) -> str | None
     try:
         return IntegrationCheckRestore.model_validate_json(body).organization_id
     except ValidationError as error:
-        raise InvalidRequest.of([_body_fault(fault) for fault in error.errors()]) from None
-
-
-def _body_fault(fault: Mapping[str, Any]) -> FieldFault:
-    code, message, allowed = describe(fault)
-    name = str(fault["loc"][0]) if fault["loc"] else ""
-    return FieldFault(in_="body", name=name, code=code, message=message, allowed=allowed)
+        raise InvalidRequest.of_validation("body", error) from None
 
 
 for _kind in Restorable.kinds:
