@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-failover check bench format requirements openapi migration clean
+.PHONY: help demo test test-failover test-clients check bench format requirements docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ test: $(VENV)/.installed-dev ## Run all tests
 test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluster under load, and look that nothing is lost
 	@$(BIN)/python -m pytest tests/failover -n0
 
+test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a client from OpenAPI, and call every operation with it
+	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0
+
 check: $(VENV)/.installed-dev ## Check format, lint and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -31,23 +34,24 @@ format: $(VENV)/.installed-dev ## Format the code and mend what the linter can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-openapi: $(VENV)/.installed-dev ## Write docs/openapi.json anew
-	@$(BIN)/python -c 'from tests.test_openapi import write; write()'
+docs: $(VENV)/.installed-dev ## Write docs/openapi.json and docs/permissions.md anew
+	@$(BIN)/python -m normata.cli.new_docs docs
 
-migration: $(VENV)/.installed-dev ## Write a migration for what the models have changed: make migration name="add exemptions"
+migration: $(VENV)/.installed-dev ## Write a migration for what the tables have changed: make migration name="add exemptions"
 	@test -n "$(name)" || { echo 'Say what it does: make migration name="add exemptions"' >&2; exit 2; }
-	@$(BIN)/python -m normata.migrations "$(name)"
-	@$(BIN)/ruff format --quiet src/normata/migrations/versions
-	@$(BIN)/ruff check --quiet --fix src/normata/migrations/versions
+	@$(BIN)/python -m normata.cli.new_migration "$(name)"
+	@$(BIN)/ruff format --quiet src/normata/schema/migrations/versions
+	@$(BIN)/ruff check --quiet --fix src/normata/schema/migrations/versions
 
 requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal pyproject.toml requirements/build.in -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/clients.in -o requirements/clients.txt
 
 COMPILE := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 clean: ## Remove what was made
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) $(VENV)-clients build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
 
 # Everything is pinned with its hash, the build tools too, so that two machines install the same bytes.
 $(VENV)/.installed: requirements/run.txt pyproject.toml
@@ -61,4 +65,11 @@ $(VENV)/.installed: requirements/run.txt pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@echo "Installing what the tests need…"
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# Apart, since the generator needs other versions of what Normata needs.
+$(VENV)-clients/.installed: requirements/clients.txt
+	@echo "Installing the generator of clients…"
+	@$(PYTHON) -m venv $(VENV)-clients
+	@$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/clients.txt
 	@touch $@

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the roles and the database of docs/postgresql.md. The image of PostgreSQL runs it once, on an empty volume.
+# Creates the roles and the database of docs/postgresql.md. The image of PostgreSQL runs it once, on an empty volume.
 set -eu
 psql --no-psqlrc --username=postgres --set=ON_ERROR_STOP=1 \
     --set=owner_password="$(cat /run/secrets/owner_password)" \

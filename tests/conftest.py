@@ -12,17 +12,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from fastapi import FastAPI
-from sqlalchemy import Connection
 from starlette.testclient import TestClient
 
-from normata.app import create_app
-from normata.bundle import loading
-from normata.database import Database
+from normata.app import Service, create_app
+from normata.db.database import Database
 from normata.identity import tokens
 from normata.settings import Settings
 from tests import world
-from tests.databases import build, open_url
+from tests.databases import build, change, open_url
 from tests.listing import Listing
 from tests.postgres import Server, running_server
 
@@ -144,13 +141,13 @@ def settings(database_url: str) -> Settings:
 
 
 @pytest.fixture
-def application(settings: Settings) -> FastAPI:
+def application(settings: Settings) -> Service:
     """The shipped application over the test world."""
     return create_app(settings)
 
 
 @pytest.fixture
-def client(application: FastAPI) -> Iterator[TestClient]:
+def client(application: Service) -> Iterator[TestClient]:
     """A client of the application; a fault of the service would be raised in the test."""
     with TestClient(application) as client:
         yield client
@@ -164,10 +161,9 @@ def make_token(database: Database) -> MakeToken:
     """Makes a token of one of the world's users: ``make_token("editor", scope="read")``."""
 
     def make(user: str, *, scope: str = "write", lifetime: timedelta | None = timedelta(hours=1)) -> str:
-        def work(connection: Connection) -> str:
-            return tokens.create(connection, email=world.USERS[user], scope=scope, lifetime=lifetime)
-
-        return database.write_now(work)
+        return change(
+            database, lambda unit: tokens.create(unit, email=world.USERS[user], scope=scope, lifetime=lifetime)
+        )
 
     return make
 
@@ -197,6 +193,6 @@ def add(database: Database) -> Callable[[dict[str, list[dict[str, Any]]]], None]
     """Loads more into the world: a bundle, in memory."""
 
     def load(document: dict[str, list[dict[str, Any]]]) -> None:
-        database.write_now(lambda connection: loading.load(connection, world.rows(document)))
+        world.load(database, document)
 
     return load

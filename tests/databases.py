@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from sqlalchemy import Connection, text
 
 from normata.bundle import loading
-from normata.database import Database, open_database
-from normata.database.sqlite import SQLite
-from normata.migrations import upgrading
+from normata.changes.unit_of_work import UnitOfWork
+from normata.db.database import Database, open_database
+from normata.db.sqlite.database import SQLite
+from normata.operations import SECURITY
+from normata.schema.migrations import upgrading
 from normata.settings import Settings
+from normata.tables import Table
+from normata.wiring import changes_of
 from tests import world
+
+T = TypeVar("T")
 
 
 def open_url(url: str, *, create: bool = False, **settings: Any) -> Database:
-    """A database as the command line has it: with everything in sight."""
+    """A database as the command line has it: with every organization in scope."""
     return open_database(Settings(database_url=url, **settings), create=create)
 
 
 def migrate(database: Database) -> None:
     """Give a database its schema, or bring it up to date."""
-    database.write_now(lambda connection: upgrading.prepare(database, connection))
+    upgrading.prepare(database, Table.metadata, SECURITY)
+
+
+def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
+    """Make a change as a command does: in a unit of work, with all subscribers."""
+    return changes_of(database).make_now(work)
+
+
+def tamper(database: Database, *statements: str) -> None:
+    """Execute SQL past all rules, as only an operator can. Each statement must change a row."""
+
+    def work(connection: Connection) -> None:
+        for statement in statements:
+            assert connection.execute(text(statement)).rowcount > 0
+
+    database.alter_now(work)
 
 
 def build(url: str, *, with_world: bool) -> None:
@@ -30,7 +53,7 @@ def build(url: str, *, with_world: bool) -> None:
     database = open_url(url, create=True)
     migrate(database)
     if with_world:
-        database.write_now(lambda connection: loading.load(connection, world.rows()))
+        change(database, lambda unit: loading.load(unit, world.rows()))
     database.close()
 
 

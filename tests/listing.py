@@ -10,10 +10,12 @@ from typing import Any, cast
 from httpx2 import Response
 from starlette.testclient import TestClient
 
+from normata.operations import OPERATIONS
+from normata.web.operation import ListOperation
 from tests import world
 
-LISTS = ("/controls/", "/frameworks/", "/notifications/")
-SEARCHED = LISTS[:2]
+LISTS = tuple(operation for operation in OPERATIONS if isinstance(operation, ListOperation))
+SEARCHED = tuple(operation for operation in LISTS if "search" in operation.query.model_fields)
 
 Item = dict[str, Any]
 

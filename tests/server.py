@@ -17,11 +17,24 @@ SCRIPT = Path(sys.executable).with_name("normata")
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nothing listens on."""
+    """A port of the loopback interface that nothing listens on; another process may take it any moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of the loopback interface that the system gives to nobody else meanwhile.
+
+    It is bound, but nothing listens on it, so that a server that shares its port may take it.
+    """
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        yield holder.getsockname()[1]
 
 
 def serve_command(port: int, database_url: str, workers: int = 1) -> list[str]:
@@ -32,24 +45,21 @@ def serve_command(port: int, database_url: str, workers: int = 1) -> list[str]:
 @contextmanager
 def serving(database_url: str, *, workers: int = 1, log: Path | None = None) -> Iterator[str]:
     """``normata serve`` over a database: the base of its addresses, once it is ready."""
-    port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
     output = subprocess.DEVNULL if log is None else log.open("wb")
-    process = subprocess.Popen(
-        serve_command(port, database_url, workers),
-        env=environment,
-        stdout=output,
-        stderr=output,
-    )
-    base = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_ready(base, process)
-        yield base
-    finally:
-        process.terminate()
-        process.wait(30)
-        if not isinstance(output, int):
-            output.close()
+    with reserved_port() as port:
+        process = subprocess.Popen(
+            serve_command(port, database_url, workers), env=environment, stdout=output, stderr=output
+        )
+        base = f"http://127.0.0.1:{port}"
+        try:
+            wait_until_ready(base, process)
+            yield base
+        finally:
+            process.terminate()
+            process.wait(30)
+            if not isinstance(output, int):
+                output.close()
 
 
 def wait_until_ready(base: str, process: subprocess.Popen[bytes]) -> None:

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Select, select
+from sqlalchemy import Table as SqlTable
 
-from normata.bundle import loading
-from normata.database import Database
+from normata.db.database import Database
+from normata.db.transaction import Transaction
 from normata.identity.model import AccessToken
-from normata.models import Table
+from normata.schema.table import sql_table
+from normata.tables import Table
 from tests import world
 
 Rows = list[dict[str, Any]]
 
 
+@cache
+def _every(table: SqlTable) -> Select[Any]:
+    return select(*table.c).order_by(*table.primary_key.columns)
+
+
 def everything(database: Database) -> dict[str, Rows]:
     """Every row of every table; only when a token was last used is left out, which any request may bring up."""
 
-    # Plain SQL: there are many tables, and nothing is to be converted.
-    def work(connection: Connection) -> dict[str, Rows]:
-        found = {}
-        for table in Table.metadata.sorted_tables:
-            key = ", ".join(column.name for column in table.primary_key.columns)
-            cursor = connection.exec_driver_sql(f"SELECT * FROM {table.name} ORDER BY {key}")
-            names = list(cursor.keys())
-            found[table.name] = [dict(zip(names, row, strict=True)) for row in cursor]
-        for token in found[AccessToken.__tablename__]:
+    def work(transaction: Transaction) -> dict[str, Rows]:
+        tables = Table.metadata.sorted_tables
+        found = {table.name: [row._asdict() for row in transaction.rows(_every(table))] for table in tables}
+        for token in found[str(AccessToken.__tablename__)]:
             del token["last_used_at"]
         return found
 
@@ -35,13 +38,10 @@ def everything(database: Database) -> dict[str, Rows]:
 
 def rows(database: Database, table: type[Table], **wanted: object) -> Rows:
     """The rows of a table that have these values."""
-    columns = table.__table__.columns
-
-    def work(connection: Connection) -> Rows:
-        statement = select(*columns).where(*(columns[name] == value for name, value in wanted.items()))
-        return [dict(row) for row in connection.execute(statement.order_by(columns.id)).mappings()]
-
-    return database.read_now(work)
+    columns = sql_table(table).c
+    statement = select(*columns).where(*(columns[name] == value for name, value in wanted.items()))
+    ordered = statement.order_by(columns.id)
+    return database.read_now(lambda transaction: [row._asdict() for row in transaction.rows(ordered)])
 
 
 def row(database: Database, table: type[Table], row_id: str) -> dict[str, Any]:
@@ -52,4 +52,4 @@ def row(database: Database, table: type[Table], row_id: str) -> dict[str, Any]:
 
 def load(database: Database, bundle: dict[str, list[dict[str, Any]]]) -> None:
     """Load a bundle as ``normata load`` does."""
-    database.write_now(lambda connection: loading.load(connection, world.rows(bundle)))
+    world.load(database, bundle)

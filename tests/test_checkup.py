@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Connection, text
 
-from normata import checkup
-from normata.database import Database
-from normata.frameworks.recompute import recompute
+from normata.cli import check as checkup
+from normata.db.database import Database
+from normata.frameworks.coverage.recompute import recompute
+from normata.operations import SECURITY
+from tests.databases import change, tamper
 from tests.world import ALPHA, BETA
 
 
 def faults(database: Database) -> list[str]:
-    return database.read_now(lambda connection: list(checkup.faults(database, connection)))
+    return database.read_now(lambda transaction: list(checkup.faults(database, transaction, SECURITY)))
 
 
 def contents(database: Database) -> list[str]:
-    return database.read_now(lambda connection: list(checkup.contents(connection)))
-
-
-def execute(database: Database, statement: str) -> None:
-    def work(connection: Connection) -> None:
-        assert connection.execute(text(statement)).rowcount > 0
-
-    database.write_now(work)
+    return database.read_now(lambda transaction: list(checkup.contents(transaction)))
 
 
 def test_the_world_is_whole(database: Database) -> None:
@@ -48,14 +42,14 @@ def test_an_empty_database_is_whole(empty: Database) -> None:
     ],
 )
 def test_stale_coverage_is_named_with_its_organization(database: Database, statement: str) -> None:
-    execute(database, statement)
+    tamper(database, statement)
     assert faults(database) == [f"the stored coverage of organization {ALPHA} is not what follows from its statements"]
-    database.write_now(lambda connection: recompute(connection, ALPHA))
+    change(database, lambda unit: recompute(unit, ALPHA))
     assert faults(database) == []
 
 
 def test_coverage_of_each_organization_is_looked_at(database: Database) -> None:
-    execute(database, "DELETE FROM effective_coverage")
+    tamper(database, "DELETE FROM effective_coverage")
     assert [ALPHA in fault or BETA in fault for fault in faults(database)] == [True, True]
 
 

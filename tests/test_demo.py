@@ -18,18 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
 from starlette.testclient import TestClient
 
-from normata import checkup, demo
 from normata.app import create_app
 from normata.bundle import reading
-from normata.database import Database
+from normata.cli import check as checkup
+from normata.db.database import Database
+from normata.db.transaction import Transaction
+from normata.demo import content as demo
+from normata.demo.files import paths
+from normata.operations import SECURITY
 from normata.records.base import Restorable
 from normata.settings import Settings
 from tests import world
-from tests.databases import migrate, on_sqlite, open_url
+from tests.databases import change, migrate, on_sqlite, open_url
 
+BASE = "http://127.0.0.1:8000"
 NORMATA = Path(sys.executable).with_name("normata")
 
 
@@ -39,7 +43,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "demo.db"
     database = open_url(f"sqlite:///{path}", create=True)
     migrate(database)
-    database.write_now(lambda connection: demo.fill(connection, lambda *_: None))
+    change(database, lambda unit: demo.fill(unit, lambda *_: None))
     database.close()
     return path
 
@@ -62,7 +66,7 @@ def database(settings: Settings) -> Iterator[Database]:
 def bundle() -> dict[str, list[dict[str, Any]]]:
     """All bundles of the demo as one."""
     arrays: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in reading.read(demo.paths()):
+    for row in reading.read(paths()):
         arrays[row.array].append(dict(row.values))
     return arrays
 
@@ -71,7 +75,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
 
 
 def test_it_is_whole(database: Database) -> None:
-    assert database.read_now(lambda connection: list(checkup.faults(database, connection))) == []
+    assert database.read_now(lambda transaction: list(checkup.faults(database, transaction, SECURITY))) == []
 
 
 def test_there_is_one_organization_with_members_of_every_role(bundle: dict[str, list[dict[str, Any]]]) -> None:
@@ -127,7 +131,7 @@ def test_it_states_much_and_explains_what_is_missing(bundle: dict[str, list[dict
 
 
 def test_coverage_has_something_to_show(database: Database, settings: Settings) -> None:
-    token = database.write_now(demo.new_token)
+    token = change(database, demo.new_token)
     with TestClient(create_app(settings)) as client:
         items = [
             item
@@ -165,7 +169,7 @@ def test_notifications_speak_of_records_that_are_there(bundle: dict[str, list[di
     assert named - known == set()
 
 
-# --- Filling and inviting
+# --- Loading and inviting
 
 
 def test_is_loaded_and_holds_others(empty: Database) -> None:
@@ -173,7 +177,7 @@ def test_is_loaded_and_holds_others(empty: Database) -> None:
         return empty.read_now(demo.is_loaded), empty.read_now(demo.holds_others)
 
     assert state() == (False, False)
-    empty.write_now(lambda connection: demo.fill(connection, lambda *_: None))
+    change(empty, lambda unit: demo.fill(unit, lambda *_: None))
     assert state() == (True, False)
 
 
@@ -185,10 +189,10 @@ def test_another_organization_is_noticed(database_url: str) -> None:
 
 def test_the_invitation_follows_what_is_left_to_restore(database: Database, settings: Settings) -> None:
     """The next archived record is offered; once none is left, a list instead."""
-    token = database.write_now(demo.new_token)
+    token = change(database, demo.new_token)
 
-    def offered(connection: Connection) -> list[str]:
-        return re.findall(r"(/[^/]+/[^/]+/restore/)", "\n".join(demo.invitation(connection, settings, token)))
+    def offered(transaction: Transaction) -> list[str]:
+        return re.findall(r"(/[^/]+/[^/]+/restore/)", "\n".join(demo.invitation(transaction, BASE, token)))
 
     [first] = database.read_now(offered)
     seen = [first]
@@ -202,7 +206,7 @@ def test_the_invitation_follows_what_is_left_to_restore(database: Database, sett
             seen.append(found[0])
     assert database.read_now(offered) == []
     assert {address.split("/")[1] for address in seen} == {kind.path for kind in Restorable.kinds}
-    lines = database.read_now(lambda connection: list(demo.invitation(connection, settings, token)))
+    lines = database.read_now(lambda transaction: list(demo.invitation(transaction, BASE, token)))
     assert sum(line.startswith("curl ") for line in lines) == 3
 
 

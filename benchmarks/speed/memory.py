@@ -1,61 +1,60 @@
 """The memory of one worker under all sorts of requests, many of them."""
 
-from __future__ import annotations
-
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from benchmarks.scale import sentence
-from benchmarks.speed import processes
-from benchmarks.speed.data import FRAMEWORKS, ORGANIZATION, Tokens, policy_id
+from benchmarks.installations import Server, Store, family, normata, tell
+from benchmarks.speed.contenders import CONNECTIONS, PAGE, MeasurementFailed, archive_again
+from benchmarks.speed.data import FRAMEWORKS, ORGANIZATION, READER, WRITER, policy_id
 from benchmarks.speed.figures import Memory
-from benchmarks.speed.generators import Request, drive, request
-from benchmarks.speed.pages import PAGE
-from benchmarks.speed.processes import Server, ask
-from benchmarks.speed.restores import archive_again
-from benchmarks.speed.rounds import Tell
-from benchmarks.speed.stores import Store
+from benchmarks.world import Tokens, made_id, sentence
 
-CONNECTIONS = 16
-_STEPS = 20  # samples
+_SAMPLES = 20
+_Request = tuple[str, str, str, set[int], str]  # method, path, token, statuses that are expected, another header
 
 
-def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int, tell: Tell) -> Memory:
-    """Samples of the worker's memory while it answers so many requests; the first before any."""
+def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int) -> Memory:
+    """Samples of the worker's memory while it answers so many requests, one before the first."""
     archive_again(store)
-    measured = Memory(requests=[], mib=[], statuses={})
-    statuses: Counter[int] = Counter()
-    with processes.normata(store.url("small")) as server:
+    memory, statuses = Memory(), Counter[int]()
+    with normata(store, "small") as server:
         mixed = _mixed(server, tokens, policies)
-        for step in range(_STEPS + 1):
-            if step:
-                statuses += drive(server, islice(mixed, requests // _STEPS), CONNECTIONS).statuses
-            measured.requests.append(statuses.total())
-            measured.mib.append(server.resident_mib())
-            tell(f"memory after {measured.requests[-1]:,} requests: {measured.mib[-1]:.1f} MiB")
-    measured.statuses = dict(sorted(statuses.items()))
-    return measured
+        for sample in range(_SAMPLES + 1):
+            asyncio.run(_send(server, islice(mixed, requests // _SAMPLES if sample else 0), statuses))
+            memory.requests.append(statuses.total())
+            # The worker is the largest process.
+            memory.mib.append(max(process.memory_info().rss for process in family(server.pid)) / 2**20)
+            tell(f"memory after {memory.requests[-1]:,} requests: {memory.mib[-1]:.1f} MiB")
+    memory.statuses = dict(sorted(statuses.items()))
+    return memory
 
 
-def _mixed(server: Server, tokens: Tokens, policies: int) -> Iterator[Request]:
+def _mixed(server: Server, tokens: Tokens, policies: int) -> Iterator[_Request]:
     """Requests without end: of a hundred, five restore, ten are refused, ten ask whether a page has changed."""
     rng = random.Random("mixed")
-    validator = dict(ask(server, PAGE, tokens.reader).headers).get("etag", '"none"')
-    numbers = iter(range(policies))
+    reader, writer = tokens[READER], tokens[WRITER]
+    _, headers, _ = server.get(PAGE, reader)
+    unchanged = "GET", PAGE, reader, {200, 304}, f"If-None-Match: {dict(headers)['etag']}\r\n"
+    restores = iter([f"/policies/{policy_id(number)}/restore/" for number in range(policies)])
     while True:
         chance = rng.random()
-        number = next(numbers, None) if chance < 0.05 else None
-        if number is not None:
-            yield request("POST", f"/policies/{policy_id(number)}/restore/", tokens.writer, [200])
+        path = next(restores, None) if chance < 0.05 else None
+        if path is not None:
+            yield "POST", path, writer, {200}, ""
         elif chance < 0.15:
-            yield _refused(rng, tokens)
-        elif chance < 0.25:
-            # 200 where something has been written since.
-            yield request("GET", PAGE, tokens.reader, [200, 304], If_None_Match=validator)
+            refused = (
+                ("GET", f"/controls/?organizationId={chance}", reader, {404}, ""),
+                ("GET", f"{PAGE}&page=0", reader, {400, 422}, ""),
+                ("GET", PAGE, f"nobody-{chance}", {401}, ""),
+                ("POST", f"/policies/{chance}/restore/", writer, {404}, ""),
+                ("POST", f"/policies/{policy_id(0)}/restore/", reader, {403}, ""),
+            )
+            yield rng.choice(refused)
         else:
-            yield request("GET", _list(rng), tokens.reader, [200])
+            yield unchanged if chance < 0.25 else ("GET", _list(rng), reader, {200}, "")
 
 
 def _list(rng: random.Random) -> str:
@@ -69,20 +68,28 @@ def _list(rng: random.Random) -> str:
         case 3 | 4 | 5:
             return f"/controls/?organizationId={ORGANIZATION}&limit=20&page={rng.randrange(1, 5)}"
         case 6:
-            return f"/controls/?{page}&frameworks=framework-{rng.randrange(FRAMEWORKS)}"
+            return f"/controls/?{page}&frameworks={made_id('framework', rng.randrange(FRAMEWORKS))}"
     order = rng.choice(("identifier", "name", "slug", "type", "framework", "createdAt", "updatedAt"))
     direction = rng.choice(("asc", "desc"))
     return f"/controls/?{page}&sortColumn={order}&sortDirection={direction}&search={sentence(rng, 1)}"
 
 
-def _refused(rng: random.Random, tokens: Tokens) -> Request:
-    match rng.randrange(5):
-        case 0:
-            return request("GET", f"/controls/?organizationId={rng.random()}", tokens.reader, [404])
-        case 1:
-            return request("GET", f"{PAGE}&page=0", tokens.reader, [400, 422])
-        case 2:
-            return request("GET", PAGE, f"nobody-{rng.random()}", [401])
-        case 3:
-            return request("POST", f"/policies/{rng.random()}/restore/", tokens.writer, [404])
-    return request("POST", f"/policies/{policy_id(0)}/restore/", tokens.reader, [403])
+async def _send(server: Server, requests: Iterator[_Request], statuses: Counter[int]) -> None:
+    """Send requests, each once, over several connections. Raises MeasurementFailed for an unexpected answer."""
+
+    async def one_after_the_other() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        for method, path, token, expected, header in requests:  # all take from the same
+            head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n{header}\r\n"
+            writer.write(head.encode())
+            answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+            status = int(answer[9:12])
+            _, _, length = answer.partition(b"\r\ncontent-length:")
+            if length and status != 304:
+                await reader.readexactly(int(length.split(b"\r\n", 1)[0]))
+            statuses[status] += 1
+            if status not in expected:
+                raise MeasurementFailed(f"{status} to {method} {path}")
+        writer.close()
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(CONNECTIONS)))

@@ -1,24 +1,43 @@
 """Serves another application exactly as `normata serve` serves Normata: same server, same configuration.
 
-python -m benchmarks.speed.stand_in benchmarks.speed.bare:create_app --port 8001
+python -m benchmarks.speed.stand_in benchmarks.speed.stand_in:bare --port 8001
 """
 
-from __future__ import annotations
+import json
+import os
+import sys
+from pathlib import Path
 
-import argparse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from normata.serving import run
 from normata.settings import Settings
+from normata.web.server import run
+
+ANSWER = "BENCH_ANSWER"  # the environment variable that names the file of the bare application's answer
+
+_BY_THE_SERVER = ("date", "server", "connection", "transfer-encoding")  # it adds these headers by itself
 
 
-def main() -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("application", help="module:factory")
-    parser.add_argument("--port", type=int, required=True)
-    options = parser.parse_args()
-    run(Settings(port=options.port, workers=1), options.application)
+def bare() -> ASGIApp:
+    """The least that an application can do: it sends an answer from memory, whatever it is asked.
+
+    No Python application can be faster on the same server, so the others are compared with it.
+    """
+    head, _, body = Path(os.environ[ANSWER]).read_bytes().partition(b"\n")
+    headers = [(name.encode(), value.encode()) for name, value in json.loads(head) if name not in _BY_THE_SERVER]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            for event in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{event}.complete"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
 
 
 if __name__ == "__main__":
-    main()
+    _, application, _, port = sys.argv
+    run(Settings(port=int(port), workers=1), application)

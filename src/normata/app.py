@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.middleware.exceptions import ExceptionMiddleware
-from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler
 
-from normata import log, openapi, operations
-from normata.database import open_database
-from normata.frameworks import routes as framework_routes
-from normata.http import Gateway, Operation, install_error_handlers
+from normata import log
+from normata.db.database import open_database
 from normata.identity.last_use import LastUse
-from normata.identity.rate_limit import RateLimit
-from normata.metrics import Metrics
-from normata.notifications import routes as notification_routes
-from normata.pages import KeptPages
-from normata.records import routes as record_routes
+from normata.operations import OPERATIONS
 from normata.settings import Settings
+from normata.web import documentation, health, openapi
+from normata.web.gateway import Gateway, install_error_handlers
+from normata.web.metrics import Metrics
+from normata.web.operation import ListOperation
+from normata.web.page_cache import KeptPages
+from normata.web.rate_limit import RateLimit
+from normata.web.routing import resources, routes
+from normata.web.services import Services
+from normata.wiring import changes_of
 
 
 class Service(FastAPI):
@@ -34,6 +36,7 @@ class Service(FastAPI):
     """
 
     gateway: Callable[[ASGIApp], ASGIApp]
+    services: Services
 
     def build_middleware_stack(self) -> ASGIApp:
         """Put the gateway around the router."""
@@ -41,27 +44,34 @@ class Service(FastAPI):
         return self.gateway(ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=handlers))
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None) -> Service:
     """The service as it is shipped. ``settings`` are read from the environment where they are not given.
 
-    Raises :class:`normata.database.BadDatabaseUrl`. The database need not be reachable yet.
+    Raises :class:`normata.db.database.BadDatabaseUrl`. The database need not be reachable yet.
     """
     settings = settings or Settings()
     log.configure(settings)
     database = open_database(settings, serving=True)
-    metrics = Metrics()
-    last_use = LastUse(database)
+    services = Services(
+        database=database,
+        changes=changes_of(database),
+        last_use=LastUse(database),
+        requests_by_token=RateLimit(settings.rate_limit),
+        bad_tokens_by_address=RateLimit(settings.bad_token_limit),
+        metrics=Metrics(),
+        pages=KeptPages(settings.page_cache_mib * 2**20),
+    )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        storing = asyncio.create_task(last_use.keep_storing())
+        storing = asyncio.create_task(services.last_use.keep_storing())
         try:
             yield
         finally:
             storing.cancel()
             with suppress(asyncio.CancelledError):
                 await storing
-            await last_use.store()
+            await services.last_use.store()
             await database.aclose()
 
     app = Service(
@@ -71,19 +81,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        # It would ask for every request whether somebody listens; what there is to know is in the log and the metrics.
+        # It would check for listeners on every request; what there is to know is in the log and the metrics.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.database = database
-    app.state.last_use = last_use
-    app.state.rate_limit = RateLimit(settings.rate_limit)
-    app.state.metrics = metrics
-    app.state.pages = KeptPages(settings.page_cache_mib * 2**20)
-    for module in (framework_routes, notification_routes, record_routes, operations):
-        # As they are: included, each would be analysed anew for every application, though nothing is added to them.
-        app.router.routes.extend(module.router.routes)
-    openapi.install(app)
+    app.services = services
+    found = resources(OPERATIONS, services)
+    app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
+    app.router.routes.extend([*routes(found.values()), *health.routes(services), *documentation.routes(app.openapi)])
     install_error_handlers(app)
-    served = [route.app for route in app.routes if isinstance(route, Route) and isinstance(route.app, Operation)]
-    app.gateway = partial(Gateway, operations=served, max_body_bytes=settings.max_body_bytes, metrics=metrics)
+    kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
+    app.gateway = partial(
+        Gateway,
+        shortcuts={variant: found[path] for path in kept for variant in (path, path.rstrip("/"))},
+        settings=settings,
+        metrics=services.metrics,
+    )
     return app

@@ -15,25 +15,26 @@ class Settings(BaseSettings):
 
     database_url: str = Field(
         default="sqlite:///normata.db",
-        description="Where the data lives: `sqlite:///relative.db`, `sqlite:////absolute/path.db`, or"
-        " `postgresql://user:password@host:5432/name`, with several hosts separated by commas where one may take over.",
+        description="The database: `sqlite:///relative.db`, `sqlite:////absolute/path.db`, or"
+        " `postgresql://user:password@host:5432/name`. Several hosts of PostgreSQL are separated by commas.",
     )
     database_timeout: float = Field(
         default=5.0,
         gt=0,
         le=60,
-        description="Seconds that a request waits for the database (for each: a turn, a lock) before it answers 503.",
+        description="Seconds to wait for the database (for a connection, and for a lock) before a request answers 503.",
     )
     database_pool_size: int = Field(
         default=16,
         ge=1,
         le=64,
-        description="PostgreSQL: connections of one process, at most; one more asks who calls.",
+        description="PostgreSQL: the most connections that one process opens; token lookups use one more.",
     )
     database_role: str = Field(
         default="normata_service",
         pattern=r"^[a-z_][a-z0-9_]{0,62}$",
-        description="PostgreSQL: the role that the service acts as, whoever its URL names; `normata migrate` makes it.",
+        description="PostgreSQL: the role whose rights the service uses, whichever user the URL names."
+        " `normata migrate` creates it.",
     )
     database_statement_cache: int = Field(
         default=100,
@@ -41,27 +42,52 @@ class Settings(BaseSettings):
         le=10_000,
         description="PostgreSQL: prepared statements that a connection keeps; 0 behind a pooler in transaction mode.",
     )
-    host: str = Field(default="127.0.0.1", description="The address that `normata serve` listens on.")
+    host: str = Field(
+        default="127.0.0.1",
+        description="The address that `normata serve` listens on, or a name such as `localhost`.",
+    )
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `normata serve` listens on.")
-    workers: int = Field(default=1, ge=1, le=128, description="Processes that `normata serve` runs.")
+    workers: int = Field(default=1, ge=1, le=128, description="The number of processes that `normata serve` runs.")
     max_body_bytes: int = Field(
-        default=65_536, ge=1_024, le=16_777_216, description="Largest request body; a larger one is answered with 413."
+        default=65_536, ge=1_024, le=16_777_216, description="The largest request body; a larger one is answered 413."
+    )
+    body_timeout: float = Field(
+        default=10.0,
+        gt=0,
+        le=600,
+        description="Seconds to wait for the next piece of a request body. After that the service answers 408.",
+    )
+    root_path: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="The path under which a proxy serves the application, such as `/normata`; empty for none.",
+    )
+    trust_forwarded_prefix: bool = Field(
+        default=False,
+        description="Take that path from `X-Forwarded-Prefix`. Only behind a proxy that sets or removes this header.",
     )
     page_cache_mib: int = Field(
         default=32,
         ge=0,
         le=65_536,
-        description="MiB of encoded pages of lists that each process keeps for those who ask again; 0 keeps none.",
+        description="MiB of encoded list pages that each process keeps in memory for the next request; 0 keeps none.",
     )
     rate_limit: int = Field(
         default=0,
         ge=0,
         le=10_000_000,
-        description="Requests a minute that each process grants one token before it answers 429; 0 is no limit.",
+        description="Requests a minute that each process allows one token before it answers 429; 0 means no limit.",
+    )
+    bad_token_limit: int = Field(
+        default=60,
+        ge=0,
+        le=10_000_000,
+        description="Requests a minute without a valid token that each process answers at once for one address."
+        " Further ones wait a second and are answered 429. 0 means no limit.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least severe events that are logged."
     )
     log_format: Literal["json", "text"] = Field(
-        default="json", description="`json` for one object a line, `text` for people."
+        default="json", description="`json` writes one JSON object a line, `text` is for people."
     )

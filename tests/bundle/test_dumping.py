@@ -4,49 +4,52 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection
 
-from normata import demo
 from normata.bundle import loading, reading
 from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
 from normata.bundle.dumping import dump
-from normata.database import Database
-from normata.frameworks.recompute import stored_coverage
+from normata.changes.source import FaultyInput
+from normata.changes.unit_of_work import UnitOfWork
+from normata.db.database import Database
+from normata.db.transaction import Transaction
+from normata.demo import content as demo
+from normata.frameworks.coverage.recompute import stored_coverage
 from normata.identity import tokens
 from normata.records.base import Restorable
-from normata.source import FaultyInput
-from normata.wire import wire_names
+from normata.schema.wire import wire_names
 from tests import world
-from tests.databases import migrate, open_url
+from tests.databases import build, change, migrate, open_url
 from tests.world import ALPHA, BETA
 
 
-def text_of(connection: Connection, organization_id: str = ALPHA) -> str:
+def text_of(transaction: Transaction, organization_id: str = ALPHA) -> str:
     file = io.StringIO()
-    dump(connection, organization_id, file)
+    dump(transaction, organization_id, file)
     return file.getvalue()
 
 
 def dumped(database: Database, organization_id: str = ALPHA) -> str:
-    return database.read_now(lambda connection: text_of(connection, organization_id))
+    return database.read_now(lambda transaction: text_of(transaction, organization_id))
 
 
 def load_file(database: Database, path: Path) -> None:
-    database.write_now(lambda connection: loading.load(connection, reading.read([path])))
+    change(database, lambda unit: loading.load(unit, reading.read([path])))
 
 
 @pytest.fixture(scope="module")
 def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database = open_url(f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}", create=True)
     migrate(database)
-    database.write_now(lambda connection: demo.fill(connection, lambda *_: None))
+    change(database, lambda unit: demo.fill(unit, lambda *_: None))
     yield database
     database.close()
 
@@ -160,6 +163,27 @@ def test_what_a_row_refers_to_comes_along(
     assert dumped(empty) == first
 
 
+def test_a_kind_that_is_added_dumps_with_what_it_refers_to(database_url: str, tmp_path: Path) -> None:
+    """Nothing but its class says that an exemption refers to a control."""
+    target = f"sqlite:///{tmp_path / 'target.db'}"
+    build(target, with_world=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bundle.exemption", database_url, target],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)
+    document = json.loads(first)
+    [exemption] = document["exemptions"]
+    assert (exemption["slug"], exemption["shortId"], exemption["controlId"]) == ("not-here", 1, "star.A.3")
+    assert "star.A.3" in {control["id"] for control in document["controls"]}
+    assert second == first
+
+
 EXOTIC = [
     "🚲 \U0010ffff",
     "a\u2028b\u2029c\x85",
@@ -204,17 +228,14 @@ def test_any_text_content_and_number_dumps_the_same_again(
     path = tmp_path / "document.json"
     path.write_text(json.dumps(document), encoding="utf-8")
 
-    def there(connection: Connection) -> None:
-        loading.load(connection, reading.read([path]))
-        raise Dumped(text_of(connection))
+    def there_and_back(unit: UnitOfWork) -> None:
+        assert text_of(unit).count("[]") == len(OWN_ARRAYS)
+        loading.load(unit, reading.read([path]))
+        raise Dumped(text_of(unit))
 
-    def and_back(connection: Connection) -> None:
-        assert text_of(connection, ALPHA).count("[]") == len(OWN_ARRAYS)
-        there(connection)
-
-    first = _dump_and_undo(empty, and_back)
+    first = _dump_and_undo(empty, there_and_back)
     path.write_text(first, encoding="utf-8")
-    assert _dump_and_undo(empty, and_back) == first
+    assert _dump_and_undo(empty, there_and_back) == first
     kept = json.loads(first)
     assert kept["policies"][0]["title"] == kept["assets"][0]["name"] == title
     assert json.dumps(kept["policies"][0]["content"]) == json.dumps(content)
@@ -225,9 +246,9 @@ class Dumped(Exception):
     """Carries a dump out of a transaction that is rolled back."""
 
 
-def _dump_and_undo(database: Database, work: Any) -> str:
+def _dump_and_undo(database: Database, work: Callable[[UnitOfWork], None]) -> str:
     with pytest.raises(Dumped) as caught:
-        database.write_now(work)
+        change(database, work)
     return str(caught.value.args[0])
 
 
@@ -274,7 +295,7 @@ def test_coverage_is_computed_again_from_a_dump(database: Database, empty: Datab
     path.write_text(dumped(database), encoding="utf-8")
     load_file(empty, path)
     here, there = (
-        opened.read_now(lambda connection: stored_coverage(connection, ALPHA)) for opened in (database, empty)
+        opened.read_now(lambda transaction: stored_coverage(transaction, ALPHA)) for opened in (database, empty)
     )
     assert there == here
     assert len(here) == 39

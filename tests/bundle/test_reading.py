@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from normata.bundle import loading, reading
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.reading import read
-from normata.database import Database
+from normata.changes.source import FaultyInput, Row
+from normata.changes.unit_of_work import COMMAND, UnitOfWork
+from normata.db.database import Database
+from normata.db.transaction import Transaction
+from normata.operations import SECURITY
 from normata.records.kinds import Label
-from normata.source import FaultyInput, Row
+from normata.tables import Table
 from tests import world
 
 LABEL = {"id": "l", "organizationId": world.ALPHA, "name": "GDPR"}
@@ -61,13 +65,21 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
         ("labels: []", "", "line 1 column 1"),
         ('{"labels": [\n  {"id": }]}', "", "line 2 column 10"),
         ('{"labels": []} {}', "", "is not JSON: "),
-        ('{"labels": [{"id": "l", "x": NaN}]}', "", "is not JSON: "),
-        ('{"labels": [{"id": "l", "x": -Infinity}]}', "", "is not JSON: "),
+        ('{"labels": [{"id": "l", "x": NaN}]}', "/labels/0/x", "is NaN, which is no value of JSON"),
+        ('{"labels": [{"id": "l", "x": [-Infinity]}]}', "/labels/0/x/0", "is -Infinity, which is no value of JSON"),
+        ('{"labels": [{"id": "l", "x": 1e999}]}', "/labels/0/x", "is a number that is too large: 1e999…"),
+        (
+            f'{{"labels": [{{"x": -{"9" * 4_301}}}]}}',
+            "/labels/0/x",
+            "is a number that is too large: -9999999999999999999…",
+        ),
         (b'{"labels": [{"id": "\xff"}]}', "", "is not JSON: "),
         (b"\xff\xfe{\x00}\x00", "", "is not JSON: "),
-        ('{"labels": [{"id": "\\ud800"}]}', "", "is not JSON: "),
-        ('{"labels": ' + "[" * 100_000, "", "is not JSON: "),
-        ('{"labels": [{"id":' * 100_000, "", "is not JSON: "),
+        ('{"labels": [{"id": "\\ud800"}]}', "/labels/0/id", "must not hold half of a surrogate pair"),
+        ('{"labels": [{"id": [{"\\ud800": 1}]}]}', "/labels/0/id/0", "must not hold half of a surrogate pair"),
+        ('{"\\ud800": []}', "/\ufffd", "is not an array that a bundle has"),
+        ('{"labels": ' + "[" * 100_000, "/labels/0/0", "is nested deeper than 199 levels: in line 1 column 213"),
+        ('{"labels": [{"id":' * 100_000, "/labels/0/id", "is nested deeper than 199 levels: in line 1 column "),
         ("[]", "", "must be a JSON object"),
         ("null", "", "must be a JSON object"),
         ('"labels"', "", "must be a JSON object"),
@@ -106,12 +118,73 @@ def test_faults_of_all_files_are_told_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    ['{"labels": [], "variables": [], "labels": []}', '{"labels": [{"id": "l", "name": "One", "name": "Two"}]}'],
+    ("content", "expected"),
+    [
+        ('{"labels": [], "variables": [],\n "labels": [{"id": 1}]}', [("/labels", "is given twice")]),
+        (
+            '{"labels": [\n{"id": "l", "name": "One",\n "name": "Two", "x": {"y": 1, "y": 2}}]}',
+            [
+                ("/labels/0/name", "is given twice: in line 2 column 13 and in line 3 column 2"),
+                ("/labels/0/x/y", "is given twice: in line 3 column 23 and in line 3 column 31"),
+            ],
+        ),
+    ],
 )
-def test_a_name_given_twice_is_refused_as_one_of_the_values_would_be_lost(tmp_path: Path, content: str) -> None:
-    [(_, _, reason)] = faults_of(file_of(tmp_path, content))
-    assert "twice" in reason
+@pytest.mark.parametrize("piece", [5, 10_000])
+def test_a_name_given_twice_is_refused_as_one_of_the_values_would_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, expected: list[tuple[str, str]], piece: int
+) -> None:
+    monkeypatch.setattr(reading, "_PIECE", piece)
+    assert [(place, reason) for _, place, reason in faults_of(file_of(tmp_path, content))] == expected
+
+
+def test_the_rows_of_a_faulty_file_can_be_judged(tmp_path: Path) -> None:
+    """Faults of form hide no others: all rows are there, but what could not be kept of them."""
+    rows = [
+        '{"id": "l", "name": "One", "name": "Two"}',
+        '{"id": "m", "name": "x\\ud800y", "\\udfff": 1}',
+        f'{{"id": "n", "name": "Three", "content": {"[" * 300}{"]" * 300}}}',
+        '"GDPR"',
+        '{"id": "o", "name": NaN, "x": 1e999}',
+        '{"id": "p"}',
+    ]
+    path = file_of(tmp_path, f'{{"tags": [{", ".join(rows)}], "labels": [{", ".join(rows)}], "tasks": {{}}}}')
+    found, faults = reading.read_all([path])
+    assert [(row.place, row.values["id"], row.values.get("name")) for row in found] == [
+        ("/labels/0", "l", "Two"),
+        ("/labels/1", "m", "x?y"),
+        ("/labels/2", "n", "Three"),
+        ("/labels/4", "o", None),
+        ("/labels/5", "p", None),
+    ]
+    assert json_levels(found[2].values["content"]) == 199
+    assert [fault.place for fault in faults] == [
+        "/tags",
+        "/labels/0/name",
+        "/labels/1",
+        "/labels/1/name",
+        "/labels/2/content",
+        "/labels/3",
+        "/labels/4/name",
+        "/labels/4/x",
+        "/tasks",
+    ]
+
+
+def json_levels(value: Any) -> int:
+    return 1 + max((json_levels(item) for item in value), default=0) if isinstance(value, list) else 0
+
+
+@pytest.mark.parametrize(
+    "broken", ['{"labels": [{"id": "m"}, {]}', "[]", '{"labels": [], "labels": [{"id": "m"}]}', None]
+)
+def test_where_rows_are_missing_none_are_judged(tmp_path: Path, broken: str | None) -> None:
+    """Others may refer to those that are missing, and would be blamed for it."""
+    good = file_of(tmp_path, '{"tasks": [{"id": "t", "labelId": "m"}], "tags": []}', "good.json")
+    bad = tmp_path / "absent.json" if broken is None else file_of(tmp_path, broken)
+    rows, faults = reading.read_all([good, bad])
+    assert rows == []
+    assert [fault.file for fault in faults] == [str(good), str(bad)]
 
 
 @pytest.mark.parametrize("piece", [1, 2, 7, 64])
@@ -207,7 +280,7 @@ def test_a_mutated_bundle_loads_whole_or_leaves_nothing(
     try:
         rows = read([path])
         with pytest.raises(Undo):
-            database.write_now(lambda connection: _load_and_look(database, connection, rows))
+            database.write_now(lambda transaction: _load_and_look(database, transaction, rows))
     except FaultyInput as refused:
         for fault in refused.faults:
             assert fault.file == str(path)
@@ -215,10 +288,10 @@ def test_a_mutated_bundle_loads_whole_or_leaves_nothing(
     assert world.contents(database) == before
 
 
-def _load_and_look(database: Database, connection: Any, rows: list[Row]) -> None:
-    tallies = loading.load(connection, rows)
+def _load_and_look(database: Database, transaction: Transaction, rows: list[Row]) -> None:
+    tallies = loading.load(UnitOfWork(transaction, COMMAND, None, None), rows)
     assert sum(t.inserted + t.updated + t.unchanged for t in tallies.values()) == len(rows)
-    assert list(database.damage(connection)) == []
+    assert list(database.faults(transaction, Table.metadata, SECURITY)) == []
     raise Undo
 
 

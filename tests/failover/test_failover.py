@@ -21,11 +21,12 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
-from normata.database import open_database
+from normata.db.database import open_database
 from normata.identity import tokens
 from normata.records.base import Restorable
 from normata.records.kinds import Label
 from normata.settings import Settings
+from normata.wiring import changes_of
 from tests.failover.cluster import Cluster, Node, children, running_cluster, wait_until
 from tests.failover.load import Answer, Load, Record, code, longest_gap, restoring, under_load
 from tests.server import SCRIPT, free_port, serve_command, wait_until_ready
@@ -134,7 +135,7 @@ def _records() -> Iterator[Record]:
     """Records of every kind, in turn."""
     for number in range(RECORDS_PER_KIND):
         for kind in Restorable.kinds:
-            yield Record(kind.__tablename__, kind.path, f"{kind.path}-{number}", kind.answerable is not None)
+            yield Record(kind.__tablename__, kind.path, f"{kind.path}-{number}", kind.responsible is not None)
 
 
 def _bundle() -> dict[str, list[dict[str, Any]]]:
@@ -160,7 +161,7 @@ def _bundle() -> dict[str, list[dict[str, Any]]]:
         ],
     }
     for kind in Restorable.kinds:
-        answers = {to_camel(kind.answerable): "member-owner"} if kind.answerable else {}
+        answers = {to_camel(kind.responsible): "member-owner"} if kind.responsible else {}
         document[kind.path] = [
             {
                 "id": f"{kind.path}-{number}",
@@ -196,7 +197,9 @@ def _new_tokens(cluster: Cluster) -> list[str]:
     database = open_database(Settings(database_url=cluster.url("normata_owner")))
     try:
         return [
-            database.write_now(partial(tokens.create, email=email, scope="write", lifetime=timedelta(hours=1)))
+            changes_of(database).make_now(
+                partial(tokens.create, email=email, scope="write", lifetime=timedelta(hours=1))
+            )
             for email in EDITORS
         ]
     finally:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from normata.database import Database
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.db.database import Database
 from normata.frameworks.adoption import NoSuchFramework, adopt
+from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
 from normata.frameworks.model import FrameworkAdoption
-from normata.frameworks.recompute import current_coverage, stored_coverage
-from tests import world
+from tests import stored, world
+from tests.databases import change
 from tests.world import ALPHA, BETA
 
 
 def adopting(database: Database, *names: str, organization_id: str = ALPHA) -> dict[str, bool]:
-    return database.write_now(lambda connection: adopt(connection, organization_id, names))
+    return change(database, lambda unit: adopt(unit, organization_id, names))
 
 
 def adopted(database: Database, organization_id: str = ALPHA) -> set[str]:
     statement = select(FrameworkAdoption.framework_id).where(FrameworkAdoption.organization_id == organization_id)
-    return set(database.read_now(lambda connection: connection.scalars(statement).all()))
+    return set(database.read_now(lambda transaction: transaction.scalars(statement)))
 
 
 @pytest.mark.parametrize("name", ["fw-star", "star", "STAR"])
@@ -37,6 +39,19 @@ def test_again_changes_nothing(database: Database) -> None:
     before = world.contents(database)
     assert adopting(database, "fw-star") == {"fw-star": False}
     assert world.contents(database) == before
+
+
+def test_each_new_adoption_is_published(database: Database) -> None:
+    def work(unit: UnitOfWork) -> list[Change]:
+        adopt(unit, ALPHA, ["fw-star", "fw-sun"])
+        return unit.published
+
+    [published] = change(database, work)
+    assert (published.action, published.table, published.organization_id) == ("adopt", FrameworkAdoption, ALPHA)
+    assert published.row is not None
+    assert published.row == stored.row(database, FrameworkAdoption, str(published.row_id))
+    assert published.row["framework_id"] == "fw-star"
+    assert change(database, work) == []
 
 
 @pytest.mark.parametrize(
@@ -110,12 +125,12 @@ def test_coverage_follows_in_the_same_transaction(database: Database) -> None:
     """The match star.A.4 → moon.A.4 counts from now on, and star's controls have coverage."""
     statement = {"id": "s", "organizationId": ALPHA, "controlId": "star.A.4", "coverageStatus": "FULL"}
     world.load(database, {"controlCoverages": [statement]})
-    foreign = database.read_now(lambda connection: stored_coverage(connection, BETA))
-    before = database.read_now(lambda connection: stored_coverage(connection, ALPHA))
+    foreign = database.read_now(lambda transaction: stored_coverage(transaction, BETA))
+    before = database.read_now(lambda transaction: stored_coverage(transaction, ALPHA))
     adopting(database, "fw-star")
-    after = database.read_now(lambda connection: stored_coverage(connection, ALPHA))
+    after = database.read_now(lambda transaction: stored_coverage(transaction, ALPHA))
     assert before["moon.A.4"].effective.name == "NONE"
     assert after["moon.A.4"] == (2, True)
     assert after["star.A.4"] == (2, False)
-    assert after == database.read_now(lambda connection: current_coverage(connection, ALPHA))
-    assert database.read_now(lambda connection: stored_coverage(connection, BETA)) == foreign
+    assert after == database.read_now(lambda transaction: current_coverage(transaction, ALPHA))
+    assert database.read_now(lambda transaction: stored_coverage(transaction, BETA)) == foreign

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from normata.database import Database
+from normata.changes.source import FaultyInput
+from normata.db.database import Database
 from normata.frameworks.model import Control, ControlMatch, Framework
-from normata.source import FaultyInput
-from normata.vocabulary import Table, sql_table
+from normata.schema.table import Table, sql_table
 from tests import world
 from tests.world import ALPHA, BETA
 
@@ -21,7 +21,8 @@ def column(database: Database, table: type[Table], name: str, row_id: str) -> An
     """One value of one stored row."""
     columns = sql_table(table).c
     statement = select(columns[name]).where(columns.id == row_id)
-    return database.read_now(lambda connection: connection.execute(statement).scalar_one())
+    [value] = database.read_now(lambda transaction: transaction.scalars(statement))
+    return value
 
 
 def faults(database: Database, document: Document) -> list[str]:
@@ -35,7 +36,7 @@ def faults(database: Database, document: Document) -> list[str]:
 
 def order_of(database: Database, framework_id: str) -> list[str]:
     statement = select(Control.id).where(Control.framework_id == framework_id).order_by(Control.position, Control.id)
-    return database.read_now(lambda connection: list(connection.scalars(statement)))
+    return database.read_now(lambda transaction: transaction.scalars(statement))
 
 
 def controls(*names: str) -> Document:

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
-from normata import checkup
-from normata.database import Database
+from normata.cli import check as checkup
+from normata.db.database import Database
 from normata.frameworks.adoption import adopt
 from normata.frameworks.model import Control, Framework
+from normata.operations import SECURITY
+from normata.schema.table import sql_table
 from tests import world
+from tests.databases import change, tamper
 from tests.listing import Listing
 from tests.world import ALPHA
 
@@ -66,7 +69,7 @@ def test_the_count_is_that_of_the_controls(database: Database, listing: Listings
     frameworks, listed = listing("/frameworks/"), listing("/controls/")
     for document, expected in loads:
         world.load(database, document)
-        database.write_now(lambda connection: adopt(connection, ALPHA, [framework]))
+        change(database, lambda unit: adopt(unit, ALPHA, [framework]))
         (item,) = (item for item in frameworks.items() if item["id"] == framework)
         assert item["_count"] == {"controls": expected}
         page = listed.page(frameworks=framework)
@@ -76,18 +79,18 @@ def test_the_count_is_that_of_the_controls(database: Database, listing: Listings
 
 
 def test_counts_and_places_are_whole_for_every_framework(database: Database) -> None:
-    rows = database.read_now(
-        lambda connection: connection.execute(
-            select(
-                Framework.id,
-                Framework.control_count,
-                func.count(Control.id).label("controls"),
-                func.coalesce(func.max(Control.position) + 1, 0).label("following"),
-            )
-            .outerjoin(Control, Control.framework_id == Framework.id)
-            .group_by(Framework.id, Framework.control_count)
-        ).all()
+    framework, control = sql_table(Framework).c, sql_table(Control).c
+    statement = (
+        select(
+            framework.id,
+            framework.control_count,
+            func.count(control.id).label("controls"),
+            func.coalesce(func.max(control.position) + 1, 0).label("following"),
+        )
+        .outerjoin(sql_table(Control), control.framework_id == framework.id)
+        .group_by(framework.id, framework.control_count)
     )
+    rows = database.read_now(lambda transaction: transaction.rows(statement))
     assert len(rows) == 6
     for row in rows:
         assert row.control_count == row.controls == row.following
@@ -104,7 +107,7 @@ def test_pages_across_frameworks_have_each_control_once(listing: Listings) -> No
 
 
 def faults(database: Database) -> list[str]:
-    return database.read_now(lambda connection: list(checkup.faults(database, connection)))
+    return database.read_now(lambda transaction: list(checkup.faults(database, transaction, SECURITY)))
 
 
 @pytest.mark.parametrize(
@@ -118,18 +121,16 @@ def faults(database: Database) -> list[str]:
     ],
 )
 def test_a_wrong_count_is_told(database: Database, statement: str) -> None:
-    database.write_now(lambda connection: connection.execute(text(statement)))
+    tamper(database, statement)
     assert faults(database) == ["the framework fw-star has other controls than it has counted, or gaps in their order"]
 
 
 def test_two_controls_in_one_place_are_told(database: Database) -> None:
     """A page would have one of them too many."""
-    statement = text("UPDATE control SET position = 4 WHERE id = 'star.A.3'")
-    database.write_now(lambda connection: connection.execute(statement))
+    tamper(database, "UPDATE control SET position = 4 WHERE id = 'star.A.3'")
     assert faults(database) == ["the framework fw-star has other controls than it has counted, or gaps in their order"]
 
 
 def test_a_framework_without_controls_that_counts_some_is_told(database: Database) -> None:
-    statement = text("UPDATE framework SET control_count = 1 WHERE id = 'fw-old'")
-    database.write_now(lambda connection: connection.execute(statement))
+    tamper(database, "UPDATE framework SET control_count = 1 WHERE id = 'fw-old'")
     assert faults(database) == ["the framework fw-old has other controls than it has counted, or gaps in their order"]

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
-from sqlalchemy import update
 from starlette.testclient import TestClient
 
-from normata.database import Database, format_timestamp
+from normata.app import Service
+from normata.db.database import Database
+from normata.db.types import format_timestamp
 from normata.identity.model import AccessToken
 from tests import stored
-from tests.databases import path_of
+from tests.databases import path_of, tamper
 from tests.traced import traced
 from tests.world import ALPHA
 
@@ -50,14 +50,14 @@ def database_url(sqlite_url: str) -> str:
 
 
 @pytest.fixture
-def quiet(application: FastAPI) -> TestClient:
+def quiet(application: Service) -> TestClient:
     """A client of the application without its background work, which the test does itself."""
     return TestClient(application)
 
 
-def store(application: FastAPI) -> None:
+def store(application: Service) -> None:
     """Do the background work once."""
-    asyncio.run(application.state.last_use.store())
+    asyncio.run(application.services.last_use.store())
 
 
 def last_use(database: Database) -> Any:
@@ -70,7 +70,7 @@ def ago(**amount: float) -> str:
 
 
 def test_a_use_is_stored_without_a_write_of_the_request(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, sent: list[str]
+    quiet: TestClient, application: Service, bearer: Bearer, database: Database, sent: list[str]
 ) -> None:
     """Many requests write nothing; one write afterwards stores the time of the last of them."""
     headers, writes = bearer("editor"), Writes(sent)
@@ -95,7 +95,7 @@ def test_the_counter_of_writes_sees_writes(quiet: TestClient, bearer: Bearer, se
 
 
 def test_nothing_is_stored_twice_a_minute(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, sent: list[str]
+    quiet: TestClient, application: Service, bearer: Bearer, database: Database, sent: list[str]
 ) -> None:
     headers = bearer("editor")
     assert quiet.get(ADDRESS, headers=headers).status_code == 200
@@ -111,20 +111,20 @@ def test_nothing_is_stored_twice_a_minute(
 @pytest.mark.parametrize("seconds", [30, 90])
 def test_a_use_is_stored_again_after_a_minute(
     quiet: TestClient,
-    application: FastAPI,
+    application: Service,
     bearer: Bearer,
     database: Database,
     seconds: int,
 ) -> None:
     headers, earlier = bearer("editor"), ago(seconds=seconds)
-    database.write_now(lambda connection: connection.execute(update(AccessToken).values(last_used_at=earlier)))
+    tamper(database, f"UPDATE access_token SET last_used_at = '{earlier}'")
     assert quiet.get(ADDRESS, headers=headers).status_code == 200
     store(application)
     assert (last_use(database) > earlier) == (seconds > 60)
 
 
 def test_uses_of_several_tokens_are_stored_together(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, sent: list[str]
+    quiet: TestClient, application: Service, bearer: Bearer, database: Database, sent: list[str]
 ) -> None:
     """One write for all; a token that was not used keeps its blank."""
     headers = [bearer(user) for user in ("owner", "editor", "viewer")]
@@ -140,18 +140,18 @@ def test_uses_of_several_tokens_are_stored_together(
 
 @pytest.mark.parametrize("case", ["expired", "revoked"])
 def test_a_refused_token_was_not_used(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database, case: str
+    quiet: TestClient, application: Service, bearer: Bearer, database: Database, case: str
 ) -> None:
     headers, past = bearer("editor"), ago(seconds=1)
-    column = {"expired": AccessToken.expires_at, "revoked": AccessToken.revoked_at}[case]
-    database.write_now(lambda connection: connection.execute(update(AccessToken).values({column: past})))
+    column = {"expired": "expires_at", "revoked": "revoked_at"}[case]
+    tamper(database, f"UPDATE access_token SET {column} = '{past}'")
     assert quiet.get(ADDRESS, headers=headers).status_code == 401
     store(application)
     assert last_use(database) is None
 
 
 def test_a_refused_request_is_a_use(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+    quiet: TestClient, application: Service, bearer: Bearer, database: Database
 ) -> None:
     """Whoever asks in vain has used the token, too."""
     assert quiet.get("/notifications/?organizationId=unknown", headers=bearer("editor")).status_code == 404
@@ -160,7 +160,7 @@ def test_a_refused_request_is_a_use(
 
 
 def test_while_the_database_is_away_uses_are_dropped_quietly(
-    quiet: TestClient, application: FastAPI, bearer: Bearer, database: Database
+    quiet: TestClient, application: Service, bearer: Bearer, database: Database
 ) -> None:
     """Storing fails without a word, and goes on with the next use. (SQLite: the file is moved away and back.)"""
     headers = bearer("editor")
@@ -188,7 +188,7 @@ def test_the_running_service_stores_uses_by_itself(client: TestClient, bearer: B
     pytest.fail("ten seconds after the use of a token nothing is stored of it")
 
 
-def test_uses_are_stored_when_the_service_stops(application: FastAPI, bearer: Bearer, database: Database) -> None:
+def test_uses_are_stored_when_the_service_stops(application: Service, bearer: Bearer, database: Database) -> None:
     """What has gathered up to then is not lost."""
     headers = bearer("editor")
     with TestClient(application) as client:

@@ -14,15 +14,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import update
 from starlette.testclient import TestClient
 
-from normata.database import Database, format_timestamp
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.db.database import Database
+from normata.db.types import format_timestamp
 from normata.identity import tokens
 from normata.identity.model import AccessToken
 from tests import stored
 from tests.conftest import MakeToken
-from tests.databases import on_sqlite
+from tests.databases import change, on_sqlite, tamper
 from tests.world import ALPHA, USERS
 
 Bearer = Callable[..., dict[str, str]]
@@ -120,45 +121,59 @@ def test_a_listing_has_neither_tokens_nor_digests(database: Database, make_token
     made = [make_token("editor"), make_token("viewer", scope="read", lifetime=None)]
     rows = database.read_now(tokens.listing)
     columns = {"id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"}
-    assert [row["email"] for row in rows] == [USERS["editor"], USERS["viewer"]]
-    assert [row["scope"] for row in rows] == ["write", "read"]
+    assert [row.email for row in rows] == [USERS["editor"], USERS["viewer"]]
+    assert [row.scope for row in rows] == ["write", "read"]
     for row in rows:
-        assert set(row) == columns
-    told = str([dict(row) for row in rows])
+        assert set(row._fields) == columns
+    told = str(rows)
     for token in made:
         assert token not in told
         assert tokens.digest(token) not in told
-    assert rows[0]["expires_at"] is not None
-    assert rows[1]["expires_at"] is None
+    assert rows[0].expires_at is not None
+    assert rows[1].expires_at is None
 
 
 def test_a_listing_can_be_of_one_user(database: Database, make_token: MakeToken) -> None:
     make_token("editor")
     make_token("viewer")
     email = USERS["viewer"].upper()
-    rows = database.read_now(lambda connection: tokens.listing(connection, email=email))
-    assert [row["email"] for row in rows] == [USERS["viewer"]]
-    assert list(database.read_now(lambda connection: tokens.listing(connection, email="x@y.z"))) == []
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, email=email))
+    assert [row.email for row in rows] == [USERS["viewer"]]
+    assert list(database.read_now(lambda transaction: tokens.listing(transaction, email="x@y.z"))) == []
 
 
 # --- Making
 
 
+def test_creation_and_revocation_are_published_without_the_digest(database: Database) -> None:
+    def work(unit: UnitOfWork) -> list[Change]:
+        tokens.create(unit, email=USERS["editor"], scope="read", lifetime=None)
+        tokens.revoke(unit, str(unit.published[0].row_id))
+        return unit.published
+
+    created, revoked = change(database, work)
+    assert (created.action, revoked.action) == ("create", "revoke")
+    [row] = stored.rows(database, AccessToken)
+    assert {created.table, revoked.table} == {AccessToken}
+    assert created.row_id == revoked.row_id == row.pop("id")
+    assert row.pop("digest")
+    assert created.organization_id is revoked.organization_id is None
+    assert revoked.row is not None
+    assert revoked.row.items() >= row.items()
+    assert created.row == {**revoked.row, "revoked_at": None}
+
+
 @pytest.mark.parametrize("email", ["stranger@alpha.example", "", "editor", "%@alpha.example", "editor@alpha.example "])
 def test_nobody_unknown_gets_a_token(database: Database, email: str) -> None:
     with pytest.raises(tokens.NoSuchUser):
-        database.write_now(
-            lambda connection: tokens.create(connection, email=email, scope="write", lifetime=timedelta(1))
-        )
+        change(database, lambda unit: tokens.create(unit, email=email, scope="write", lifetime=timedelta(1)))
     assert stored.rows(database, AccessToken) == []
 
 
 @pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example", "\uff45ditor@alpha.example"])
 def test_an_email_address_is_found_however_it_is_written(database: Database, client: TestClient, email: str) -> None:
     """In any case and width, as people type it."""
-    token = database.write_now(
-        lambda connection: tokens.create(connection, email=email, scope="read", lifetime=timedelta(hours=1))
-    )
+    token = change(database, lambda unit: tokens.create(unit, email=email, scope="read", lifetime=timedelta(hours=1)))
     assert status(client, token) == 200
     (row,) = stored.rows(database, AccessToken)
     assert (row["user_id"], row["scope"]) == ("user-editor", "read")
@@ -211,7 +226,7 @@ def test_expiry_is_looked_at_on_every_request(client: TestClient, database: Data
     token = make_token("editor")
     assert status(client, token) == 200
     moment = format_timestamp(datetime.now(UTC))
-    database.write_now(lambda connection: connection.execute(update(AccessToken).values(expires_at=moment)))
+    tamper(database, f"UPDATE access_token SET expires_at = '{moment}'")
     assert status(client, token) == 401
 
 
@@ -225,11 +240,11 @@ def test_revocation_works_at_once_and_twice_is_harmless(
     token, other = make_token("editor"), make_token("editor")
     token_id = stored.rows(database, AccessToken)[0]["id"]
     assert (status(client, token), status(client, other)) == (200, 200)
-    assert database.write_now(lambda connection: tokens.revoke(connection, token_id)) is True
+    assert change(database, lambda unit: tokens.revoke(unit, token_id)) is True
     assert (status(client, token), status(client, other)) == (401, 200)
     revoked = stored.row(database, AccessToken, token_id)["revoked_at"]
     assert revoked is not None
-    assert database.write_now(lambda connection: tokens.revoke(connection, token_id)) is True
+    assert change(database, lambda unit: tokens.revoke(unit, token_id)) is True
     assert stored.row(database, AccessToken, token_id)["revoked_at"] == revoked
     assert (status(client, token), status(client, other)) == (401, 200)
 
@@ -239,5 +254,5 @@ def test_to_revoke_an_unknown_token_does_nothing(database: Database, make_token:
     token = make_token("editor")
     before = stored.rows(database, AccessToken)
     for token_id in ("unknown", "", "%", token, tokens.digest(token)):
-        assert not database.write_now(partial(tokens.revoke, token_id=token_id))
+        assert not change(database, partial(tokens.revoke, token_id=token_id))
     assert stored.rows(database, AccessToken) == before

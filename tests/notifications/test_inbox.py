@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from normata.notifications.routes import NotificationPage
+from normata.web.api.notifications import NotificationPage
 from tests import world
 from tests.listing import TIMESTAMP, Listing
-
-Add = Callable[[dict[str, list[dict[str, Any]]]], None]
+from tests.served import Served
 
 PATH = "/notifications/"
 
@@ -21,9 +17,15 @@ PAYLOAD_STRINGS = {"titleKey", "bodyKey", "url", "entityType", "entityId", "enti
 
 
 @pytest.fixture
-def inbox(listing: Callable[..., Listing]) -> Listing:
-    """The list, as alpha's editor asks for it."""
-    return listing(PATH, "editor")
+def inbox(shared: Served) -> Listing:
+    """The list, as alpha's editor asks for it, in a world that no test changes."""
+    return shared.listing(PATH, "editor")
+
+
+@pytest.fixture
+def changing(service: Served) -> Listing:
+    """The list, as alpha's editor asks for it, in a world of the test's own."""
+    return service.listing(PATH, "editor")
 
 
 def test_items_have_every_field(inbox: Listing) -> None:
@@ -64,10 +66,10 @@ def test_one_notification_in_full(inbox: Listing) -> None:
     ]
 
 
-def test_params_leave_as_they_were_given(inbox: Listing, add: Add) -> None:
+def test_params_leave_as_they_were_given(changing: Listing, service: Served) -> None:
     params = {"text": "é", "whole": 3, "part": 2.5, "none": None, "list": [1, {"deep": True}], "": ""}
     entity = {"entityType": "Policy", "entityId": "p-1", "entityLabel": "Access", "entityMeta": "access"}
-    add(
+    service.load(
         {
             "notifications": [
                 {
@@ -81,7 +83,7 @@ def test_params_leave_as_they_were_given(inbox: Listing, add: Add) -> None:
             ]
         }
     )
-    newest = inbox.items()[0]
+    newest = changing.items()[0]
     assert newest["id"] == "note-params"
     assert newest["createdAt"] == "2026-03-31T22:00:00.000Z"
     assert newest["category"] == "SOMETHING_NEW"
@@ -97,28 +99,28 @@ def test_params_leave_as_they_were_given(inbox: Listing, add: Add) -> None:
         ("admin", []),
     ],
 )
-def test_only_the_callers_own(user: str, found: list[str], listing: Callable[..., Listing]) -> None:
+def test_only_the_callers_own(user: str, found: list[str], shared: Served) -> None:
     """An owner does not read along either."""
-    page = listing(PATH, user).page()
+    page = shared.listing(PATH, user).page()
     assert [item["id"] for item in page["items"]] == found
     assert page["total"] == len(found)
 
 
-def test_only_of_the_organization_asked_for(inbox: Listing, add: Add) -> None:
+def test_only_of_the_organization_asked_for(changing: Listing, service: Served) -> None:
     """A user of two organizations reads those of one at a time."""
-    assert inbox.get(organizationId=world.BETA).status_code == 404
-    add(
+    assert changing.get(organizationId=world.BETA).status_code == 404
+    service.load(
         {
             "memberships": [{"id": "member-both", "organizationId": world.BETA, "userId": "user-editor"}],
             "notifications": [{"id": "note-beta", "organizationId": world.BETA, "userId": "user-editor"}],
         }
     )
-    assert inbox.ids(organizationId=world.BETA) == ["note-beta"]
-    assert "note-beta" not in inbox.ids()
+    assert changing.ids(organizationId=world.BETA) == ["note-beta"]
+    assert "note-beta" not in changing.ids()
 
 
-def test_newest_first_and_by_id_where_they_are_of_one_moment(inbox: Listing, add: Add) -> None:
-    add(
+def test_newest_first_and_by_id_where_they_are_of_one_moment(changing: Listing, service: Served) -> None:
+    service.load(
         {
             "notifications": [
                 {
@@ -131,14 +133,14 @@ def test_newest_first_and_by_id_where_they_are_of_one_moment(inbox: Listing, add
             ]
         }
     )
-    items = inbox.walk()
+    items = changing.walk()
     assert len(items) == 21
     moments = [item["createdAt"] for item in items]
     assert moments == sorted(moments, reverse=True)
     same = [item["id"] for item in items if item["createdAt"] == "2026-03-05T10:00:00.000Z"]
     assert len(same) == 7
     assert same in (sorted(same), sorted(same, reverse=True))
-    assert inbox.ids() == [item["id"] for item in items]
+    assert changing.ids() == [item["id"] for item in items]
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from normata.app import create_app
-from normata.frameworks.controls import ControlQuery
-from normata.frameworks.frameworks import FrameworkQuery
+from normata.changes.source import FaultyInput
+from normata.frameworks.control_list import ControlQuery
+from normata.frameworks.framework_list import FrameworkQuery
 from normata.settings import Settings
-from normata.source import FaultyInput
 from tests import world
 from tests.databases import migrate, open_url
+from tests.db.sessions import own_cluster, session
 from tests.postgres import Server
-from tests.postgresql.conftest import new_token, own_cluster, session
+from tests.postgresql.conftest import new_token
 from tests.world import ALPHA, EARLIER
 
 # Letters that locales order, fold or compare in ways of their own: case, accents (composed and not), ligatures,

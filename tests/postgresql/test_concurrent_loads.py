@@ -9,20 +9,26 @@ from threading import Event
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
-from normata import checkup
 from normata.bundle import loading
-from normata.database import Database
+from normata.changes.revisions import current_revision
+from normata.changes.unit_of_work import UnitOfWork
+from normata.cli import check
+from normata.db.database import Database
+from normata.db.transaction import Transaction
 from normata.frameworks.adoption import adopt
 from normata.frameworks.model import Framework
-from normata.identity.model import Organization
+from normata.operations import OPERATIONS, SECURITY
+from normata.web.operation import ListOperation
 from tests import world
-from tests.databases import open_url
-from tests.postgresql.conftest import session, wait_until
+from tests.databases import change, open_url
+from tests.db.sessions import session, wait_until
 from tests.world import ALPHA
 
 Document = dict[str, list[dict[str, Any]]]
+
+KEPT = [one.kept for one in OPERATIONS if isinstance(one, ListOperation) and one.kept]
 
 
 @pytest.fixture
@@ -38,10 +44,16 @@ def other(database_url: str) -> Iterator[Database]:
         yield opened
 
 
-def revision(database: Database) -> str:
-    statement = select(Organization.revision).where(Organization.id == ALPHA)
-    found: str = database.read_now(lambda connection: connection.scalars(statement).one())
-    return found
+def revisions(database: Database, organization_id: str = ALPHA) -> dict[str, str]:
+    """The revision of each kept list of an organization."""
+    return database.read_now(
+        lambda transaction: {name: current_revision(transaction, organization_id, name) for name in KEPT}
+    )
+
+
+def faults(database: Database) -> list[str]:
+    """What `normata check` finds."""
+    return database.read_now(lambda transaction: list(check.faults(database, transaction, SECURITY)))
 
 
 def load_around(
@@ -61,13 +73,13 @@ def load_around(
         if step == "Writing rows" and not written:
             pause()
 
-    def work(connection: Connection) -> None:
-        loading.load(connection, world.rows(document), progress)
+    def work(unit: UnitOfWork) -> None:
+        loading.load(unit, world.rows(document), progress)
         if written:
             pause()
 
     with ThreadPoolExecutor(2) as elsewhere, session(url) as looking:
-        loaded = elsewhere.submit(database.write_now, work)
+        loaded = elsewhere.submit(change, database, work)
         try:
             assert reached.wait(30)
             done = elsewhere.submit(meanwhile)
@@ -78,15 +90,24 @@ def load_around(
         done.result(30)
 
 
-def test_a_load_does_not_bring_an_earlier_revision_back(database: Database, other: Database, database_url: str) -> None:
-    """The bundle changes the organization's name; in between it has adopted a framework."""
-    first = revision(database)
+@pytest.mark.parametrize("written", [False, True])
+def test_a_load_does_not_bring_an_earlier_revision_back(
+    database: Database, other: Database, database_url: str, written: bool
+) -> None:
+    """Of two changes at once, each gives the lists that it touches a revision that was not there before."""
+    first = revisions(database)
+    seen: list[dict[str, str]] = []
 
     def meanwhile() -> None:
-        assert other.write_now(lambda connection: adopt(connection, ALPHA, ["fw-star"])) == {"fw-star": True}
+        assert change(other, lambda unit: adopt(unit, ALPHA, ["fw-star"])) == {"fw-star": True}
+        seen.append(revisions(other))
 
-    load_around(database, database_url, {"organizations": [{"id": ALPHA, "name": "Renamed"}]}, meanwhile)
-    assert revision(database) != first, "pages that were kept before the adoption would be given out again"
+    load_around(
+        database, database_url, {"frameworks": [{"id": "fw-own", "name": "Renamed"}]}, meanwhile, written=written
+    )
+    last = revisions(database)
+    for name in KEPT:
+        assert first[name] not in (seen[0][name], last[name]), "pages from before would be sent again"
 
 
 def test_a_load_does_not_bring_an_earlier_count_back(database: Database, other: Database, database_url: str) -> None:
@@ -95,13 +116,13 @@ def test_a_load_does_not_bring_an_earlier_count_back(database: Database, other: 
     load_around(
         database, database_url, {"frameworks": [{"id": "fw-own", "name": "Renamed"}]}, lambda: world.load(other, added)
     )
-    assert database.read_now(lambda connection: list(checkup.faults(database, connection))) == []
+    assert faults(database) == []
 
 
 def test_two_loads_do_not_give_two_controls_one_place(database: Database, other: Database, database_url: str) -> None:
     one, two = ({"controls": [{"id": name, "frameworkId": "fw-own", "name": name}]} for name in ("one", "two"))
     load_around(database, database_url, one, lambda: world.load(other, two))
-    assert database.read_now(lambda connection: list(checkup.faults(database, connection))) == []
+    assert faults(database) == []
 
 
 def test_coverage_of_two_at_once_is_what_follows_from_both(
@@ -119,26 +140,29 @@ def test_coverage_of_two_at_once_is_what_follows_from_both(
         }
 
     load_around(database, database_url, stating(children[:6]), lambda: world.load(other, stating(children[6:])))
-    assert database.read_now(lambda connection: list(checkup.faults(database, connection))) == []
+    assert faults(database) == []
 
 
 def test_a_new_organization_does_not_miss_what_becomes_of_everybodys_frameworks(
     database: Database, other: Database, database_url: str
 ) -> None:
-    """It comes to be while a framework of all is changed, and its revision tells the old lists from the new."""
-    seen: list[str] = []
+    """It comes to be while a framework of all is changed, and its revisions tell the old lists from the new."""
+    seen: list[dict[str, str]] = []
 
-    def look(connection: Connection) -> tuple[str, str]:
-        name = connection.scalars(select(Framework.name).where(Framework.id == "fw-sun")).one()
-        return name, connection.scalars(select(Organization.revision).where(Organization.id == "org-new")).one()
+    def look(transaction: Transaction) -> tuple[str, dict[str, str]]:
+        name = transaction.scalar(select(Framework.name).where(Framework.id == "fw-sun"))
+        return str(name), {kept: current_revision(transaction, "org-new", kept) for kept in KEPT}
 
     def meanwhile() -> None:
-        world.load(other, {"organizations": [{"id": "org-new", "name": "New", "slug": "new"}]})
-        name, revision = other.read_now(look)
-        seen.extend([revision] if name != "Sunny" else [])
+        organization = {"id": "org-new", "name": "New", "slug": "new"}
+        adoption = {"id": "adopt-new", "organizationId": "org-new", "frameworkId": "fw-moon"}
+        world.load(other, {"organizations": [organization], "frameworkAdoptions": [adoption]})
+        name, found = other.read_now(look)
+        seen.extend([found] if name != "Sunny" else [])
 
     changed: Document = {"frameworks": [{"id": "fw-sun", "name": "Sunny"}]}
     load_around(database, database_url, changed, meanwhile, written=True)
-    name, revision = database.read_now(look)
+    name, last = database.read_now(look)
     assert name == "Sunny"
-    assert revision not in seen, "pages that were kept before the change would be given out again"
+    for before in seen:
+        assert not set(before.values()) & set(last.values()), "pages from before would be sent again"

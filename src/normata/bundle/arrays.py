@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from normata.events.model import AuditEvent
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
-from normata.identity.model import AccessToken, AuditEvent, Membership, Organization, User
-from normata.models import Table
+from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
+from normata.tables import Table
 
-# What an organization cannot take along, but the operator can: a token is its user's everywhere, and events are proof.
+# These belong to the operator of the service, not to an organization: a token acts as its user everywhere, and audit
+# events are proof.
 OPERATORS_OWN: tuple[type[Table], ...] = (AccessToken, AuditEvent)
 
 _TABLES: tuple[type[Table], ...] = (

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, union
+from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, or_, select, union
 
 from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
-from normata.identity.model import Membership, Organization, User
-from normata.models import Table
-from normata.notifications.model import Notification
-from normata.records.kinds import Audit, Finding
-from normata.vocabulary import sql_table
-from normata.wire import as_wire
-
-_ROWS_AT_ONCE = 1_000  # in memory; a database may be larger than that
+from normata.changes.references import references_of
+from normata.db.transaction import Transaction
+from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.identity.model import Organization
+from normata.schema.table import sql_table
+from normata.schema.wire import as_wire
+from normata.tables import Table
 
 
-def dump(connection: Connection, organization_id: str | None, file: IO[str]) -> None:
+def dump(transaction: Transaction, organization_id: str | None, file: IO[str]) -> None:
     """Write all of an organization as one bundle, or, where it is null, everything: the same data gives the same bytes.
 
-    An organization's bundle has the organization, its members, everything of its own, and, of what it shares with
-    others, the frameworks that it has adopted or refers to, with the matches between their controls. Tokens (which
-    are but digests) and audit events are the operator's, and come with everything only.
+    An organization's bundle has the organization, everything of its own, and, of what it shares with others, what its
+    own rows refer to: users, and frameworks, whole, with the matches between their controls. Tokens (which are but
+    digests) and audit events are the operator's, and come with everything only.
     """
     file.write("{")
     separator = "\n"
@@ -33,12 +31,12 @@ def dump(connection: Connection, organization_id: str | None, file: IO[str]) -> 
         if organization_id is not None and table in OPERATORS_OWN:
             continue
         file.write(f"{separator}  {json.dumps(array)}: [")
-        _write_rows(file, (as_wire(table, row) for row in _rows(connection, table, organization_id)))
+        _write_rows(file, (as_wire(table, row) for row in _rows(transaction, table, organization_id)))
         separator = ",\n"
     file.write("\n}\n")
 
 
-def _write_rows(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
+def _write_rows(file: IO[str], rows: Iterable[dict[str, Any]]) -> None:
     separator = "\n    "
     for row in rows:
         file.write(separator + json.dumps(row, ensure_ascii=False))
@@ -46,42 +44,62 @@ def _write_rows(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
     file.write("]" if separator == "\n    " else "\n  ]")
 
 
-def _rows(connection: Connection, table: type[Table], organization_id: str | None) -> Iterator[RowMapping]:
-    columns = sql_table(table).columns
+def _rows(transaction: Transaction, table: type[Table], organization_id: str | None) -> Iterator[Any]:
+    columns = sql_table(table).c
     order: tuple[ColumnElement[Any], ...] = (columns.id,)
     if table is Control:
         order = (columns.framework_id, columns.position, columns.id)
     statement = select(*columns).order_by(*order)
-    if organization_id is not None:
-        statement = statement.where(_belongs(table, organization_id))
-    yield from connection.execute(statement, execution_options={"yield_per": _ROWS_AT_ONCE}).mappings()
+    if organization_id is None:
+        return transaction.stream(statement)
+    return transaction.stream(statement.where(_belongs(table)), {"organization": organization_id})
 
 
-def _belongs(table: type[Table], organization_id: str) -> ColumnElement[bool]:
+# --- What belongs to an organization's bundle
+
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+
+
+def _belongs(table: type[Table]) -> ColumnElement[bool]:
+    columns = sql_table(table).c
     if table is Organization:
-        return Organization.id == organization_id
-    if table is User:
-        known = union(*(_of(named.user_id, named, organization_id) for named in (Membership, Notification)))
-        return User.id.in_(known)
-    if table is Framework:
-        return Framework.id.in_(_frameworks(organization_id))
+        return columns.id == _ORGANIZATION
     if table is Control:
-        return Control.framework_id.in_(_frameworks(organization_id))
+        return columns.framework_id.in_(_frameworks())
     if table is ControlMatch:
-        controls = select(Control.id).where(Control.framework_id.in_(_frameworks(organization_id)))
-        return ControlMatch.source_control_id.in_(controls) & ControlMatch.target_control_id.in_(controls)
-    return sql_table(table).columns.organization_id == organization_id
+        controls = select(sql_table(Control).c.id).where(sql_table(Control).c.framework_id.in_(_frameworks()))
+        return columns.source_control_id.in_(controls) & columns.target_control_id.in_(controls)
+    if table is Framework:
+        return columns.id.in_(_frameworks())
+    if _is_organizations_own(table):
+        return columns.organization_id == _ORGANIZATION
+    # Rows that organizations share, such as users.
+    referred = columns.id.in_(union(*_referred_to(table)))
+    return or_(referred, columns.organization_id == _ORGANIZATION) if "organization_id" in columns else referred
 
 
-def _frameworks(organization_id: str) -> Any:
-    """The frameworks that the organization's own rows cannot do without."""
-    controls = union(*(_of(named.control_id, named, organization_id) for named in (ControlCoverage, Finding)))
+def _frameworks() -> Any:
+    """The organization's own frameworks, and those that its rows refer to, be it by one of their controls."""
+    frameworks, controls = sql_table(Framework).c, sql_table(Control).c
     return union(
-        select(Framework.id).where(Framework.organization_id == organization_id),
-        *(_of(named.framework_id, named, organization_id) for named in (FrameworkAdoption, Audit)),
-        select(Control.framework_id).where(Control.id.in_(controls)),
+        select(frameworks.id).where(frameworks.organization_id == _ORGANIZATION),
+        *_referred_to(Framework),
+        select(controls.framework_id).where(controls.id.in_(union(*_referred_to(Control)))),
     )
 
 
-def _of(column: Any, table: Any, organization_id: str) -> Select[Any]:
-    return select(column).where(table.organization_id == organization_id, column.is_not(None))
+def _referred_to(target: type[Table]) -> Iterator[Select[Any]]:
+    """The ids of rows of ``target`` that rows of the organization name: a statement for each column that may."""
+    for table in ARRAYS.values():
+        if _is_organizations_own(table) and table not in OPERATORS_OWN:
+            columns = sql_table(table).c
+            for name, referred in references_of(table):
+                if referred == target.__tablename__:
+                    column = columns[name]
+                    yield select(column).where(columns.organization_id == _ORGANIZATION, column.is_not(None))
+
+
+def _is_organizations_own(table: type[Table]) -> bool:
+    """Whether each row of the table belongs to one organization."""
+    owner = sql_table(table).c.get("organization_id")
+    return owner is not None and not owner.nullable

@@ -3,84 +3,192 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from json import JSONDecodeError
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from normata.bundle.arrays import ARRAYS
-from normata.bundle.shelf import Shelf
-from normata.source import Fault, FaultyInput, Row, pointer
+from normata.bundle.spool import RowSpool
+from normata.changes.source import Fault, FaultyInput, Row
+from normata.frameworks.catalogs import json_text
+from normata.frameworks.catalogs.files import Unreadable, open_input
+from normata.frameworks.catalogs.json_text import Flaw, Step, is_too_large, place
+
+# The levels of a row, the row itself counted. Pydantic reads no more of them, be it from the row spool or from the body
+# of a request. orjson and Pydantic write 254. Python's own json reads and writes some 900.
+DEEPEST_ROW = 200
+
+_LONGEST_VALUE = 64 * 2**20  # characters of one row
+_MOST_ROWS = 5_000_000  # of one load: each takes about a kilobyte of memory, whatever it says
 
 
 def read(paths: Sequence[Path]) -> list[Row]:
     """The rows of all files, in their order. Raises FaultyInput with all faults of form; values are not looked at."""
-    rows: list[Row] = []
-    faults: list[Fault] = []
-    shelf = Shelf()
-    for path in paths:
-        try:
-            file = path.open(encoding="utf-8-sig", newline="")
-        except OSError as error:
-            faults.append(Fault(str(path), "", f"cannot be read: {error.strerror}"))
-            continue
-        with file:
-            try:
-                found = list(_rows(str(path), _Text(file), shelf))
-            except (ValueError, RecursionError) as error:
-                faults.append(Fault(str(path), "", f"is not JSON: {error}"))
-                continue
-        rows += [row for row in found if isinstance(row, Row)]
-        faults += [fault for fault in found if isinstance(fault, Fault)]
+    rows, faults = read_all(paths)
     if faults:
         raise FaultyInput(faults)
     return rows
 
 
-def _rows(file: str, text: _Text, shelf: Shelf) -> Iterator[Row | Fault]:
-    if text.peek() != "{":
-        text.value()
-        yield Fault(file, "", "must be a JSON object whose members are arrays")
-    else:
-        arrays: set[str] = set()
-        for array in text.names():
-            _refuse_repeated(array, arrays)
-            yield from _array(file, array, text, shelf)
-    text.end()
+def read_all(paths: Sequence[Path]) -> tuple[list[Row], list[Fault]]:
+    """The rows of all files, in their order, and all faults of form. With faults, rows are only for checking.
+
+    A row with a fault of form is among them, changed just enough that its values can be checked: rows that refer to it
+    are not to blame. Where a file cannot be read to its end, there are no rows at all. Rows would be missing, and those
+    that refer to them would be blamed.
+    """
+    rows: list[Row] = []
+    faults: list[Fault] = []
+    is_whole = True
+    spool = RowSpool()
+    for path in paths:
+        reader = _Reader(str(path), spool, rows, faults)
+        try:
+            with TextIOWrapper(open_input(path), encoding="utf-8-sig", newline="") as file:
+                reader.read(_Text(file))
+        except _Stop as stop:
+            faults.append(Fault(str(path), reader.place + place(*stop.steps) if stop.of_value else "", stop.reason))
+            is_whole = False
+        except (Unreadable, UnicodeDecodeError, OSError) as error:
+            faults.append(Fault(str(path), "", _unreadable(error)))
+            is_whole = False
+        is_whole = is_whole and reader.is_whole
+    return rows if is_whole else [], faults
 
 
-def _array(file: str, array: str, text: _Text, shelf: Shelf) -> Iterator[Row | Fault]:
-    if array not in ARRAYS:
-        text.value()
-        yield Fault(file, pointer(array), f"is not an array that a bundle has; it has {', '.join(ARRAYS)}")
-    elif text.peek() != "[":
-        text.value()
-        yield Fault(file, pointer(array), "must be an array")
-    else:
-        for index, _ in enumerate(text.series("]")):
-            item, place = text.value(), pointer(array, index)
-            if isinstance(item, dict):
-                yield Row(array, file, place, shelf.put(item))
-            else:
-                yield Fault(file, place, "must be an object")
+def _unreadable(error: Unreadable | UnicodeDecodeError | OSError) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return f"is not JSON: {error}"
+        case OSError():
+            return f"cannot be read: {error.strerror or error}"
+    return str(error)
 
 
-# --- JSON, as strict as RFC 8259 wants it; all that it refuses is a ValueError
+class _Stop(Exception):
+    """A file cannot be read any further. ``of_value`` tells that the value at hand is to blame, after these steps."""
+
+    def __init__(self, reason: str, *, of_value: bool = False, steps: tuple[Step, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason, self.of_value, self.steps = reason, of_value, steps
+
+
+class _Reader:
+    """Reads one file into ``rows`` and ``faults``.
+
+    ``place`` is that of the value at hand. ``is_whole`` tells that all rows of the file were there to be read.
+    """
+
+    def __init__(self, file: str, spool: RowSpool, rows: list[Row], faults: list[Fault]) -> None:
+        self.place = ""
+        self.is_whole = True
+        self._file = file
+        self._spool = spool
+        self._rows = rows
+        self._faults = faults
+
+    def read(self, text: _Text) -> None:
+        if text.peek() != "{":
+            text.pass_over()
+            self._blame("must be a JSON object whose members are arrays")
+            self.is_whole = False
+        else:
+            arrays: set[str] = set()
+            for array in text.names():
+                self.place = place(array)
+                self._array(array, text, is_first=array not in arrays)
+                arrays.add(array)
+                self.place = ""
+        text.end()
+
+    def _array(self, array: str, text: _Text, *, is_first: bool) -> None:
+        if not is_first:
+            self._blame("is given twice")  # and of what has two values nobody can say which one counts
+            self.is_whole = False
+            text.pass_over()
+        elif array not in ARRAYS:
+            self._blame(f"is not an array that a bundle has; it has {', '.join(ARRAYS)}")
+            text.pass_over()
+        elif text.peek() != "[":
+            self._blame("must be an array")
+            text.pass_over()
+        else:
+            within = self.place
+            for index, _ in enumerate(text.series("]")):
+                self.place = f"{within}/{index}"
+                if len(self._rows) + len(self._faults) >= _MOST_ROWS:
+                    raise _Stop(f"is row {_MOST_ROWS + 1:,} of one load: load the rows in several parts", of_value=True)
+                item, flaws = text.value()
+                if isinstance(item, dict):
+                    self._row(array, item, flaws)
+                else:
+                    self._blame("must be an object")
+
+    def _row(self, array: str, item: dict[str, Any], flaws: list[Flaw]) -> None:
+        if flaws:
+            _cut(item)
+        try:
+            values = self._spool.put(item)
+        except ValueError:
+            broken = list(json_text.texts_with(_SURROGATE, item))
+            if not broken:
+                raise
+            flaws = [*flaws, *(Flaw(steps, "must not hold half of a surrogate pair") for steps in broken)]
+            values = self._spool.put(json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace")))
+        for flaw in flaws:
+            self._faults.append(Fault(self._file, self.place + place(*flaw.steps), flaw.reason))
+        self._rows.append(Row(array, self._file, self.place, values))
+
+    def _blame(self, reason: str) -> None:
+        self._faults.append(Fault(self._file, self.place, reason))
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: JSON can spell it out, and no encoding has it
+
+
+def _cut(item: dict[str, Any]) -> None:
+    """Leave out what is below the deepest level of a row."""
+    within: list[Any] = [item]
+    for _ in range(DEEPEST_ROW - 1):
+        within = [inner for outer in within for _, inner in _items(outer) if isinstance(inner, (dict, list))]
+    for outer in within:
+        for step, inner in list(_items(outer)):
+            if isinstance(inner, (dict, list)):
+                outer[step] = None
+
+
+def _items(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
+
+
+# --- JSON, as strict as RFC 8259 wants it
 
 _PIECE = 2**20  # characters
 _BLANKS = re.compile(r"[ \t\n\r]*")
+_LONGEST_TOKEN = 16  # characters of any but a string or a number: \ud83d\ude00, -Infinity
 
 
 class _Text:
-    """A JSON text that is passed from its beginning to its end; what has been passed is let go."""
+    """A JSON text that is passed from its beginning to its end; what has been passed is let go.
+
+    What is not JSON, and what is too much for the memory, is a _Stop.
+    """
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self._text = ""
         self._at = 0
         self._line, self._column = 1, 1  # of the first character at hand
+        self._is_sound = True  # of the value that is being decoded
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._object,
+            parse_int=self._whole,
+            parse_float=self._fraction,
+            parse_constant=self._constant,
+        )
 
     def peek(self) -> str:
         """The next character that is not blank; empty at the end."""
@@ -102,20 +210,37 @@ class _Text:
         if self.peek():
             self._refuse("expected the end", self._at)
 
-    def value(self) -> Any:
-        """Pass a whole value."""
+    def value(self) -> tuple[Any, list[Flaw]]:
+        """Pass a whole value. The flaws are what is wrong with it though it is JSON."""
         self.peek()
         while True:
+            self._is_sound = True
             try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
+                value, end = self._decoder.raw_decode(self._text, self._at)
             except JSONDecodeError as error:
-                if not self._read_on():
+                if not (self._may_go_on(error) and self._read_on()):
                     self._refuse(error.msg[:1].lower() + error.msg[1:], error.pos)
+            except RecursionError:
+                flaw = (self._flaws() or [Flaw((), f"is nested deeper than {DEEPEST_ROW} levels")])[-1]
+                raise _Stop(flaw.reason, of_value=True, steps=flaw.steps) from None
             else:
                 # A number may go on in the next piece.
                 if end < len(self._text) or not self._read_on():
+                    flaws = [] if self._is_sound and not self._is_too_deep(value, end) else self._flaws()
                     self._at = end
-                    return value
+                    return value, flaws
+
+    def pass_over(self) -> None:
+        """Pass a value that nobody wants, of any length where it is an array or object."""
+        match self.peek():
+            case "[":
+                for _ in self.series("]"):
+                    self.value()
+            case "{":
+                for _ in self.names():
+                    self.value()
+            case _:
+                self.value()
 
     def series(self, closing: str) -> Iterator[None]:
         """Pass a bracket, the commas and the closing bracket; what is between them is passed by the caller."""
@@ -132,19 +257,38 @@ class _Text:
         for _ in self.series("}"):
             if self.peek() != '"':
                 self._refuse("expected a name", self._at)
-            name: str = self.value()
+            name, _ = self.value()
             self.take(":")
             yield name
 
     def _read_on(self) -> bool:
         """Have more of the text at hand: twice as much each time, so that a long value takes no more than its due."""
         passed, rest = self._text[: self._at], self._text[self._at :]
+        if len(rest) > _LONGEST_VALUE:
+            raise _Stop(f"is longer than {_LONGEST_VALUE:,} characters", of_value=True)
         piece = self._file.read(max(_PIECE, len(rest)))
         if not piece:
             return False
         self._line, self._column = self._position(len(passed))
         self._text, self._at = rest + piece, 0
         return True
+
+    def _may_go_on(self, error: JSONDecodeError) -> bool:
+        """Whether more text may heal this: it is the text at hand that ends too early."""
+        return error.msg.startswith("Unterminated string") or error.pos + _LONGEST_TOKEN >= len(self._text)
+
+    def _is_too_deep(self, value: Any, end: int) -> bool:
+        if end - self._at <= 2 * DEEPEST_ROW:  # too short for that many pairs of brackets
+            return False
+        brackets = self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
+        return brackets > DEEPEST_ROW and json_text.levels(value, DEEPEST_ROW) > DEEPEST_ROW
+
+    def _flaws(self) -> list[Flaw]:
+        def position(offset: int) -> str:
+            return "line {} column {}".format(*self._position(offset))
+
+        found, _ = json_text.flaws(self._text, self._at, deepest=DEEPEST_ROW, steps=1, position=position)
+        return found
 
     def _position(self, offset: int) -> tuple[int, int]:
         """The line and column of a character."""
@@ -155,33 +299,27 @@ class _Text:
 
     def _refuse(self, reason: str, offset: int) -> NoReturn:
         line, column = self._position(offset)
-        raise ValueError(f"{reason} at line {line} column {column}")
+        raise _Stop(f"is not JSON: {reason} at line {line} column {column}")
 
+    # What Python's decoder would pass over, or refuse without a place, is noted and told later.
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):  # one of them would be lost
-        names: set[str] = set()
-        for name, _ in pairs:
-            _refuse_repeated(name, names)
-    return values
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            self._is_sound = False
+        return values
 
+    def _whole(self, number: str) -> int:
+        if is_too_large(number, is_whole=True):
+            self._is_sound = False
+            return 0
+        return int(number)
 
-def _refuse_repeated(name: str, names: set[str]) -> None:
-    if name in names:
-        raise ValueError(f"an object has the name {name!r} twice")
-    names.add(name)
+    def _fraction(self, number: str) -> float:
+        if is_too_large(number, is_whole=False):
+            self._is_sound = False
+            return 0.0
+        return float(number)
 
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(f"the number {number[:20]} is too large")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no value of JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant)
+    def _constant(self, _name: str) -> None:
+        self._is_sound = False

@@ -4,63 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, and_, insert, or_, select
+from sqlalchemy import BindParameter, and_, bindparam, insert, or_, select
 
-from normata.database import now, write_alone
-from normata.frameworks.model import Framework, FrameworkAdoption
-from normata.frameworks.recompute import recompute
-from normata.frameworks.revision import advance
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.db.transaction import Transaction
+from normata.errors import CommandError
+from normata.frameworks.coverage.recompute import recompute
+from normata.frameworks.model import ControlCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
-from normata.refusal import Refusal
-from normata.vocabulary import new_id
+from normata.schema.table import new_id, sql_table
 
 
-class NoSuchFramework(Refusal):
+class NoSuchFramework(CommandError):
     """An organization can see no framework, or several, under a name; the message says which."""
 
 
-def adopt(connection: Connection, organization_id: str, names: Sequence[str]) -> dict[str, bool]:
+def adopt(unit: UnitOfWork, organization_id: str, names: Sequence[str]) -> dict[str, bool]:
     """Adopt the frameworks that ``names`` (ids, slugs or identifiers) name, and bring coverage up to date.
 
     Returns by framework id whether the adoption is new. Raises NoSuchFramework; then nothing has been changed.
     """
-    write_alone(connection)
-    chosen = [_find(connection, organization_id, name) for name in names]
-    adopted = set(
-        connection.scalars(
-            select(FrameworkAdoption.framework_id).where(FrameworkAdoption.organization_id == organization_id)
-        )
-    )
-    result: dict[str, bool] = {}
-    for framework_id in dict.fromkeys(chosen):
-        result[framework_id] = framework_id not in adopted
-        if result[framework_id]:
-            connection.execute(
-                insert(FrameworkAdoption).values(
-                    id=new_id(), organization_id=organization_id, framework_id=framework_id, adopted_at=now()
-                )
-            )
-    written = recompute(connection, organization_id)
-    if written or any(result.values()):
-        advance(connection, [organization_id])
+    unit.lock("content")
+    chosen = [_find(unit, organization_id, name) for name in names]
+    adopted = set(unit.scalars(_ADOPTED, {"organization": organization_id}))
+    result = {framework_id: framework_id not in adopted for framework_id in chosen}
+    for framework_id, is_new in result.items():
+        if is_new:
+            row = {
+                "id": new_id(),
+                "organization_id": organization_id,
+                "framework_id": framework_id,
+                "adopted_at": unit.moment,
+            }
+            unit.rows(_ADOPT, row)
+            unit.publish(Change("adopt", FrameworkAdoption, organization_id, row["id"], row))
+    if recompute(unit, organization_id) and not any(result.values()):
+        # The stored coverage was not what follows from the statements. Now it is, so the lists show something else.
+        unit.publish(Change("compute", ControlCoverage, organization_id))
     return result
 
 
-def _find(connection: Connection, organization_id: str, name: str) -> str:
+def _find(transaction: Transaction, organization_id: str, name: str) -> str:
     """The id of the one framework that ``name`` names. An id comes before a slug or identifier of the same spelling."""
-    rows = connection.execute(
-        select(Framework.id)
-        .outerjoin(
-            FrameworkAdoption,
-            and_(FrameworkAdoption.framework_id == Framework.id, FrameworkAdoption.organization_id == organization_id),
-        )
-        .where(
-            or_(Framework.id == name, Framework.slug == name, Framework.identifier == name),
-            visible_to(organization_id),
-        )
-        .order_by(Framework.id)
-    )
-    ids = [str(row.id) for row in rows]
+    ids: list[str] = transaction.scalars(_FIND, {"organization": organization_id, "name": name})
     if name in ids:
         return name
     if not ids:
@@ -68,3 +54,23 @@ def _find(connection: Connection, organization_id: str, name: str) -> str:
     if len(ids) > 1:
         raise NoSuchFramework(f"{name!r} names {len(ids)} frameworks; name one by its id: {', '.join(ids)}")
     return ids[0]
+
+
+_FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_NAME: BindParameter[str] = bindparam("name")
+
+_ADOPTED = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION)
+_ADOPT = insert(_ADOPTION).values({column.name: bindparam(column.name, type_=column.type) for column in _ADOPTION.c})
+_FIND = (
+    select(_FRAMEWORK.c.id)
+    .outerjoin(
+        _ADOPTION,
+        and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == _ORGANIZATION),
+    )
+    .where(
+        or_(_FRAMEWORK.c.id == _NAME, _FRAMEWORK.c.slug == _NAME, _FRAMEWORK.c.identifier == _NAME),
+        visible_to(_ORGANIZATION),
+    )
+    .order_by(_FRAMEWORK.c.id)
+)

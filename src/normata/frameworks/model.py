@@ -7,28 +7,10 @@ from typing import Any
 from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.database import text
-from normata.vocabulary import (
-    Count,
-    Coverage,
-    Flag,
-    Identifier,
-    Kind,
-    Level,
-    Name,
-    ShortText,
-    Slug,
-    Table,
-    Text,
-    Timestamp,
-    derived,
-    filled,
-    foreign_key,
-    natural_key,
-    refers_to,
-    search_text,
-    slugify,
-)
+from normata.db.types import text
+from normata.schema.fields import Count, Coverage, Flag, Identifier, Kind, Level, Name, ShortText, Slug, Text, Timestamp
+from normata.schema.table import Table, defaults_to, derived, foreign_key, refers_to
+from normata.schema.text import natural_key, search_text, slugify
 
 
 class Framework(Table):
@@ -36,6 +18,7 @@ class Framework(Table):
 
     __tablename__ = "framework"
     array = "frameworks"
+    shown_in = frozenset({"controls", "frameworks"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
@@ -51,9 +34,9 @@ class Framework(Table):
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
     created_by: Mapped[ShortText | None]
-    is_active: Mapped[Flag] = filled(True)
+    is_active: Mapped[Flag] = defaults_to(True)
     is_centralized: Mapped[Flag]
-    required_tier: Mapped[ShortText] = filled("free-trial")
+    required_tier: Mapped[ShortText] = defaults_to("free-trial")
 
     search_text: Mapped[Text] = derived()
     identifier_key: Mapped[str] = mapped_column(text(), info={"derived": True})
@@ -64,7 +47,7 @@ class Framework(Table):
     control_count: Mapped[Count] = mapped_column(server_default="0", info={"derived": True})
 
     ignored = frozenset({"isAdopted", "_count", "frameworkAdoptions", "adoption"})
-    filled = frozenset({"identifier", "slug"})
+    generated = frozenset({"identifier", "slug"})
     __table_args__ = (Index(None, "organization_id"),)
 
     @classmethod
@@ -89,6 +72,7 @@ class Control(Table):
 
     __tablename__ = "control"
     array = "controls"
+    shown_in = frozenset({"controls", "frameworks"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
@@ -97,9 +81,9 @@ class Control(Table):
     name: Mapped[Name]
     slug: Mapped[Slug]
     purpose: Mapped[Text | None]
-    type: Mapped[Kind] = filled("CONTROL")
+    type: Mapped[Kind] = defaults_to("CONTROL")
     description: Mapped[Text | None]
-    is_mandatory: Mapped[Flag] = filled(False)
+    is_mandatory: Mapped[Flag] = defaults_to(False)
     is_centralized: Mapped[Flag]  # where a bundle leaves it out its framework's, see catalog.py
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
@@ -134,7 +118,7 @@ class Control(Table):
         }
     )
     fixed = ("framework_id",)
-    filled = frozenset({"identifier", "slug", "is_centralized"})
+    generated = frozenset({"identifier", "slug", "is_centralized"})
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
@@ -156,6 +140,7 @@ class ControlMatch(Table):
 
     __tablename__ = "control_match"
     array = "controlMatches"
+    shown_in = frozenset({"controls"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     source_control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
@@ -177,6 +162,7 @@ class FrameworkAdoption(Table):
 
     __tablename__ = "framework_adoption"
     array = "frameworkAdoptions"
+    shown_in = frozenset({"controls", "frameworks"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
@@ -194,11 +180,12 @@ class ControlCoverage(Table):
 
     __tablename__ = "control_coverage"
     array = "controlCoverages"
+    shown_in = frozenset({"controls"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
-    coverage_status: Mapped[Coverage] = filled("NONE")
+    coverage_status: Mapped[Coverage] = defaults_to("NONE")
     coverage_gap: Mapped[Text | None]
 
     __table_args__ = (UniqueConstraint("organization_id", "control_id"), UniqueConstraint("organization_id", "id"))
@@ -208,6 +195,7 @@ class EffectiveCoverage(Table):
     """What follows for a control of an adopted framework from statements, matches and roll-up; see ``coverage.py``."""
 
     __tablename__ = "effective_coverage"
+    published = False  # what it follows from is
 
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), primary_key=True)

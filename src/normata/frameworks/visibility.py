@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy import BindParameter, ColumnElement, and_, or_
 
 from normata.frameworks.model import Framework, FrameworkAdoption
 
 
-def visible_to(organization_id: str) -> ColumnElement[bool]:
+def visible_to(organization_id: str | BindParameter[str]) -> ColumnElement[bool]:
     """Where a framework joined with the organization's adoption of it, if any, may be seen by the organization."""
     return or_(
         Framework.organization_id == organization_id,

@@ -6,14 +6,18 @@ import asyncio
 from datetime import datetime, timedelta
 
 import structlog
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
-from normata.database import Database, Unavailable, format_timestamp
+from normata.db.database import Database
+from normata.db.transaction import Transaction
+from normata.db.types import format_timestamp
+from normata.errors import Unavailable
 from normata.identity.model import AccessToken
+from normata.schema.table import sql_table
 
 log = structlog.get_logger("normata")
 
-_GRAIN = timedelta(minutes=1)  # finer than that, last use is not told
+_GRAIN = timedelta(minutes=1)  # last use is told no finer than that
 _TO_THE_MINUTE = len("2026-11-20T09:14")
 _PAUSE = 1.0  # seconds between two writes
 
@@ -21,7 +25,7 @@ _PAUSE = 1.0  # seconds between two writes
 class LastUse:
     """Gathers the uses of tokens and stores them together, at most once a minute for each.
 
-    A killed process forgets those of its last second: what is lost then is a hint for people, not a record.
+    A process that is killed forgets the uses of its last second. That loses a hint for people, not a record.
     """
 
     def __init__(self, database: Database) -> None:
@@ -36,27 +40,30 @@ class LastUse:
             self._pending[token_id] = moment
 
     async def keep_storing(self) -> None:
-        """Store what has gathered, again and again, until cancelled."""
+        """Store what has gathered, once a second, until cancelled."""
         while True:
             await asyncio.sleep(_PAUSE)
             try:
                 await self.store()
-            except Exception:  # whatever it is, the next round may go well
+            except Exception:  # whatever went wrong, the next attempt may succeed
                 log.exception("last_use_not_stored")
 
     async def store(self) -> None:
-        """Store what has gathered. Where the database is away, it is dropped: the next use brings it up again."""
+        """Store what has gathered. Where the database cannot be reached, it is dropped: the next use is noted again."""
         if not self._pending:
             return
         gathered, self._pending = self._pending, {}
         try:
-            await self._database.write(lambda connection: _write(connection, gathered))
+            await self._database.write(lambda transaction: _write(transaction, gathered))
         except Unavailable:
             return
 
 
-def _write(connection: Connection, uses: dict[str, str]) -> None:
-    connection.execute(
-        update(AccessToken).where(AccessToken.id == bindparam("token")).values(last_used_at=bindparam("used")),
-        [{"token": token_id, "used": moment} for token_id, moment in uses.items()],
-    )
+# The service's role may read no other column of a token than its id.
+_TABLE = sql_table(AccessToken)
+_NOTE = update(_TABLE).where(_TABLE.c.id == bindparam("token")).values(last_used_at=bindparam("used"))
+
+
+def _write(transaction: Transaction, uses: dict[str, str]) -> None:
+    # In a fixed order, so that two processes do not wait for each other in a circle.
+    transaction.execute_many(_NOTE, [{"token": token_id, "used": moment} for token_id, moment in sorted(uses.items())])

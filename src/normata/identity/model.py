@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import StringConstraints
-from sqlalchemy import Index, UniqueConstraint, literal_column
+from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.database import text
-from normata.vocabulary import (
-    Email,
-    Identifier,
-    Name,
-    ShortText,
-    Slug,
-    Table,
-    Timestamp,
-    derived,
-    filled,
-    fold,
-    foreign_key,
-    new_id,
-)
+from normata.db.types import text
+from normata.identity.roles import Role, TokenScope
+from normata.schema.fields import Email, Identifier, Name, Slug, Timestamp
+from normata.schema.table import Table, defaults_to, derived, foreign_key
+from normata.schema.text import fold
 
-Role = Annotated[Literal["owner", "admin", "editor", "viewer"], mapped_column(text(8))]
-ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), mapped_column(text(64))]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64))]
-Scope = Annotated[Literal["read", "write"], mapped_column(text(8))]
-
-# Who may change records; the rest may read.
-EDITORS = ("owner", "admin", "editor")
+RoleColumn = Annotated[Role, mapped_column(text(8))]
+ScopeColumn = Annotated[TokenScope, mapped_column(text(8))]
 
 
 class Organization(Table):
@@ -44,14 +30,7 @@ class Organization(Table):
     name: Mapped[Name]
     slug: Mapped[Slug] = mapped_column(unique=True)
 
-    # Another one whenever what its lists of controls and frameworks show may have changed; see frameworks/revision.py.
-    revision: Mapped[str] = mapped_column(text(36), server_default=literal_column("''"), info={"derived": True})
-
     __table_args__ = ({"info": {"organization_column": "id"}},)
-
-    @classmethod
-    def derive(cls, row: dict[str, Any]) -> None:
-        row["revision"] = new_id() if row["revision"] is None else row["revision"]
 
 
 class User(Table):
@@ -59,7 +38,8 @@ class User(Table):
 
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
-    filled = frozenset({"name"})
+    generated = frozenset({"name"})
+    readable = frozenset({"id"})  # the token lookup tells what the service needs to know
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -87,12 +67,11 @@ class Membership(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
-    role: Mapped[Role] = filled("viewer")
+    role: Mapped[RoleColumn] = defaults_to("viewer")
 
     __table_args__ = (
         UniqueConstraint("user_id", "organization_id"),
         UniqueConstraint("organization_id", "id"),
-        {"info": {"seen_by_its_user": True}},
     )
 
 
@@ -101,34 +80,16 @@ class AccessToken(Table):
 
     __tablename__ = "access_token"
     array = "accessTokens"
+    readable = frozenset({"id"})  # so that its last use can be noted; never the digest
     fixed = ("user_id",)
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
     digest: Mapped[Digest] = mapped_column(unique=True)
-    scope: Mapped[Scope]
+    scope: Mapped[ScopeColumn]
     created_at: Mapped[Timestamp]
     expires_at: Mapped[Timestamp | None]
     last_used_at: Mapped[Timestamp | None]
     revoked_at: Mapped[Timestamp | None]
 
-    __table_args__ = (Index(None, "user_id"), {"info": {"service_may": "UPDATE (last_used_at)"}})
-
-
-class AuditEvent(Table):
-    """What somebody did to a record, written in the transaction that did it."""
-
-    __tablename__ = "audit_event"
-    array = "auditEvents"
-
-    id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
-    at: Mapped[Timestamp]
-    action: Mapped[ShortName]
-    entity_type: Mapped[ShortName]
-    entity_id: Mapped[Identifier]
-    user_id: Mapped[Identifier]
-    token_id: Mapped[Identifier]
-    request_id: Mapped[ShortText]
-
-    __table_args__ = (Index(None, "organization_id", "at"), {"info": {"service_may": "INSERT"}})
+    __table_args__ = (Index(None, "user_id"),)

@@ -1,7 +1,7 @@
 """Access tokens: how they look, how they are kept, and their life from creation to revocation.
 
 A token is ``nrm_``, 32 random bytes in base62 (43 digits) and a CRC-32 of all that in base62 (6 digits). The prefix
-lets secret scanners find leaked ones, the checksum lets them, and us, tell a token from noise without a look-up.
+lets secret scanners find leaked tokens. The checksum tells a token from noise without a look-up.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import secrets
 import string
 import zlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, literal, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
-from normata.database import format_timestamp, now
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.db.transaction import Transaction
+from normata.db.types import format_timestamp
 from normata.identity.model import AccessToken, User
-from normata.vocabulary import fold, new_id
+from normata.schema.table import new_id, sql_table
+from normata.schema.text import fold
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _SHAPE = re.compile(r"nrm_[0-9A-Za-z]{49}", re.ASCII)
@@ -37,18 +41,18 @@ def _checksum(body: str) -> str:
 
 
 def generate() -> str:
-    """A new token. It exists nowhere else: who does not keep it has lost it."""
+    """A new token. It is kept nowhere: whoever does not note it has lost it."""
     body = "nrm_" + _base62(int.from_bytes(secrets.token_bytes(32)), 43)
     return body + _checksum(body)
 
 
 def is_well_formed(token: str) -> bool:
-    """Whether ``token`` can be one of ours at all."""
+    """Whether ``token`` has the form and the checksum of a token."""
     return _SHAPE.fullmatch(token) is not None and _checksum(token[:-6]) == token[-6:]
 
 
 def digest(token: str) -> str:
-    """What is kept of a token. It is random enough (256 bits) for a plain hash; nothing could be tried out."""
+    """What is kept of a token. With 256 random bits a plain hash is enough: nobody can try them all."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -56,50 +60,67 @@ class NoSuchUser(LookupError):
     """No user has this email address."""
 
 
-def create(connection: Connection, *, email: str, scope: str, lifetime: timedelta | None) -> str:
+def create(unit: UnitOfWork, *, email: str, scope: str, lifetime: timedelta | None) -> str:
     """A new token of the user with ``email``, good for ``lifetime`` (null: until revoked). Raises NoSuchUser."""
-    user_id = connection.scalar(select(User.id).where(User.email_folded == fold(email)))
+    user_id = unit.scalar(_USER, {"email": fold(email)})
     if user_id is None:
         raise NoSuchUser(email)
     token = generate()
-    connection.execute(
-        insert(AccessToken).values(
-            id=new_id(),
-            user_id=user_id,
-            digest=digest(token),
-            scope=scope,
-            created_at=now(),
-            expires_at=None if lifetime is None else format_timestamp(datetime.now(UTC) + lifetime),
-        )
-    )
+    row = {
+        "id": new_id(),
+        "user_id": user_id,
+        "scope": scope,
+        "created_at": unit.moment,
+        "expires_at": None if lifetime is None else format_timestamp(datetime.fromisoformat(unit.moment) + lifetime),
+        "last_used_at": None,
+        "revoked_at": None,
+    }
+    unit.rows(_CREATE, {**row, "digest": digest(token)})
+    unit.publish(Change("create", AccessToken, None, row["id"], row))
     return token
 
 
-def listing(connection: Connection, *, email: str | None = None) -> Sequence[RowMapping]:
-    """All tokens, or those of one user, oldest first: everything about them but themselves."""
-    statement = (
-        select(
-            AccessToken.id,
-            User.email,
-            AccessToken.scope,
-            AccessToken.created_at,
-            AccessToken.expires_at,
-            AccessToken.last_used_at,
-            AccessToken.revoked_at,
-        )
-        .join(User, User.id == AccessToken.user_id)
-        .order_by(AccessToken.created_at, AccessToken.id)
-    )
-    if email is not None:
-        statement = statement.where(User.email_folded == fold(email))
-    return connection.execute(statement).mappings().all()
+def listing(transaction: Transaction, *, email: str | None = None) -> Sequence[Any]:
+    """All tokens, or those of one user, oldest first: everything about them but the tokens and their digests."""
+    return transaction.rows(_LIST) if email is None else transaction.rows(_LIST_OF_USER, {"email": fold(email)})
 
 
-def revoke(connection: Connection, token_id: str) -> bool:
+def revoke(unit: UnitOfWork, token_id: str) -> bool:
     """End a token for good, from the next request on. False where there is no such token; twice is harmless."""
-    found = connection.execute(
-        update(AccessToken)
-        .where(AccessToken.id == token_id)
-        .values(revoked_at=func.coalesce(AccessToken.revoked_at, literal(now(), AccessToken.revoked_at.type)))
+    found = unit.row(_FIND, {"token": token_id})
+    if found is None:
+        return False
+    if found.revoked_at is None:
+        row = unit.row(_REVOKE, {"token": token_id, "moment": unit.moment})
+        unit.publish(Change("revoke", AccessToken, None, token_id, row and row._asdict()))
+    return True
+
+
+_TOKEN, _ACCOUNT = sql_table(AccessToken), sql_table(User)
+_SHOWN = [column for column in _TOKEN.c if column.name != "digest"]
+_IS_USER = _ACCOUNT.c.email_folded == bindparam("email")
+
+_USER = select(_ACCOUNT.c.id).where(_IS_USER)
+_CREATE = insert(_TOKEN).values({column.name: bindparam(column.name, type_=column.type) for column in _TOKEN.c})
+_LIST = (
+    select(
+        _TOKEN.c.id,
+        _ACCOUNT.c.email,
+        _TOKEN.c.scope,
+        _TOKEN.c.created_at,
+        _TOKEN.c.expires_at,
+        _TOKEN.c.last_used_at,
+        _TOKEN.c.revoked_at,
     )
-    return found.rowcount == 1
+    .join(_ACCOUNT, _ACCOUNT.c.id == _TOKEN.c.user_id)
+    .order_by(_TOKEN.c.created_at, _TOKEN.c.id)
+)
+_LIST_OF_USER = _LIST.where(_IS_USER)
+_FIND = select(_TOKEN.c.revoked_at).where(_TOKEN.c.id == bindparam("token"))
+_REVOKE = (
+    update(_TOKEN)
+    .where(_TOKEN.c.id == bindparam("token"))
+    # Where two revoke it at once, the first moment stays.
+    .values(revoked_at=func.coalesce(_TOKEN.c.revoked_at, bindparam("moment", type_=_TOKEN.c.revoked_at.type)))
+    .returning(*_SHOWN)
+)

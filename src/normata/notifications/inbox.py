@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
+from normata.db.transaction import Transaction
 from normata.notifications.model import Notification as NotificationTable
 from normata.notifications.model import NotificationPayload
-from normata.paging import PageQuery, QueryFlag, envelope, fetch_page
-from normata.vocabulary import Timestamp, Token, sql_table
-from normata.wire import Wire
+from normata.schema.descriptions import known_values
+from normata.schema.fields import Timestamp, Token
+from normata.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
+from normata.schema.table import sql_table
+from normata.schema.wire import Wire
+
+_CATEGORIES = sql_table(NotificationTable).c.category.info["known"]
 
 
 class Notification(Wire):
@@ -21,7 +26,10 @@ class Notification(Wire):
     type: str
     category: Annotated[
         Token,
-        Field(json_schema_extra={"x-extensible-enum": list(sql_table(NotificationTable).c.category.info["known"])}),
+        Field(
+            description=f"What it is about.{known_values(_CATEGORIES)}",
+            json_schema_extra={"x-extensible-enum": list(_CATEGORIES)},
+        ),
     ]
     payload: NotificationPayload
     read_at: Timestamp | None
@@ -34,27 +42,37 @@ class NotificationQuery(PageQuery):
     unread_only: Annotated[QueryFlag, Field(description="Whether only unread notifications are listed.")] = False
 
 
-def list_notifications(connection: Connection, user_id: str, query: NotificationQuery) -> dict[str, Any]:
-    """A page of the user's own notifications of the organization, newest first; two statements."""
+def list_notifications(
+    transaction: Transaction, user_id: str, query: NotificationQuery, *, prefix: str = ""
+) -> dict[str, Any]:
+    """A page of the user's own notifications of the organization, newest first; two statements.
+
+    ``prefix`` goes before the paths that they link to.
+    """
     table = NotificationTable
     statement = select(*sql_table(table).columns).where(
         table.organization_id == query.organization_id, table.user_id == user_id
     )
     if query.unread_only:
         statement = statement.where(table.read_at.is_(None))
-    rows, total = fetch_page(connection, statement, [table.created_at.desc(), table.id.desc()], query)
+    rows, total = fetch_page(transaction, statement, [table.created_at.desc(), table.id.desc()], query)
     return envelope(
         [
             {
-                "id": row["id"],
-                "type": row["type"],
-                "category": row["category"],
-                "payload": row["payload"],
-                "readAt": row["read_at"],
-                "createdAt": row["created_at"],
+                "id": row.id,
+                "type": row.type,
+                "category": row.category,
+                "payload": _with_prefix(row.payload, prefix),
+                "readAt": row.read_at,
+                "createdAt": row.created_at,
             }
             for row in rows
         ],
         total,
         query,
     )
+
+
+def _with_prefix(payload: dict[str, Any], prefix: str) -> dict[str, Any]:
+    url = payload.get("url")
+    return payload | {"url": prefix + url} if prefix and url and url.startswith("/") else payload

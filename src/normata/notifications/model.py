@@ -9,8 +9,9 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.database import Document
-from normata.vocabulary import Identifier, ShortText, Table, Timestamp, Token, filled, foreign_key, known
+from normata.db.types import Document
+from normata.schema.fields import Identifier, ShortText, Timestamp, Token
+from normata.schema.table import Table, defaults_to, foreign_key, known
 
 # An id of 128 characters, escaped, takes twelve times as many.
 Address = Annotated[str, StringConstraints(max_length=2_000)]
@@ -41,11 +42,12 @@ class Notification(Table):
 
     __tablename__ = "notification"
     array = "notifications"
+    published = False
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
-    type: Mapped[ShortText] = filled("notice")
+    type: Mapped[ShortText] = defaults_to("notice")
     category: Mapped[Token] = known(
         "POLICIES",
         "TASKS",
@@ -64,12 +66,9 @@ class Notification(Table):
         "SYSTEM",
         default="SYSTEM",
     )
-    payload: Mapped[Payload] = filled(NotificationPayload().model_dump(by_alias=True))
+    payload: Mapped[Payload] = defaults_to(NotificationPayload().model_dump(by_alias=True))
     read_at: Mapped[Timestamp | None]
     created_at: Mapped[Timestamp]
 
     # Read backwards, it has the newest first.
-    __table_args__ = (
-        Index(None, "organization_id", "user_id", "created_at", "id"),
-        {"info": {"service_may": "INSERT"}},
-    )
+    __table_args__ = (Index(None, "organization_id", "user_id", "created_at", "id"),)

@@ -11,7 +11,8 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from normata.vocabulary import Identifier, Table, Timestamp, foreign_key, sql_table
+from normata.schema.fields import Identifier, Timestamp
+from normata.schema.table import Table, foreign_key, sql_table
 
 # Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED = -2, -1, 1, 2, 3
@@ -21,14 +22,14 @@ class Restorable(Table):
     """A record of an organization that can be archived and restored.
 
     A kind declares its ``path`` (the segment of its address, and its bundle array), its columns, the ``topic`` of
-    notifications about it, and, where somebody answers for it, the column that names this member (``answerable``).
+    notifications about it, and, where somebody answers for it, the column that names this member (``responsible``).
     """
 
     __abstract__ = True
 
     path: ClassVar[str]
     topic: ClassVar[str] = "SYSTEM"
-    answerable: ClassVar[str | None] = None
+    responsible: ClassVar[str | None] = None
     answers_null: ClassVar[bool] = False  # restore answers `null` instead of the record
 
     kinds: ClassVar[list[type[Restorable]]] = []
@@ -54,13 +55,8 @@ class Restorable(Table):
         """The kind's name as a person writes it: ``record category``."""
         return re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
 
-    @classmethod
-    def title_column(cls) -> str:
-        """The column that people know a record by."""
-        return next(name for name in ("name", "title", "acronym") if name in cls.sql().c)
-
     @declared_attr.directive
-    def __table_args__(cls) -> tuple[SchemaItem | dict[str, Any], ...]:  # noqa: N805 - declared_attr makes it a class method
+    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
         table = cls.__tablename__
         references = _references(vars(cls))
         arguments: list[SchemaItem] = [
@@ -92,8 +88,7 @@ class Restorable(Table):
             )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
-        changes = "archived_at, updated_at" if hasattr(cls, "updated_at") else "archived_at"
-        return (*arguments, {"info": {"service_may": f"UPDATE ({changes})"}})
+        return tuple(arguments)
 
 
 class Maintained(Restorable):

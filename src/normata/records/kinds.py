@@ -1,11 +1,11 @@
-"""The sixteen restorable kinds. The lists of known values follow the field's standards, named where they are used."""
+"""Every restorable kind, one class each. Known values of enums follow the standards that the docstrings name."""
 
 from __future__ import annotations
 
 from sqlalchemy.orm import Mapped
 
 from normata.records.base import Maintained, Restorable
-from normata.vocabulary import (
+from normata.schema.fields import (
     Count,
     Flag,
     Identifier,
@@ -18,19 +18,17 @@ from normata.vocabulary import (
     Text,
     Timestamp,
     Token,
-    filled,
-    known,
-    refers_to,
 )
+from normata.schema.table import defaults_to, known, refers_to
 
 
 class Task(Maintained):
-    """Something to be done by somebody, until a deadline, once or again and again."""
+    """Something that somebody must do by a deadline, once or repeatedly."""
 
     __tablename__ = "task"
     path = "tasks"
     topic = "TASKS"
-    answerable = "assignee_member_id"
+    responsible = "assignee_member_id"
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
@@ -71,7 +69,7 @@ class Task(Maintained):
 
 
 class Finding(Maintained):
-    """What an audit found, graded as ISO 19011 and ISO/IEC 17021-1 grade it, with its cause and correction."""
+    """Something that an audit found, graded as in ISO 19011 and ISO/IEC 17021-1, with its cause and its correction."""
 
     __tablename__ = "finding"
     path = "auditItems"
@@ -104,12 +102,12 @@ class Finding(Maintained):
 
 
 class Asset(Maintained):
-    """Something of value to the organization, with its need for confidentiality, integrity and availability."""
+    """Something of value to the organization, rated for confidentiality, integrity and availability."""
 
     __tablename__ = "asset"
     path = "assets"
     topic = "ASSETS"
-    answerable = "owner_id"
+    responsible = "owner_id"
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
@@ -128,12 +126,12 @@ class Asset(Maintained):
 
 
 class Policy(Maintained):
-    """A rule that the organization gives itself, with its approval and review (ISO/IEC 27001, clause 7.5)."""
+    """A rule that the organization sets for itself, with its approval and review (ISO/IEC 27001, clause 7.5)."""
 
     __tablename__ = "policy"
     path = "policies"
     topic = "POLICIES"
-    answerable = "approver_id"
+    responsible = "approver_id"
 
     slug: Mapped[Slug]
     title: Mapped[Name]
@@ -151,31 +149,31 @@ class Policy(Maintained):
 
 
 class RecordCategory(Maintained):
-    """A drawer for records of one sort, with who keeps it and how often it is filled."""
+    """A category of records: who owns it, and how often new records are due."""
 
     __tablename__ = "record_category"
     path = "record-categories"
     topic = "RECORDS"
-    answerable = "owner_id"
+    responsible = "owner_id"
 
     slug: Mapped[Slug]
     name: Mapped[Name]
     description: Mapped[Text | None]
     color: Mapped[ShortText | None]
     order: Mapped[Count]
-    allow_portal_submission: Mapped[Flag] = filled(False)
+    allow_portal_submission: Mapped[Flag] = defaults_to(False)
     owner_id: Mapped[Identifier | None] = refers_to("membership")
     default_template_id: Mapped[Identifier | None]
     cadence_schedule_id: Mapped[Identifier | None]
 
 
 class EntitlementReview(Maintained):
-    """A check of who may access what, at the start, change or end of employment or at intervals."""
+    """A review of who may access what: when somebody joins, changes role or leaves, or at regular intervals."""
 
     __tablename__ = "entitlement_review"
     path = "entitlement-reviews"
     topic = "REVIEWS"
-    answerable = "coordinator_id"
+    responsible = "coordinator_id"
 
     short_id: Mapped[ShortId]
     title: Mapped[Name]
@@ -188,7 +186,7 @@ class EntitlementReview(Maintained):
 
 
 class Audit(Maintained):
-    """An examination against a framework, internal or by a certification body (ISO 19011)."""
+    """An audit against a framework, internal or by a certification body (ISO 19011)."""
 
     __tablename__ = "audit"
     path = "audits"
@@ -208,12 +206,12 @@ class Audit(Maintained):
 
 
 class RiskReview(Restorable):
-    """A round of looking at risks again (ISO 31000, monitoring and review). It keeps no time of its last change."""
+    """A periodic review of risks (ISO 31000, monitoring and review). It does not say when it was last changed."""
 
     __tablename__ = "risk_review"
     path = "risk-reviews"
     topic = "RISKS"
-    answerable = "coordinator_id"
+    responsible = "coordinator_id"
 
     short_id: Mapped[ShortId]
     title: Mapped[Name]
@@ -225,7 +223,7 @@ class RiskReview(Restorable):
 
 
 class Acronym(Maintained):
-    """A short form and what it stands for."""
+    """An abbreviation and what it stands for."""
 
     __tablename__ = "acronym"
     path = "acronyms"
@@ -240,7 +238,7 @@ class Acronym(Maintained):
 
 
 class Label(Maintained):
-    """A coloured tag that groups records of one scope."""
+    """A colored tag that groups records of one scope."""
 
     __tablename__ = "label"
     path = "labels"
@@ -253,7 +251,7 @@ class Label(Maintained):
 
 
 class IntegrationCheck(Maintained):
-    """A test that a connected system is asked to pass, such as multi-factor sign-in for all its users."""
+    """A test of a connected system, such as whether all its users sign in with more than one factor."""
 
     __tablename__ = "integration_check"
     path = "integration-checks"
@@ -267,12 +265,12 @@ class IntegrationCheck(Maintained):
 
 
 class Incident(Maintained):
-    """An information-security event with its handling, and the notices that the GDPR (articles 33, 34) asks for."""
+    """An information security incident, its handling, and the notices that the GDPR requires (articles 33 and 34)."""
 
     __tablename__ = "incident"
     path = "incidents"
     topic = "INCIDENTS"
-    answerable = "owner_id"
+    responsible = "owner_id"
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
@@ -289,7 +287,7 @@ class Incident(Maintained):
     closed_at: Mapped[Timestamp | None]
     root_cause: Mapped[Text | None]
     lessons_learned: Mapped[Text | None]
-    is_personal_data_breach: Mapped[Flag] = filled(False)
+    is_personal_data_breach: Mapped[Flag] = defaults_to(False)
     notification_deadline: Mapped[Timestamp | None]
     authority_notified_at: Mapped[Timestamp | None]
     data_subjects_notified_at: Mapped[Timestamp | None]
@@ -302,7 +300,7 @@ class Vendor(Maintained):
     __tablename__ = "vendor"
     path = "vendors"
     topic = "VENDORS"
-    answerable = "owner_id"
+    responsible = "owner_id"
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
@@ -336,7 +334,7 @@ class Record(Maintained):
     __tablename__ = "record"
     path = "records"
     topic = "RECORDS"
-    answerable = "assignee_member_id"
+    responsible = "assignee_member_id"
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
@@ -356,7 +354,7 @@ class Record(Maintained):
 
 
 class VulnerabilityClass(Maintained):
-    """A sort of weakness that threats can use, such as unpatched software."""
+    """A type of weakness that a threat can exploit, such as unpatched software."""
 
     __tablename__ = "vulnerability_class"
     path = "vulnerability-classes"

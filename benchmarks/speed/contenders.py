@@ -1,0 +1,220 @@
+"""What is measured in rounds: pages of controls and restores, from Normata and from what it is compared with."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from benchmarks.installations import Server, SQLite, Store, normata, processor_seconds, stand_in, tell
+from benchmarks.speed.data import CALLER, ORGANIZATION, policy_id
+from benchmarks.speed.figures import Measured, Sample
+from benchmarks.speed.plain import DATABASE
+from benchmarks.speed.stand_in import ANSWER
+from benchmarks.speed.statements import Statement, capture
+from benchmarks.world import moment
+
+PAGE = f"/controls/?organizationId={ORGANIZATION}&limit=100"
+CONNECTIONS = 16
+THREADS = 2  # of wrk
+LONGEST = 15  # seconds that the slowest contender is loaded, so that each connection has some answers
+
+Load = tuple[int, Sample]  # the number of answers, and what they came to
+Transactions = Sequence[Sequence[Statement]]
+
+
+class MeasurementFailed(Exception):
+    """Answers are not as they have to be, so the figures mean nothing."""
+
+
+@dataclass
+class Contender:
+    """Something to measure: ``load`` loads it for some seconds, after ``prepare`` has set back what loads change.
+
+    It is loaded for ``least`` seconds at least. ``verify`` raises MeasurementFailed where a load has not done as much
+    as it says. ``pids`` are the main processes of server and database, null where there are none.
+    """
+
+    label: str
+    load: Callable[[int], Load]
+    pids: Sequence[int | None] = (None, None)
+    prepare: Callable[[], None] = lambda: None
+    verify: Callable[[int], None] = lambda _: None
+    least: int = 1
+
+    def sample(self, seconds: int) -> Sample:
+        self.prepare()
+        before = [processor_seconds(pid) for pid in self.pids]
+        answers, sample = self.load(max(seconds, self.least))
+        used = [(processor_seconds(pid) - start) * 1000 / answers for pid, start in zip(self.pids, before, strict=True)]
+        sample.processor, sample.database = (time if pid else None for pid, time in zip(self.pids, used, strict=True))
+        self.verify(answers)
+        return sample
+
+
+def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict[str, Measured]:
+    """All contenders, one after the other, so that whatever else the machine does affects all of them alike."""
+    measured = {key: Measured(label=contender.label, samples=[]) for key, contender in contenders.items()}
+    for contender in contenders.values():
+        contender.sample(1)  # warms it up
+    for number in range(rounds):
+        for key in reversed(contenders) if number % 2 else contenders:
+            sample = contenders[key].sample(seconds)
+            measured[key].samples.append(sample)
+            tell(f"round {number + 1} of {rounds}: {measured[key].label}: {sample.per_second:,.0f}/s")
+    return measured
+
+
+def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequence[str] = ()) -> Load:
+    """Ask for a page again and again, or send each of ``posts`` once. Raises MeasurementFailed for any answer but 2xx.
+
+    wrk is written in C: it takes the least of the processors that it shares with the servers.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".paths") as file:
+        file.write("\n".join(posts))
+        file.flush()
+        threads = 1 if posts else THREADS  # each thread would begin the list from its start
+        command = [
+            *("wrk", "--threads", str(threads), "--connections", str(CONNECTIONS), "--duration", f"{seconds}s"),
+            *("--timeout", "60s", "--script", str(Path(__file__).with_name("wrk.lua"))),
+            *("--header", f"Authorization: Bearer {token}", f"http://127.0.0.1:{server.port}{path}"),
+            *(["--", file.name] if posts else []),
+        ]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 120)
+    found = json.loads(told.stdout.strip().splitlines()[-1])
+    if any(found["faults"].values()) or not found["answers"]:
+        raise MeasurementFailed(f"{path}: {found['faults']} of {found['answers']} answers")
+    per_second, p50, p99 = found["answers"] / found["microseconds"] * 1e6, found["p50"] / 1000, found["p99"] / 1000
+    return found["answers"], Sample(per_second=per_second, p50=p50, p99=p99)
+
+
+# --- Pages
+
+
+@contextmanager
+def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tuple[int, dict[str, Contender]]]:
+    """The length of the page, and all that answer it. ``stores`` by their prefix; "sqlite" is one of them.
+
+    All servers run throughout: one that is asked nothing costs nothing.
+    """
+    with ExitStack() as stack:
+        contenders: dict[str, Contender] = {}
+        answer = folder / "answer"  # a line of headers, then the body
+
+        def add(key: str, label: str, serving: AbstractContextManager[Server], pid: int | None, least: int = 1) -> None:
+            server = stack.enter_context(serving)
+            load = partial(wrk, server, token, path=PAGE)
+            contenders[key] = Contender(label, load, (server.pid, pid), least=least)
+            _, headers, body = server.get(PAGE, token)
+            if key == "sqlite":
+                answer.write_bytes(json.dumps(headers).encode() + b"\n" + body)
+            expected = answer.read_bytes().partition(b"\n")[2]
+            # Of the large organization only the length can be alike: other controls come first there.
+            if len(body) < len(expected) * 0.95 if "large" in key else json.loads(body) != json.loads(expected):
+                raise MeasurementFailed(f"{label} answers something else than Normata, SQLite")
+
+        sizes = [("", "", "small", 1), ("-large", ", large", "large", 1)]
+        if len(os.sched_getaffinity(0)) >= 2:
+            sizes.append(("-2", ", two workers", "small", 2))
+        for prefix, store in stores.items():
+            for key, words, label, workers in sizes:
+                name = f"Normata, {store.name}{words}"
+                add(f"{prefix}{key}", name, normata(store, label, workers=workers), store.pid)
+                # No page is kept from one request for another: each is read and encoded.
+                cold = normata(store, label, workers=workers, page_cache_mib=0)
+                add(f"{prefix}-cold{key}", f"{name}, nothing kept", cold, store.pid)
+        add("bare", "Bare application on the same server", stand_in("stand_in:bare", {ANSWER: str(answer)}), None)
+        plain = stand_in("plain:create_app", {DATABASE: stores["sqlite"].url("small")})
+        add("plain", "FastAPI, Pydantic and the ORM, SQLite", plain, None, LONGEST)
+        yield len(answer.read_bytes().partition(b"\n")[2]), contenders
+
+
+# --- Restores
+
+
+@contextmanager
+def restores(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[dict[str, Contender]]:
+    """Normata's restores over each store, and the same statements without Normata."""
+    with ExitStack() as stack:
+        contenders: dict[str, Contender] = {}
+        posts = [f"/policies/{policy_id(number)}/restore/" for number in range(policies)]
+        for prefix, store in stores.items():
+            hooks: Any = {"prepare": partial(archive_again, store), "verify": partial(_require_restored, store)}
+            if store.is_ours:  # the application in this process is not that of another checkout
+                transaction = capture(store.url("small"), token, 0)
+                # Made beforehand: to put the parameters together is not part of what is measured.
+                prepared = [transaction.of(number) for number in range(policies)]
+                send, driver = _send_to_postgresql, f"{CONNECTIONS} connections of asyncpg"
+                if isinstance(store, SQLite):
+                    send, driver = _send_to_sqlite, "one connection of sqlite3"
+                load = partial(send, store.url("small"), prepared)
+                contenders[f"{prefix}-statements"] = Contender(f"The same statements, {driver}", load, **hooks)
+            server = stack.enter_context(normata(store, "small"))
+            load = partial(wrk, server, token, posts=posts)
+            pids = server.pid, store.pid
+            contenders[f"{prefix}-restore"] = Contender(f"Normata, {store.name}", load, pids, **hooks)
+        yield contenders
+
+
+def archive_again(store: Store) -> None:
+    """Set the records back, and remove what the restores have left behind."""
+    store.ask(
+        "small",
+        f"UPDATE policy SET archived_at = '{moment(1_500)}' WHERE archived_at IS NULL",  # noqa: S608 - ours
+        "DELETE FROM audit_event",
+        f"DELETE FROM notification WHERE user_id != '{CALLER}'",  # noqa: S608 - ours
+        *store.settling,
+    )
+
+
+def _require_restored(store: Store, answers: int) -> None:
+    (live,) = store.ask("small", "SELECT count(*) FROM policy WHERE archived_at IS NULL")
+    if live < answers * 0.9:  # wrk's count is not exact: it hangs up on what is under way at the end
+        raise MeasurementFailed(f"{store.name}: {live} of {answers} policies are live")
+
+
+def _send_to_sqlite(url: str, transactions: Transactions, seconds: int) -> Load:
+    """Transactions one after the other, as durable as Normata's."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=60, isolation_level=None)) as connection:
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -16384"):
+            connection.execute(f"PRAGMA {pragma}")
+        done, started = 0, time.perf_counter()
+        while done < len(transactions) and time.perf_counter() - started < seconds:
+            for text, parameters, _ in transactions[done]:
+                connection.execute(text, parameters).fetchall()
+            done += 1
+        return done, Sample(per_second=done / (time.perf_counter() - started))
+
+
+def _send_to_postgresql(url: str, transactions: Transactions, seconds: int) -> Load:
+    """Transactions over several connections at once."""
+
+    async def send(connection: Any, waiting: Iterator[Sequence[Statement]], end: float) -> int:
+        done = 0
+        while time.perf_counter() < end and (statements := next(waiting, None)):
+            for text, parameters, _ in statements:
+                # Several in one text cannot be prepared.
+                await (connection.fetch(text, *parameters) if parameters else connection.execute(text))
+            done += 1
+        return done
+
+    async def run() -> Load:
+        pool = [await asyncpg.connect(url) for _ in range(CONNECTIONS)]
+        waiting, started = iter(transactions), time.perf_counter()
+        done = sum(await asyncio.gather(*(send(connection, waiting, started + seconds) for connection in pool)))
+        sample = Sample(per_second=done / (time.perf_counter() - started))
+        for connection in pool:
+            await connection.close()
+        return done, sample
+
+    return asyncio.run(run())

@@ -1,0 +1,64 @@
+"""The row spool: row values that are needed again later wait on disk, so that memory does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+_IN_MEMORY = 16 * 2**20  # bytes; what is smaller needs no disk
+
+
+class RowSpool:
+    """A temporary file with a JSON object a line. It is removed when nothing refers to it any more."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed below
+        self._end = 0
+        self._is_at_end = True
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def put(self, values: Mapping[str, Any]) -> SpooledRow:
+        """Keep ``values``, which must be what JSON can hold; raises ValueError for half of a surrogate pair."""
+        if not self._is_at_end:  # a seek writes the buffer out, so there should be few
+            self._file.seek(self._end)
+            self._is_at_end = True
+        start = self._end
+        self._end += self._file.write(to_json(values) + b"\n")
+        return SpooledRow(self, start)
+
+    def get(self, start: int) -> dict[str, Any]:
+        """The values that were put at ``start``."""
+        self._file.seek(start)
+        self._is_at_end = False
+        values: dict[str, Any] = from_json(self._file.readline())
+        return values
+
+
+class SpooledRow(Mapping[str, Any]):
+    """An object in a spool, read from it on each access."""
+
+    __slots__ = ("_spool", "_start")
+
+    def __init__(self, spool: RowSpool, start: int) -> None:
+        self._spool, self._start = spool, start
+
+    def __getitem__(self, name: str) -> Any:
+        return self._load()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def items(self) -> ItemsView[str, Any]:
+        """All at once: the inherited one would read the line again for each name."""
+        return self._load().items()
+
+    def _load(self) -> dict[str, Any]:
+        return self._spool.get(self._start)

@@ -1,0 +1,226 @@
+"""The one road for changes: every change of data, by whatever way it comes, is made in a unit of work.
+
+A change is a plain function over a :class:`UnitOfWork`. It decides and writes with its statements, and publishes what
+has happened. Around it, for all alike: what it writes is held against what it declared, what it publishes against the
+organizations that it may change, and the subscribers write what follows: the event, the notifications, the revisions
+of lists. One commit makes all of it durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Delete, Insert, Update
+
+from normata.changes.registry import table_named
+from normata.db.database import Database
+from normata.db.security import Write, together
+from normata.db.transaction import (
+    NO_PARAMETERS,
+    ConstraintViolation,
+    Parameters,
+    Statement,
+    TenantScope,
+    Transaction,
+)
+from normata.db.types import now
+from normata.errors import Forbidden, NotFound
+from normata.schema.table import Table
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who makes a change, and by what means.
+
+    A request has a user, a token and an id. A command has none of them: whoever can run it has the database itself.
+    """
+
+    user_id: str | None = None
+    user_name: str = ""
+    token_id: str | None = None
+    request_id: str = ""
+
+
+COMMAND = Actor()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """That something has happened to a row of ``table``.
+
+    ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null where it is centralized or
+    belongs to nobody. ``row`` is the row as it is now, by column names. Both it and ``row_id`` are null for a bulk
+    change, which says no more than that rows of the table have changed.
+    """
+
+    action: str
+    table: type[Table]
+    organization_id: str | None
+    row_id: str | None = None
+    row: Mapping[str, Any] | None = None
+
+
+class UndeclaredWrite(AssertionError):
+    """A change writes what it has not declared, or writes and does not say so. It is a defect; nothing is kept."""
+
+
+class UnitOfWork(Transaction):
+    """A transaction in which an ``actor`` makes a change at ``moment`` (the wire's text).
+
+    ``scope`` has the organizations in reach: ``writable`` are those in which the actor's role is large enough for this
+    change. It is null for commands, which reach all of them.
+    """
+
+    def __init__(
+        self, transaction: Transaction, actor: Actor, scope: TenantScope | None, writes: Sequence[Write] | None
+    ) -> None:
+        self.actor = actor
+        self.scope = scope
+        self.moment = now()
+        self._transaction = transaction
+        self._allowed = None if writes is None else {(write.table, write.action) for write in writes}
+        self._written: set[str] = set()
+        self.published: list[Change] = []
+
+    def publish(self, change: Change) -> None:
+        """Say what has happened, for those who subscribe to it.
+
+        Raises Forbidden, or NotFound where the actor must not even know, if it happened out of the actor's reach.
+        """
+        self.require_reach(change.organization_id)
+        self.published.append(change)
+
+    def require_reach(self, organization_id: str | None) -> None:
+        """Raise Forbidden unless the actor may make this change in an organization; NotFound where they may not see it.
+
+        A change that finds no row calls it for the row as anybody may read it: a database with row-level security shows
+        no row to an UPDATE whose actor may only read it, and one without shows all.
+        """
+        if self.scope is not None and organization_id not in self.scope.writable:
+            raise Forbidden if self.may_read(organization_id) else NotFound
+
+    def may_read(self, organization_id: str | None) -> bool:
+        """Whether the actor may know what belongs to an organization."""
+        return self.scope is None or organization_id in self.scope.readable
+
+    def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
+        """See :meth:`Transaction.rows`."""
+        self._note(statement)
+        return self._transaction.rows(statement, parameters)
+
+    def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
+        """See :meth:`Transaction.execute_many`."""
+        self._note(statement)
+        self._transaction.execute_many(statement, parameters)
+
+    def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
+        """See :meth:`Transaction.stream`."""
+        return self._transaction.stream(statement, parameters)
+
+    def lock(self, name: str) -> None:
+        """See :meth:`Transaction.lock`."""
+        self._transaction.lock(name)
+
+    def tables(self) -> frozenset[str]:
+        """See :meth:`Transaction.tables`."""
+        return self._transaction.tables()
+
+    def analyze(self, tables: Sequence[str]) -> None:
+        """See :meth:`Transaction.analyze`."""
+        self._transaction.analyze(tables)
+
+    def require_published(self) -> None:
+        """Raise UndeclaredWrite where a table was written and nothing published about it."""
+        silent = {name for name in self._written if table_named(name).published}
+        silent -= {str(change.table.__tablename__) for change in self.published}
+        if silent:
+            raise UndeclaredWrite(f"rows of {', '.join(sorted(silent))} were written, but no change was published")
+
+    def _note(self, statement: Statement) -> None:
+        if not isinstance(statement, Insert | Update | Delete):
+            return
+        table = str(statement.table.name)  # type: ignore[union-attr] # only plain tables are written
+        if self._allowed is not None and (table, statement.__visit_name__.upper()) not in self._allowed:
+            raise UndeclaredWrite(f"the change does not declare that it may {statement.__visit_name__} {table}")
+        self._written.add(table)
+
+
+class Subscriber(Protocol):
+    """Writes what follows from changes, in their own transaction."""
+
+    @property
+    def writes(self) -> Sequence[Write]:
+        """What it may write."""
+
+    def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str, /) -> None:
+        """Take note of ``changes``, of one unit of work."""
+
+
+class Changes:
+    """Makes changes: runs each in a unit of work, has ``subscribers`` follow it, and commits."""
+
+    def __init__(self, database: Database, subscribers: Sequence[Subscriber]) -> None:
+        self._database = database
+        self._subscribers = subscribers
+
+    async def make(
+        self, work: Callable[[UnitOfWork], T], *, actor: Actor, scope: TenantScope, writes: Sequence[Write]
+    ) -> T:
+        """What ``work`` returns, once it is durable with all that follows from it.
+
+        ``work`` may be run more than once. Whoever loses a race for a unique key, or refers to what has just gone, is
+        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way.
+        Raises what ``work`` raises, Unavailable, and ConstraintViolation where that happens twice.
+        """
+
+        def unit(transaction: Transaction) -> T:
+            return self._run(transaction, work, actor, scope, writes)
+
+        try:
+            return await self._database.write(unit, scope)
+        except ConstraintViolation:
+            return await self._database.write(unit, scope)
+
+    def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
+        """:meth:`make` for commands: in reach of every organization, and without an event loop."""
+        return self._database.write_now(lambda transaction: self._run(transaction, work, actor, None, None))
+
+    def _run(
+        self,
+        transaction: Transaction,
+        work: Callable[[UnitOfWork], T],
+        actor: Actor,
+        scope: TenantScope | None,
+        writes: Sequence[Write] | None,
+    ) -> T:
+        unit = UnitOfWork(transaction, actor, scope, writes)
+        result = work(unit)
+        unit.require_published()
+        if unit.published:
+            for follow in self._subscribers:
+                follow(transaction, unit.published, actor, unit.moment)
+        return result
+
+
+def all_writes(declared: Sequence[Write], subscribers: Sequence[Subscriber]) -> tuple[Write, ...]:
+    """What the service may write: what its changes declare, and what their subscribers do."""
+    return together(declared, *(subscriber.writes for subscriber in subscribers))
+
+
+def insert_of(table: type[Table]) -> Write:
+    """The right to add rows to a table."""
+    return Write(str(table.__tablename__), "INSERT")
+
+
+def update_of(table: type[Table], *columns: str) -> Write:
+    """The right to change these columns of a table."""
+    return Write(str(table.__tablename__), "UPDATE", frozenset(columns))
+
+
+def delete_of(table: type[Table]) -> Write:
+    """The right to remove rows of a table."""
+    return Write(str(table.__tablename__), "DELETE")

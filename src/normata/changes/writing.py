@@ -1,0 +1,65 @@
+"""Writes pending rows that the rules have found valid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Delete, Insert, Update, bindparam, delete, insert, update
+
+from normata.changes.merging import whole_rows
+from normata.changes.rows import PendingRow
+from normata.changes.uniqueness import is_rekeyed
+from normata.changes.unit_of_work import UnitOfWork
+from normata.db.transaction import batches
+from normata.schema.table import Table, sql_table
+
+
+def write(
+    unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], progress: Callable[[int], None] = lambda _: None
+) -> list[PendingRow]:
+    """Insert the new rows, update the changed ones, and return both. The caller publishes what that means.
+
+    ``progress`` is told before each batch how many rows are in it.
+    """
+    new = [row for row in rows if row.stored is None]
+    changed = [row for row in rows if row.stored is not None and row.changed]
+    rekeyed = [row for row in changed if is_rekeyed(row)]
+    leaving = {row.id for row in rekeyed}
+    # A row that gives up a unique key makes room for the row that takes it: two may even swap theirs. References are
+    # checked at the end of the transaction, when it is back.
+    for ids in batches(sorted(leaving)):
+        unit.rows(_delete(table), {"ids": ids})
+    for batch in batches(rekeyed + new):
+        progress(len(batch))
+        unit.execute_many(_insert(table), whole_rows(unit, table, batch))
+    for batch in batches([row for row in changed if row.id not in leaving]):
+        progress(len(batch))
+        unit.execute_many(
+            _update(table),
+            [{f"new_{name}": value for name, value in row.items()} for row in whole_rows(unit, table, batch)],
+        )
+    return new + changed
+
+
+@cache
+def _delete(table: type[Table]) -> Delete:
+    sql = sql_table(table)
+    return delete(sql).where(sql.c.id.in_(bindparam("ids", expanding=True)))
+
+
+@cache
+def _insert(table: type[Table]) -> Insert:
+    sql = sql_table(table)
+    return insert(sql).values({column.name: bindparam(column.name, type_=column.type) for column in sql.c})
+
+
+@cache
+def _update(table: type[Table]) -> Update:
+    sql = sql_table(table)
+    # A parameter must not be called like a column that an UPDATE sets.
+    values: dict[str, Any] = {
+        column.name: bindparam(f"new_{column.name}", type_=column.type) for column in sql.c if column.name != "id"
+    }
+    return update(sql).where(sql.c.id == bindparam("new_id")).values(values)

@@ -1,0 +1,168 @@
+"""The commands ``backup make`` and ``backup restore``: a whole SQLite database in a file, and back.
+
+PostgreSQL has tools of its own for this. Archived records are something else; requests restore them.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normata.cli import files as output_files
+from normata.cli.shared import DatabaseOption, ForceOption, echo, progress, settings_with
+from normata.errors import CommandError, Unavailable
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+    from normata.bundle.loading import Progress
+
+app = typer.Typer(help="Make a backup of the whole database, or put one back.", no_args_is_help=True)
+
+_PAGES_AT_ONCE = 1_000
+_PATIENCE = 5.0  # seconds to wait while SQLite has the file locked
+
+
+@app.command()
+def make(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, for its owner alone.")],
+    force: ForceOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Write a backup of the whole database to a file, and check it. The service can go on meanwhile.
+
+    This is for SQLite. On PostgreSQL, use pg_dump or pg_basebackup.
+    """
+    source = _path(database, "use pg_dump (with --format=custom), or pg_basebackup for the whole server")
+    if not source.is_file():
+        raise Unavailable(f"there is no file {source}")
+    _require_other(file, source)
+    with progress() as tell, output_files.replacing(file, force=force) as part:
+        version = _copy(source, "rw", part, tell)
+    echo(f"{file}: a backup of {source}, schema {version}, checked")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to put back.")],
+    force: ForceOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Put a backup in the place of the database: all of it, or nothing changes. Stop the service first.
+
+    This is for SQLite. On PostgreSQL, use pg_restore.
+    """
+    from normata.schema import migrations
+
+    target = _path(database, "use pg_restore")
+    _require_other(file, target)
+    if not file.is_file():  # SQLite would wait for a pipe, and has no words for a folder
+        raise CommandError(f"there is no file {file}")
+    output_files.require_replaceable(target, force=force)
+    with progress() as tell, output_files.part_beside(target) as part:
+        version = _copy(file, _mode(file), part, tell)
+        if version not in migrations.known_versions():
+            raise CommandError(f"{file} was made by a newer version of Normata; upgrade the program")
+        with _unused(target):
+            output_files.put_in_place(part, target)
+    echo(f"{target}: restored from {file}, schema {version}")
+    echo("tokens that were revoked since the backup are valid again; `normata token revoke` revokes them")
+
+
+def _path(url: str | None, tool: str) -> Path:
+    """The file of the SQLite database. Raises CommandError, which names the ``tool`` to use, where it is another."""
+    from normata.db.database import open_database
+    from normata.db.sqlite.database import SQLite
+
+    with closing(open_database(settings_with(database_url=url))) as database:
+        if not isinstance(database, SQLite):
+            raise CommandError(f"the database is PostgreSQL: {tool}; docs/postgresql.md says more")
+        return database.path
+
+
+def _require_other(file: Path, database: Path) -> None:
+    """Raise CommandError where a backup has the path of the database, or of what belongs to it."""
+    if file.resolve() in output_files.database_files(database.resolve()):
+        raise CommandError(f"{file} belongs to the database itself; name another file")
+
+
+def _mode(backup: Path) -> str:
+    """How to open a backup: so that its folder need not be writable and nothing is left there, where that is safe."""
+    return "rw" if Path(f"{backup}-wal").exists() else "ro&immutable=1"
+
+
+def _copy(source: Path, mode: str, part: Path, tell: Progress) -> str:
+    """Copy a database as it is at this moment, whoever writes to it, and check the copy. Returns its schema."""
+    import sqlite3
+
+    def show(_status: int, remaining: int, total: int) -> None:
+        tell("Copying pages", total - remaining, total)
+
+    try:
+        with closing(_connect(source, mode)) as reading, closing(_connect(part, "rw")) as writing:
+            writing.execute("PRAGMA synchronous = OFF")  # it is flushed as a whole, before it gets its name
+            reading.execute("BEGIN")  # one snapshot, or each change by others would make the copy begin again
+            reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            reading.backup(writing, pages=_PAGES_AT_ONCE, progress=show)
+            reading.execute("ROLLBACK")
+            writing.execute("PRAGMA journal_mode = DELETE")  # so that it is one file
+        tell("Checking the copy", 0, 0)
+        with closing(_connect(part, "ro")) as copied:
+            return _checked(copied, source)
+    except sqlite3.Error as error:
+        raise CommandError(f"{source} cannot be copied: {error}") from error
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection to a file that exists."""
+    import sqlite3
+
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None)
+
+
+def _checked(copied: sqlite3.Connection, source: Path) -> str:
+    """The schema of a copy. Raises CommandError where it is no whole database of Normata's."""
+    for (finding,) in copied.execute("PRAGMA integrity_check(1)"):
+        if finding != "ok":
+            raise CommandError(f"{source} is damaged: {finding}")
+    for table, *_ in copied.execute("PRAGMA foreign_key_check"):
+        raise CommandError(f"{source} is damaged: a row of {table} refers to a row that is not there")
+    ours = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'alembic_version'"
+    found = copied.execute("SELECT version_num FROM alembic_version") if copied.execute(ours).fetchone()[0] else ()
+    for (version,) in found:
+        return str(version)
+    raise CommandError(f"{source} is not a database of Normata's")
+
+
+@contextmanager
+def _unused(path: Path) -> Iterator[None]:
+    """Keep others out of a database for the block. Raises CommandError where somebody uses it."""
+    import sqlite3
+
+    if not path.exists():
+        _require_no_log(path)
+        yield
+        return
+    with closing(_connect(path, "rw")) as connection:
+        try:
+            connection.execute("PRAGMA busy_timeout = 0")
+            # Whoever is alone may leave the mode in which all share a log; and the log is gone then.
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise CommandError(f"{path} is in use, so nothing was restored; stop the service first") from error
+            # Else it is damaged beyond use, and that may be why it is to be replaced.
+        _require_no_log(path)
+        yield
+
+
+def _require_no_log(path: Path) -> None:
+    """Raise CommandError where a log lies beside the path: SQLite would apply it to the restored database."""
+    for log in output_files.database_files(path)[1:]:
+        if log.suffix != "-shm" and log.exists() and log.stat().st_size:
+            raise CommandError(f"{log} holds changes of another database; move it away, then restore")

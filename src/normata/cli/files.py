@@ -1,0 +1,97 @@
+"""Files that commands write: for their owner alone, whole or not at all, and never over something by accident."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import typer
+
+from normata.errors import CommandError
+from normata.log import visible
+
+
+@contextmanager
+def replacing(path: Path, *, force: bool) -> Iterator[Path]:
+    """A new, empty file that takes the place of ``path`` once the block has ended well.
+
+    Until then, whatever is at ``path`` stays. Raises CommandError where it must not be replaced.
+    """
+    require_replaceable(path, force=force)
+    existed = path.exists()
+    with part_beside(path) as part:
+        yield part
+        require_replaceable(path, force=force or existed)  # it may have become something else meanwhile
+        put_in_place(part, path)
+
+
+def require_replaceable(path: Path, *, force: bool) -> None:
+    """Raise CommandError unless ``path`` is free, or a regular file that may be replaced.
+
+    Without ``force``, whoever sits at the terminal is asked; where nobody does, the answer is no.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise CommandError(f"{path} is not a regular file, so it is not replaced")
+    if force:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise CommandError(f"{path} exists already; --force replaces it")
+    if not typer.confirm(visible(f"{path} exists already. Replace it?"), err=True):
+        raise CommandError(f"{path} was not replaced")
+
+
+@contextmanager
+def part_beside(path: Path) -> Iterator[Path]:
+    """A new, empty file in the folder of ``path``, for its owner alone; gone after the block unless it was moved."""
+    import tempfile
+
+    try:
+        handle, name = tempfile.mkstemp(prefix=".normata-", suffix=".part", dir=path.absolute().parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None  # its own name would tell nobody anything
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def put_in_place(part: Path, path: Path) -> None:
+    """Give a complete file its name, so that a power cut leaves it or what was there before."""
+    _flush(part)
+    part.replace(path)
+    with suppress(OSError):  # some file systems cannot flush a folder, and the file is in place
+        _flush(path.absolute().parent)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def readable_by_others(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
+    """A sentence for each of these files that is there and that somebody besides its owner may read or write."""
+    for path in paths:
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode)
+        except OSError:
+            continue
+        if mode & 0o077:
+            yield f"{path} is not for its owner alone (its mode is {mode:04o}); run chmod 600 {path}"
+
+
+def database_files(path: Path) -> list[Path]:
+    """The files of a SQLite database: itself, and those that SQLite keeps beside it."""
+    return [path, *(Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", "-journal"))]

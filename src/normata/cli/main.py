@@ -1,0 +1,106 @@
+"""The command line: every command there is, and how it tells what went wrong.
+
+What the commands do is in the modules beside this one. Each command imports what it needs when it runs, so that
+``normata --help`` and small commands are quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from normata.cli import backup, coverage, data, people, serve
+from normata.cli.shared import echo, fail
+
+_SHOWN_FAULTS = 50
+
+app = typer.Typer(
+    name="normata",
+    help="Normata, a self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # it would take normata[oscal] for markup
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(serve.serve)
+app.command()(serve.demo)
+app.command()(data.load)
+app.command()(data.dump)
+app.command("import")(data.import_)
+app.command()(coverage.adopt)
+app.add_typer(people.tokens, name="token")
+app.command()(data.migrate)
+app.command()(data.check)
+app.add_typer(backup.app, name="backup")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from normata import __version__
+
+        echo(f"normata {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
+def main() -> None:
+    """Run the command line. Whatever fails is told in one sentence, never by a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        fail("interrupted", code=130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, so there is nobody to tell
+        raise SystemExit(1) from None
+    except Exception as error:  # the last resort of a program
+        _tell(error)
+
+
+def _tell(error: Exception) -> NoReturn:
+    from pydantic import ValidationError
+    from sqlalchemy.exc import DBAPIError
+
+    from normata.changes.source import FaultyInput
+    from normata.db.database import BadDatabaseUrl
+    from normata.db.transaction import ConstraintViolation
+    from normata.errors import DomainError, Unavailable
+
+    match error:
+        case FaultyInput():
+            _show_faults([str(fault) for fault in error.faults])
+        case BadDatabaseUrl():
+            fail(str(error), code=2)
+        case ValidationError():
+            fault = error.errors()[0]
+            fail(f"the setting NORMATA_{str(fault['loc'][0]).upper()} is wrong: {fault['msg'].lower()}", code=2)
+        case Unavailable():
+            fail(f"the database cannot be used: {error}")
+        case ConstraintViolation():
+            fail(f"rows contradict each other or what is stored, so nothing was changed: {error}")
+        case DBAPIError():
+            fail(f"the database refuses: {str(error.orig).splitlines()[0]}")
+        case DomainError():
+            fail(str(error))
+        case OSError():
+            fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+    fail(f"something unexpected went wrong: {type(error).__name__}: {error}")
+
+
+def _show_faults(faults: list[str]) -> NoReturn:
+    for fault in faults[:_SHOWN_FAULTS]:
+        echo(fault, err=True)
+    more = f"; the first {_SHOWN_FAULTS} are shown" if len(faults) > _SHOWN_FAULTS else ""
+    fail(f"{len(faults)} fault{'s' if len(faults) != 1 else ''} found, nothing was changed{more}")
+
+
+if __name__ == "__main__":
+    main()

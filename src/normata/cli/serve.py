@@ -1,0 +1,103 @@
+"""The commands that serve: ``serve`` and ``demo``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normata.cli.shared import DatabaseOption, echo, fail, opened, progress, settings_with
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normata.settings import Settings
+
+HostOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The address to listen on, or a name such as localhost. Default: NORMATA_HOST, else 127.0.0.1.",
+        show_default=False,
+    ),
+]
+PortOption = Annotated[
+    int | None, typer.Option(help="The port to listen on. Default: NORMATA_PORT, else 8000.", show_default=False)
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(help="The number of processes. Default: NORMATA_WORKERS, else 1.", show_default=False)
+]
+
+
+def serve(
+    host: HostOption = None,
+    port: PortOption = None,
+    workers: WorkersOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Serve the HTTP interface until interrupted."""
+    from normata.db.database import open_database
+    from normata.schema import migrations
+    from normata.web.server import require_free_address, run
+
+    settings = settings_with(host=host, port=port, workers=workers, database_url=database)
+    require_free_address(settings.host, settings.port)
+    with opened(settings.database_url, create=True, serve=True):
+        pass  # the schema is one that can be served
+    with closing(open_database(settings, serving=True)) as service:
+        service.read_now(migrations.version)  # fails here, not with each request, where the service has no rights
+        warnings = service.read_now(lambda transaction: list(service.serving_warnings(transaction)))
+    for warning in warnings:
+        echo(f"warning: {warning}", err=True)
+    run(settings, announce=lambda: _announce(settings, warnings))
+
+
+def _announce(settings: Settings, warnings: Sequence[str]) -> None:
+    """Say where the service is: as a line of the log where programs read that, else as a sentence."""
+    from normata import __version__
+    from normata.web.server import base_url
+
+    url = base_url(settings)
+    if settings.log_format == "text" or sys.stderr.isatty():
+        echo(f"Normata {__version__} serves {url}, documentation at /docs; stop with Ctrl-C", err=True)
+        return
+
+    import structlog
+
+    from normata import log
+
+    log.configure(settings)
+    logger = structlog.get_logger("normata")
+    logger.info("serving", version=__version__, url=url, workers=settings.workers)
+    for warning in warnings:
+        logger.warning("unsafe_login", reason=warning)
+
+
+def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOption = None) -> None:
+    """Fill a database with a made-up company, print requests to try, and serve it until interrupted.
+
+    If the demo is already there, nothing in it is changed, but you get a new token.
+    """
+    from normata.demo import content
+    from normata.web.server import base_url, require_free_address, run
+    from normata.wiring import changes_of
+
+    settings = settings_with(host=host, port=port, workers=1, database_url=database)
+    require_free_address(settings.host, settings.port)
+    with opened(settings.database_url, create=True, migrate=True) as demonstrated:
+        changes = changes_of(demonstrated)
+        if not demonstrated.read_now(content.is_loaded):
+            if demonstrated.read_now(content.holds_others):
+                fail("the database holds an organization that is not the demo's; name another one with --database")
+            with progress() as tell:
+                changes.make_now(lambda unit: content.fill(unit, tell))
+        token = changes.make_now(content.new_token)
+        base = base_url(settings)
+        invitation = demonstrated.read_now(lambda transaction: list(content.invitation(transaction, base, token)))
+
+    def announce() -> None:
+        for line in invitation:
+            echo(line)
+
+    run(settings, announce=announce)

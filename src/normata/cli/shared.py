@@ -1,0 +1,145 @@
+"""What commands share: options, messages, settings, the database, and a progress bar."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from normata.log import visible
+
+if TYPE_CHECKING:
+    from normata.bundle.loading import Progress
+    from normata.changes.unit_of_work import UnitOfWork
+    from normata.db.database import Database
+    from normata.settings import Settings
+
+T = TypeVar("T")
+
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="The database, such as sqlite:///normata.db. Default: NORMATA_DATABASE_URL, else normata.db in this"
+        " folder.",
+        show_default=False,
+    ),
+]
+FilesArgument = Annotated[list[Path], typer.Argument(metavar="FILE…", help="The files to read.", show_default=False)]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")]
+
+
+# --- Messages
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line. Control characters become visible: others may have written parts of it."""
+    typer.echo(visible(text), err=err)
+
+
+def fail(sentence: str, *, code: int = 1) -> NoReturn:
+    """End the command with a sentence on standard error."""
+    echo(f"normata: {sentence}", err=True)
+    raise SystemExit(code)
+
+
+# --- Settings and database
+
+
+def settings_with(**given: object) -> Settings:
+    """The settings, with what was given as options in place of the environment's."""
+    from normata.settings import Settings
+
+    return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+@contextmanager
+def opened(
+    url: str | None, *, create: bool, migrate: bool = False, finish: bool = True, serve: bool = False
+) -> Iterator[Database]:
+    """The database, with a current schema.
+
+    Only commands that may ``create`` one make an embedded database where there is none. An embedded database is
+    brought up to date by every command. A server's schema is changed only with ``migrate``, since others may be using
+    the old one; then it is also secured again, even where it is current. Without ``finish``, what the version before
+    still needs is left there. To ``serve``, a server's schema may also be that of the next version.
+    """
+    from normata.db.database import open_database
+    from normata.errors import Unavailable
+    from normata.schema import migrations
+
+    database = open_database(settings_with(database_url=url), create=create)
+    try:
+        missing = None if create else database.exists()
+        if missing:
+            raise Unavailable(f"there is {missing}")
+        if database.read_now(migrations.version) != migrations.head() if database.embedded else migrate:
+            from normata.operations import SECURITY
+            from normata.schema.migrations import upgrading
+            from normata.tables import Table
+
+            upgrading.prepare(database, Table.metadata, SECURITY, finish=finish or database.embedded)
+        if not (serve and database.read_now(migrations.is_servable)):
+            database.read_now(migrations.require_current)
+        yield database
+    finally:
+        database.close()
+
+
+def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = False) -> T:
+    """What ``work`` returns, once it and all that follows from it are durable."""
+    from normata.wiring import changes_of
+
+    with opened(url, create=create) as database:
+        return changes_of(database).make_now(work)
+
+
+# --- Long work
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A progress bar on standard error where that is a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _step, _done, _total: None
+        return
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    step_column = TextColumn("{task.description}", markup=False)  # the name of a file may look like markup
+    columns = (SpinnerColumn(), step_column, BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Reading files", total=None)
+
+        def show(step: str, done: int, total: int) -> None:
+            bar.update(task, description=visible(step), completed=done, total=total)
+
+        yield show
+
+
+@contextmanager
+def many_objects() -> Iterator[None]:
+    """Work with rows by the hundred thousand, without a search for reference cycles again and again.
+
+    There are hardly any cycles, and the search takes a tenth of the time of a load and most of that of reading YAML.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def print_tallies(tallies: dict[str, Any]) -> None:
+    """Say what a load did to the rows of each array."""
+    for array, tally in tallies.items():
+        echo(f"{array}: {tally.inserted} new, {tally.updated} changed, {tally.unchanged} unchanged")
+    if not tallies:
+        echo("the files hold no rows; nothing was changed")

@@ -1,0 +1,189 @@
+"""PostgreSQL: a database server, for many processes on many machines, through asyncpg."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import asyncpg
+from sqlalchemy import Connection, MetaData
+from sqlalchemy.util import greenlet_spawn
+
+from normata.db.database import Database
+from normata.db.lookup import Lookup
+from normata.db.postgresql import security as rights
+from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, tell, told
+from normata.db.postgresql.lookup import Lookups
+from normata.db.postgresql.pool import Pool
+from normata.db.postgresql.transaction import READING, WRITING, PostgreSQLTransaction, finished, settings
+from normata.db.security import Security
+from normata.db.statements import Statements
+from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
+from normata.errors import Unavailable
+from normata.settings import Settings
+
+_SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of the database
+
+# What SQLAlchemy's types for numbers are told of a column. asyncpg returns floats and Decimals; told that it is a
+# `numeric`, they convert either to what they promise, without asking the server which of the two it is.
+_NUMERIC = 1700
+
+
+class _StaleConnection(Unavailable):
+    """The server has gone since a connection was last used."""
+
+
+class PostgreSQL(Database):
+    """PostgreSQL, over a bounded pool of connections.
+
+    When serving, every transaction acts as the service's role, which row-level security holds to the tenants in scope;
+    also where the URL names a role that it would not hold, a superuser or the tables' owner. The command line acts as
+    the role that the URL names.
+    """
+
+    embedded = False
+
+    def __init__(self, configuration: Settings, *, serving: bool = False) -> None:
+        self._role = configuration.database_role
+        self._serving = serving
+        self._timeout = configuration.database_timeout
+        self._pool = Pool(configuration, serving=serving)
+        self._statements = Statements(self._pool.engine.dialect, _NUMERIC)
+        self._lookups = Lookups(self._pool, self._statements, self._timeout)
+        self._runner: asyncio.Runner | None = None
+
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+        """See :meth:`Database.read`."""
+        return await self._run(work, READING, scope)
+
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+        """See :meth:`Database.write`."""
+        return await self._run(work, WRITING, scope)
+
+    async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
+        """See :meth:`Database.look_up`."""
+        return await self._lookups.look_up(lookup, arguments)
+
+    def read_now(self, work: Work[T]) -> T:
+        """See :meth:`Database.read_now`."""
+        return self._now().run(self.read(work))
+
+    def write_now(self, work: Work[T]) -> T:
+        """See :meth:`Database.write_now`."""
+        return self._now().run(self.write(work))
+
+    def alter_now(self, work: Callable[[Connection], T]) -> T:
+        """See :meth:`Database.alter_now`."""
+
+        def altered(connection: Connection) -> T:
+            # Who comes second waits for the first to finish, which may take a while; then for tables only as long as
+            # the requests that wait behind can bear.
+            connection.exec_driver_sql("SET LOCAL lock_timeout = '120s'")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+            connection.exec_driver_sql("SET LOCAL lock_timeout = '5s'")
+            return work(connection)
+
+        return self._now().run(self._alter(altered))
+
+    def exists(self) -> str | None:
+        """See :meth:`Database.exists`: a server says so itself."""
+        return None
+
+    def secure(self, connection: Connection, metadata: MetaData, security: Security) -> None:
+        """See :meth:`Database.secure`: the service's role, what it may do, and row-level security."""
+        rights.secure(connection, self._role, metadata, security)
+
+    def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
+        """See :meth:`Database.faults`."""
+        return rights.faults(_own(transaction).fetch, self._role, metadata, security)
+
+    def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
+        """See :meth:`Database.serving_warnings`: row-level security should bind the login as well."""
+        return rights.serving_warnings(_own(transaction).fetch, self._role)
+
+    async def aclose(self) -> None:
+        """See :meth:`Database.aclose`."""
+        await self._lookups.close()
+        await self._pool.close()
+
+    def close(self) -> None:
+        """See :meth:`Database.close`."""
+        runner = self._now()
+        runner.run(self.aclose())
+        runner.close()
+        self._runner = None
+
+    async def _run(self, work: Work[T], begin: str, scope: TenantScope) -> T:
+        if self._serving:
+            begin = f"{begin};{settings(self._role, scope, self._timeout)}"
+        try:
+            return await self._attempt(work, begin)
+        except _StaleConnection:
+            # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
+            # server costs nobody a 503 who comes after it.
+            return await self._attempt(work, begin)
+
+    async def _attempt(self, work: Work[T], begin: str) -> T:
+        transaction: PostgreSQLTransaction | None = None
+        working = False
+        try:
+            async with self._pool.lease() as connection:
+                try:
+                    await connection.execute(begin)
+                    transaction = PostgreSQLTransaction(connection, self._statements)
+                    working = True
+                    result: T = await greenlet_spawn(finished, work, transaction)
+                    working = False
+                    await connection.execute("COMMIT")
+                except BaseException as error:
+                    # What the work raises by itself, such as a full disk that it writes to, says nothing of the server.
+                    working = working and transaction is not None and transaction.failure is None
+                    cause = (transaction and transaction.failure) or error
+                    if is_lost(cause) and not working:
+                        self._pool.doubt()  # after a restart of the server each connection of the pool is stale
+                    # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
+                    if transaction is None or isinstance(cause, TimeoutError | asyncio.CancelledError):
+                        connection.terminate()
+                    else:
+                        await self._roll_back(connection)
+                    raise
+        except Exception as error:
+            if working:
+                raise
+            if transaction is None and is_lost(error) and not isinstance(error, TimeoutError):
+                raise _StaleConnection(*told(error).args) from error
+            tell(error)
+        return result
+
+    async def _roll_back(self, connection: asyncpg.Connection[Any]) -> None:
+        try:
+            if connection.is_in_transaction():
+                await connection.execute("ROLLBACK")
+        except CONNECT_ERRORS as error:  # what the transaction has failed for is told, not this
+            connection.terminate()
+            if is_lost(error):
+                self._pool.doubt()
+        except BaseException:
+            connection.terminate()
+            raise
+
+    async def _alter(self, work: Callable[[Connection], T]) -> T:
+        try:
+            async with self._pool.engine.begin() as connection:
+                # A table with references that are still to be checked cannot be altered.
+                await connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+                return await connection.run_sync(work)
+        except Exception as error:
+            tell(error)
+
+    def _now(self) -> asyncio.Runner:
+        """One event loop for all calls without one: connections cannot move between loops."""
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner
+
+
+def _own(transaction: Transaction) -> PostgreSQLTransaction:
+    assert isinstance(transaction, PostgreSQLTransaction)  # noqa: S101 - narrows the type; a database makes its own
+    return transaction

@@ -1,0 +1,139 @@
+"""A transaction on a connection to PostgreSQL: how it begins, and how its statements travel."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+import asyncpg
+from sqlalchemy.util import await_only
+
+from normata.db.postgresql.errors import tell
+from normata.db.statements import Statements
+from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
+
+_ROWS_AT_ONCE = 1_000
+
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING = "BEGIN"
+
+# Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
+# next one may be somebody else's. That it is a SELECT, and no SETs, is for `pg_stat_statements`, which takes SELECTs of
+# other values for the same.
+_SETTINGS = (
+    "SELECT set_config('role', {role}, true), set_config('normata.readable', {readable}, true),"
+    " set_config('normata.writable', {writable}, true), set_config('statement_timeout', {limit}, true),"
+    " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
+)
+
+
+def settings(role: str, scope: TenantScope, timeout: float) -> str:
+    """What tells a transaction who acts, which tenants are in scope, and how long anything may take.
+
+    Only statements without parameters can go in one round trip with BEGIN, so the values are written out.
+    """
+    values = {
+        "role": role,
+        "readable": _array(scope.readable),
+        "writable": _array(scope.writable),
+        "limit": str(round(timeout * 1000)),
+        "idle": str(round(timeout * 4000)),
+    }
+    return _SETTINGS.format(**{name: _literal(value) for name, value in values.items()})
+
+
+class PostgreSQLTransaction(Transaction):
+    """A transaction that has begun; whoever made it ends it. Its methods are called within a greenlet."""
+
+    def __init__(self, connection: asyncpg.Connection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+        self.failure: BaseException | None = None  # as asyncpg raised it
+
+    def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
+        """See :meth:`Transaction.rows`."""
+        prepared = self._statements.prepare(statement, parameters)
+        sql, values = prepared.bind(parameters)
+        found = self.fetch(sql, *values)
+        return [] if prepared.rows is None else prepared.rows(found)
+
+    def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
+        """See :meth:`Transaction.execute_many`."""
+        if not parameters:
+            return
+        prepared = self._statements.prepare(statement, parameters[0])
+        if prepared.expands:
+            for one in parameters:
+                sql, values = prepared.bind(one)
+                self.fetch(sql, *values)
+            return
+        sql, _ = prepared.bind(parameters[0])
+        every = [prepared.bind(one)[1] for one in parameters]
+        self._wait(self._connection.executemany(sql, every))
+
+    def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
+        """See :meth:`Transaction.stream`."""
+        prepared = self._statements.prepare(statement, parameters)
+        sql, values = prepared.bind(parameters)
+        # Without a name it leaves nothing behind, which behind a pooler would be another's.
+        described = self._wait(self._connection.prepare(sql, name=""))
+        cursor = self._wait(_opened(described, values))
+        while found := self._wait(cursor.fetch(_ROWS_AT_ONCE)):
+            if prepared.rows is not None:
+                yield from prepared.rows(found)
+
+    def lock(self, name: str) -> None:
+        """See :meth:`Transaction.lock`."""
+        key = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
+        self.fetch("SELECT pg_advisory_xact_lock($1)", key)
+
+    def tables(self) -> frozenset[str]:
+        """See :meth:`Transaction.tables`."""
+        found = self.fetch("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
+        return frozenset(name for (name,) in found)
+
+    def analyze(self, tables: Sequence[str]) -> None:
+        """See :meth:`Transaction.analyze`."""
+        for table in tables:
+            self.fetch(f"ANALYZE {self._statements.quoted(table)}")
+
+    def fetch(self, sql: str, *values: Any) -> list[Any]:
+        """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""
+        return self._wait(self._connection.fetch(sql, *values))
+
+    def _wait(self, call: Awaitable[T]) -> T:
+        try:
+            return await_only(call)
+        except Exception as error:
+            self.failure = error
+            tell(error)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
+    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+
+    Where one of its statements failed, the server would take COMMIT for ROLLBACK.
+    """
+    result = work(transaction)
+    if transaction.failure is not None:
+        raise transaction.failure
+    return result
+
+
+async def _opened(described: Any, values: Sequence[Any]) -> Any:
+    return await described.cursor(*values)
+
+
+def _array(items: Sequence[str]) -> str:
+    """Texts as PostgreSQL writes an array of them (its manual, 8.15.6)."""
+    escaped = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
+    return "{" + ",".join(f'"{item}"' for item in escaped) + "}"
+
+
+def _literal(text: str) -> str:
+    """A text as SQL writes it, whatever `standard_conforming_strings` is (4.1.2.2)."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,170 @@
+"""SQLite: the embedded database, one file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, MetaData, create_engine, event, exc, make_url
+from sqlalchemy.pool import NullPool
+
+from normata.db.batching import ENDING
+from normata.db.database import BadDatabaseUrl, Database
+from normata.db.lookup import Lookup
+from normata.db.security import Security
+from normata.db.sqlite.connection import Connections, File
+from normata.db.sqlite.reader import Reader
+from normata.db.sqlite.transaction import SQLiteTransaction
+from normata.db.sqlite.writer import Writer, begin
+from normata.db.statements import Rows, Statements
+from normata.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
+from normata.errors import Unavailable
+from normata.settings import Settings
+
+
+class SQLite(Database):
+    """SQLite, driven on two threads: one that reads, which waits for nobody under WAL, and one that writes."""
+
+    embedded = True
+
+    def __init__(self, settings: Settings, *, create: bool = False) -> None:
+        self.path = _path(settings.database_url)
+        self._timeout = settings.database_timeout
+        self._file = File(self.path, self._timeout, create=create)
+        # For migrations only.
+        self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
+        event.listen(self._engine, "begin", self._begin)
+        self._statements = Statements(self._engine.dialect)
+        self._reader = Reader(self._file, self._statements, self._timeout)
+        self._writer = Writer(self._file, self._statements, self._timeout)
+        self._at_hand = Connections(self._file, waits=False, only_reads=True)
+        self._lookups: dict[str, tuple[str, Rows]] = {}
+        self._closed = False
+
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+        """See :meth:`Database.read`."""
+        del scope  # the statements' own conditions hold
+        return await self._reader.run(work)
+
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+        """See :meth:`Database.write`."""
+        del scope
+        return await self._writer.run(work)
+
+    async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
+        """See :meth:`Database.look_up`.
+
+        The event loop does it by itself: under WAL a reader waits for nobody. Where SQLite says that it would have to
+        wait after all, the reader's thread does.
+        """
+        if self._closed:
+            raise Unavailable(ENDING)
+        sql, rows = self._lookups.get(lookup.name) or self._prepare(lookup)
+        try:
+            with self._at_hand.lease() as connection:
+                return rows(connection.execute(sql, arguments).fetchall())
+        except sqlite3.Error:
+            return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
+
+    def read_now(self, work: Work[T]) -> T:
+        """See :meth:`Database.read_now`."""
+        return self._reader.run_here(work)
+
+    def write_now(self, work: Work[T]) -> T:
+        """See :meth:`Database.write_now`."""
+        return self._writer.run_here(work)
+
+    def alter_now(self, work: Callable[[Connection], T]) -> T:
+        """See :meth:`Database.alter_now`: the lock of the one writer keeps all others out.
+
+        SQLite changes most of a table by making it anew, which seems to break the references to it until that is done.
+        So references are not kept meanwhile, but looked at before the commit.
+        """
+        try:
+            with self._engine.begin() as connection:
+                before = connection.exec_driver_sql("PRAGMA schema_version").scalar()
+                result = work(connection)
+                if connection.exec_driver_sql("PRAGMA schema_version").scalar() != before:
+                    for broken in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+                        raise ConstraintViolation(_broken(broken))
+        except (exc.DBAPIError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, exc.DBAPIError) else error
+            told = self._file.told(cause) if isinstance(cause, Exception) else error
+            if told is cause:
+                raise
+            raise told from error
+        return result
+
+    def exists(self) -> str | None:
+        """See :meth:`Database.exists`."""
+        return None if self.path.exists() else f"no file {self.path}"
+
+    def secure(self, connection: Connection, metadata: MetaData, security: Security) -> None:
+        """See :meth:`Database.secure`: SQLite has no rights to grant or revoke."""
+
+    def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
+        """See :meth:`Database.faults`."""
+        del metadata, security
+        reading = _own(transaction)
+        try:
+            for (finding,) in reading.fetch("PRAGMA integrity_check"):
+                if finding != "ok":
+                    yield f"the database is damaged: {finding}"
+            for broken in reading.fetch("PRAGMA foreign_key_check"):
+                yield _broken(broken)
+        except (sqlite3.DatabaseError, Unavailable) as error:
+            reading.failure = None  # it is told here
+            yield f"the database is damaged: {error}"
+
+    def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
+        """See :meth:`Database.serving_warnings`: whoever can open the file has all of it."""
+        del transaction
+        return iter(())
+
+    async def aclose(self) -> None:
+        """See :meth:`Database.aclose`."""
+        self._closed = True
+        await self._writer.finish()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    def close(self) -> None:
+        """See :meth:`Database.close`."""
+        self._closed = True
+        self._writer.close()
+        self._reader.close()
+        self._at_hand.close()
+        self._engine.dispose()
+
+    def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
+        arguments = (f"?{number}" for number, _ in enumerate(lookup.arguments, 1))
+        prepared = self._lookups[lookup.name] = lookup.sql(*arguments), self._statements.rows(lookup.columns)
+        return prepared
+
+    def _connect(self) -> sqlite3.Connection:
+        return self._file.open(keeps_references=False)[0]
+
+    def _begin(self, connection: Connection) -> None:
+        """Begin the transaction ourselves: sqlite3 would begin it late, and only before it writes."""
+        driver: Any = connection.connection.driver_connection
+        begin(driver, time.monotonic() + self._timeout, self._timeout)
+
+
+def _own(transaction: Transaction) -> SQLiteTransaction:
+    assert isinstance(transaction, SQLiteTransaction)  # noqa: S101 - narrows the type; a database makes its own
+    return transaction
+
+
+def _broken(row: Sequence[Any]) -> str:
+    table, number, parent, _ = row
+    return f"row {number} of {table} refers to a row of {parent} that is not there"
+
+
+def _path(url: str) -> Path:
+    database = make_url(url).database
+    if database in (None, "", ":memory:"):
+        raise BadDatabaseUrl("the database URL names no file; it looks like sqlite:///normata.db")
+    return Path(str(database))

@@ -1,0 +1,136 @@
+"""Writes: all that wait go in one transaction, one after the other, and are committed together.
+
+With full sync, the flush at the end of a transaction takes longer than all else in it, and takes no longer for many
+changes than for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, cast
+
+from normata.db.batching import ENDING, Batcher
+from normata.db.sqlite.connection import Connections, File, code
+from normata.db.sqlite.transaction import SQLiteTransaction, finished
+from normata.db.statements import Statements
+from normata.db.transaction import T, Work
+from normata.errors import Unavailable
+
+_LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
+
+# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
+# two processes that write, one would hardly ever get it.
+_NAP = 0.001
+
+
+def begin(connection: sqlite3.Connection, deadline: float, timeout: float) -> None:
+    """Begin a transaction that has the lock for writing.
+
+    It takes the lock at once, since a reader that turns into a writer can fail where no waiting helps. ``timeout`` is
+    the connection's own for everything else.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+            time.sleep(_NAP)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(timeout * 1000)}")
+
+
+class Writer:
+    """Runs work that writes.
+
+    There is one thread, which makes a queue of what SQLite would otherwise make a race for its lock.
+    """
+
+    def __init__(self, file: File, statements: Statements, timeout: float) -> None:
+        self._file = file
+        self._statements = statements
+        self._timeout = timeout
+        self._connections = Connections(file)
+        self._batcher: Batcher[Work[Any], Any] = Batcher(self._serve, timeout, limit=_LIMIT)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
+        self._closed = False
+
+    async def run(self, work: Work[T]) -> T:
+        """What ``work`` returns on the thread, once it is durable."""
+        return cast("T", await self._batcher.ask(work))
+
+    def run_here(self, work: Work[T]) -> T:
+        """What ``work`` returns, once it is durable, on the thread that calls this."""
+        (outcome,) = self._outcomes([work], time.monotonic() + self._timeout)
+        if isinstance(outcome, _Failure):
+            raise outcome.error
+        return cast("T", outcome)
+
+    async def finish(self) -> None:
+        """Take no more work, and wait for the batch under way; work that waits for the next raises Unavailable."""
+        self._closed = True
+        await self._batcher.finish()
+
+    def close(self) -> None:
+        """Wait for what is under way, and close the connections."""
+        self._closed = True
+        self._thread.shutdown()
+        self._connections.close()
+
+    async def _serve(self, works: Sequence[Work[Any]]) -> list[Any]:
+        if self._closed:
+            raise Unavailable(ENDING)
+        call = partial(self._outcomes, works, time.monotonic() + self._timeout)
+        outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        return [outcome.error if isinstance(outcome, _Failure) else outcome for outcome in outcomes]
+
+    def _outcomes(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
+        """What each work returns, or its failure, once all that succeeded is durable."""
+        try:
+            return self._committed(works, deadline)
+        except Exception as error:
+            if len(works) == 1 or not isinstance(error, sqlite3.IntegrityError):
+                return [_Failure(self._file.told(error))] * len(works)
+        # A broken reference that was found at the commit: whose fault it is shows when each is tried alone.
+        return [outcome for work in works for outcome in self._outcomes([work], deadline)]
+
+    def _committed(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
+        with self._connections.lease() as connection:
+            begin(connection, deadline, self._timeout)
+            if len(works) == 1:  # a savepoint would cost a load of many rows a tenth
+                transaction = SQLiteTransaction(connection, self._statements, self._file)
+                outcomes = [finished(works[0], transaction)]
+            else:
+                outcomes = [self._attempt(connection, work) for work in works]
+            connection.execute("COMMIT")
+        return outcomes
+
+    def _attempt(self, connection: sqlite3.Connection, work: Work[Any]) -> Any:
+        """What ``work`` returns, or its failure, after which nothing of it is left."""
+        transaction = SQLiteTransaction(connection, self._statements, self._file)
+        connection.execute("SAVEPOINT work")
+        try:
+            outcome = finished(work, transaction)
+        except Exception as error:
+            if not connection.in_transaction:  # SQLite has ended it, for all works
+                raise (transaction.failure or error) from error
+            connection.execute("ROLLBACK TO work")
+            outcome = _Failure(self._file.told(error))
+        connection.execute("RELEASE work")
+        return outcome
+
+
+class _Failure:
+    """What a work raised: in a list of outcomes, it cannot be taken for an error that a work returned."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error

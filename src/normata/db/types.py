@@ -1,0 +1,99 @@
+"""Column types that mean the same on every database, and times as the wire has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, String
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+
+def text(length: int | None = None) -> TypeEngine[str]:
+    """A character column that every database orders by code point, whatever its locale."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+def format_timestamp(moment: datetime) -> str:
+    """``moment`` (aware) as the wire has it: RFC 3339, UTC, milliseconds, ``Z``.
+
+    The width is fixed, so that the order of the texts is the order of the times.
+    """
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def now() -> str:
+    """The current time as the wire has it."""
+    return format_timestamp(datetime.now(UTC))
+
+
+def from_instant(moment: datetime) -> str:
+    """An instant as asyncpg returns it, as the wire has it."""
+    # asyncpg returns the first instant of year 1 as it does minus infinity: without a zone.
+    return format_timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+Conversion = Callable[[Any], Any]
+
+
+class UtcTimestamp(TypeDecorator[str]):
+    """An instant, in Python always the wire's text.
+
+    PostgreSQL keeps it as ``timestamptz``. SQLite has no type for instants and would return naive ones; there the text
+    is stored as it is, which sorts correctly and costs nothing to read.
+    """
+
+    impl = String(24)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """The database's own type."""
+        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else String(24))
+
+    def bind_processor(self, dialect: Dialect) -> Conversion | None:
+        """From the wire's text; null where the database takes it as it is."""
+        if dialect.name != "postgresql":
+            return None
+        return lambda value: value if value is None else datetime.fromisoformat(value)
+
+    def result_processor(self, dialect: Dialect, _coltype: object) -> Conversion | None:
+        """To the wire's text; null where the database returns just that."""
+        if dialect.name != "postgresql":
+            return None
+        return lambda value: value if value is None else from_instant(value)
+
+
+class Document(TypeDecorator[Any]):
+    """A JSON value, kept as it was given, the order of its names included.
+
+    SQLite gives a column declared as JSON the affinity NUMERIC, which turns a bare 0.0 into 0: there it is text.
+    """
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """The database's own type."""
+        return dialect.type_descriptor(JSON(none_as_null=True) if dialect.name == "postgresql" else String())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """From a value that JSON can hold."""
+        return value if value is None or dialect.name == "postgresql" else json.dumps(value, ensure_ascii=False)
+
+    def result_processor(self, dialect: Dialect, _coltype: object) -> Conversion | None:
+        """To the same value; null where the driver does that by itself."""
+        if dialect.name == "postgresql":
+            return None
+        return lambda value: value if value is None else json.loads(value)
+
+
+def document() -> TypeEngine[Any]:
+    """A column type for JSON values, as migrations name it."""
+    return Document()
+
+
+def timestamp() -> TypeEngine[str]:
+    """A column type for instants, as migrations name it."""
+    return UtcTimestamp()

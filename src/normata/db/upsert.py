@@ -1,0 +1,18 @@
+"""INSERT … ON CONFLICT DO UPDATE, which both databases spell alike and SQLAlchemy keeps apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Insert, Table
+from sqlalchemy.dialects import postgresql
+
+
+def upsert(table: Table, values: Mapping[str, Any], *, key: Sequence[str], update: Sequence[str]) -> Insert:
+    """Insert a row of ``values`` (literals or parameters); where its ``key`` is taken, update these columns of that."""
+    statement = postgresql.insert(table).values(**values)
+    # SQLite's compiler takes PostgreSQL's construct as it is; a test holds that on both.
+    return statement.on_conflict_do_update(
+        index_elements=[table.c[name] for name in key], set_={name: statement.excluded[name] for name in update}
+    )

@@ -1,0 +1,40 @@
+"""Which frameworks and controls the database has, for mappings that are imported later than their catalogs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import bindparam, select
+
+from normata.db.transaction import batches
+from normata.frameworks.model import Control, Framework
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from normata.db.transaction import Statement, Transaction
+
+_CONTROLS = select(Control.id).where(Control.id.in_(bindparam("ids", expanding=True)))
+_FRAMEWORKS = select(Framework.id).where(Framework.id.in_(bindparam("ids", expanding=True)))
+
+
+class StoredCatalogs:
+    """The frameworks and controls of one transaction's database."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def controls(self, ids: Collection[str]) -> set[str]:
+        """Those of these controls that are stored."""
+        return self._stored(_CONTROLS, ids)
+
+    def frameworks(self, ids: Collection[str]) -> set[str]:
+        """Those of these frameworks that are stored."""
+        return self._stored(_FRAMEWORKS, ids)
+
+    def _stored(self, statement: Statement, ids: Collection[str]) -> set[str]:
+        return {
+            row_id
+            for batch in batches(sorted(ids))
+            for row_id in self._transaction.scalars(statement, {"ids": list(batch)})
+        }

@@ -1,0 +1,387 @@
+"""The list of the controls of adopted frameworks, with what they are covered by."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, or_, select
+from sqlalchemy.orm import aliased
+
+from normata.db.transaction import Transaction
+from normata.frameworks.model import (
+    Control as ControlTable,
+)
+from normata.frameworks.model import (
+    ControlCoverage,
+    ControlMatch,
+    EffectiveCoverage,
+    Framework,
+    FrameworkAdoption,
+)
+from normata.schema.fields import CoverageStatus, MatchLevel
+from normata.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
+from normata.schema.wire import Wire, columns, wire, wire_names
+
+
+class FrameworkReference(Wire):
+    """The framework that a matched control belongs to."""
+
+    id: str
+    name: str
+    identifier: str
+    identifier_color: str | None
+
+
+class ControlFramework(FrameworkReference):
+    """The framework that a control belongs to."""
+
+    version: str | None
+    is_centralized: bool
+
+
+class ControlReference(Wire):
+    """A parent or child of a control."""
+
+    id: str
+    identifier: str
+    name: str
+
+
+class MatchedControl(ControlReference):
+    """The source of a match: where it is covered, so is the control, as far as the match goes."""
+
+    slug: str
+    framework: FrameworkReference
+
+
+class SourceMatch(Wire):
+    """A match from a control of another adopted framework, or of the same."""
+
+    id: str
+    match_level: MatchLevel
+    matched_control: MatchedControl
+
+
+class CoverageStatement(Wire):
+    """What the organization itself says of a control: `NONE` and null where it has said nothing."""
+
+    coverage_status: CoverageStatus
+    coverage_gap: str | None
+
+
+class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run time, from the table
+    """A requirement of an adopted framework, or a category of them, with how far it is covered and by what."""
+
+    framework: ControlFramework
+    parent: ControlReference | None
+    coverage: CoverageStatement
+    effective_coverage_status: CoverageStatus = Field(
+        description="What follows from statements, matches and roll-up: the best of all paths."
+    )
+    is_indirectly_covered: bool = Field(
+        description="Whether matches lift the control above what statements and roll-up alone would give."
+    )
+    source_matches: list[SourceMatch]
+    children: list[ControlReference]
+
+
+class ControlQuery(PageQuery):
+    """What the list of controls takes."""
+
+    sort_column: Annotated[
+        Literal[
+            "identifier",
+            "name",
+            "slug",
+            "type",
+            "framework",
+            "isMandatory",
+            "coverageStatus",
+            "effectiveCoverageStatus",
+            "createdAt",
+            "updatedAt",
+        ]
+        | None,
+        Field(description="What to sort by; unless said, by the framework's identifier and then in catalog order."),
+    ] = None
+    sort_direction: SortDirection | None = None
+    search: Search | None = None
+    frameworks: Annotated[
+        list[str] | None,
+        Field(
+            description="Only controls of these adopted frameworks: ids, slugs or identifiers, as a repeated parameter,"
+            " as `frameworks[]`, `frameworks[0]`… or separated by commas. What matches nothing selects nothing."
+        ),
+    ] = None
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """See :meth:`PageQuery.read`; the encodings of the array are brought into one."""
+        named = [value for name, value in pairs if re.fullmatch(r"frameworks(\[\d*\])?", name)]
+        return cls.model_validate(dict(pairs) | ({"frameworks": named} if named else {}))
+
+    @property
+    def selected_frameworks(self) -> set[str]:
+        """What is selected; empty where there is no filter. An entry with commas may be one identifier or several."""
+        return {
+            entry.strip()
+            for value in self.frameworks or ()
+            for entry in (value, *value.split(","))
+            if entry.strip(" ,")
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Adopted:
+    """A framework that the organization has adopted; ``reference`` is how its controls' matches name it."""
+
+    id: str
+    slug: str
+    identifier: str
+    controls: int
+    reference: dict[str, Any]
+    detailed: dict[str, Any]
+
+
+_ADOPTED = (
+    select(
+        Framework.id,
+        Framework.slug,
+        Framework.identifier,
+        Framework.control_count,
+        Framework.name,
+        Framework.identifier_color,
+        Framework.version,
+        Framework.is_centralized,
+    )
+    .join(FrameworkAdoption, FrameworkAdoption.framework_id == Framework.id)
+    .where(FrameworkAdoption.organization_id == bindparam("organization"))
+    .order_by(Framework.identifier_key, Framework.id)
+)
+
+_status = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
+_stated = and_(
+    ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == bindparam("organization")
+)
+_computed = and_(
+    EffectiveCoverage.control_id == ControlTable.id, EffectiveCoverage.organization_id == bindparam("organization")
+)
+_parent = aliased(ControlTable, name="parent")
+
+# What the controls of a page are made of, with the fields that travel as they are in front.
+_FIELDS = tuple(wire_names(ControlTable).values())
+_ROWS = (
+    select(
+        *columns(ControlTable),
+        ControlTable.position,
+        _parent.identifier,
+        _parent.name,
+        _status,
+        ControlCoverage.coverage_gap,
+        EffectiveCoverage.status,
+        EffectiveCoverage.is_indirect,
+    )
+    .join(EffectiveCoverage, _computed)
+    .outerjoin(ControlCoverage, _stated)
+    .outerjoin(_parent, _parent.id == ControlTable.parent_id)
+)
+_ROWS_BY_ID = _ROWS.where(ControlTable.id.in_(bindparam("ids", expanding=True)))
+
+_MATCHES = (
+    select(
+        ControlMatch.target_control_id,
+        ControlMatch.id,
+        ControlMatch.match_level,
+        ControlTable.framework_id,
+        ControlTable.position,
+        ControlTable.id,
+        ControlTable.identifier,
+        ControlTable.name,
+        ControlTable.slug,
+    )
+    .join(ControlTable, ControlTable.id == ControlMatch.source_control_id)
+    .where(
+        ControlMatch.target_control_id.in_(bindparam("ids", expanding=True)),
+        # Nothing is null here; as a plain column both databases would start from all controls of these frameworks.
+        func.coalesce(ControlTable.framework_id, "").in_(bindparam("adopted", expanding=True)),
+    )
+)
+
+_CHILDREN = (
+    select(ControlTable.parent_id, ControlTable.id, ControlTable.identifier, ControlTable.name)
+    .where(ControlTable.parent_id.in_(bindparam("ids", expanding=True)))
+    .order_by(ControlTable.position, ControlTable.id)
+)
+
+_SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
+    None: (Framework.identifier_key.expression, ControlTable.framework_id.expression, ControlTable.position.expression),
+    "identifier": (ControlTable.identifier_key.expression,),
+    "name": (ControlTable.name_key.expression,),
+    "slug": (ControlTable.slug_key.expression,),
+    "type": (ControlTable.type.expression,),
+    "framework": (Framework.identifier_key.expression,),
+    "isMandatory": (ControlTable.is_mandatory.expression,),
+    "coverageStatus": (_status,),
+    "effectiveCoverageStatus": (EffectiveCoverage.status.expression,),
+    "createdAt": (ControlTable.created_at.expression,),
+    "updatedAt": (ControlTable.updated_at.expression,),
+}
+
+
+def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, Any]:
+    """A page of the controls of the frameworks that the organization has adopted.
+
+    In catalog order it takes four statements, each of which reads what the page shows and no more, whichever page it
+    is and however many controls there are. Another order or a search takes a fifth, a search a sixth, and these look
+    at every control.
+    """
+    adopted = _adopted_frameworks(transaction, query.organization_id)
+    selected = query.selected_frameworks
+    chosen = [
+        framework
+        for framework in adopted.values()
+        if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
+    ]
+    if query.search or query.sort_column or query.sort_direction == "desc":
+        rows, total = _sorted_rows(transaction, chosen, query)
+    else:
+        rows, total = _rows_in_catalog_order(transaction, chosen, query)
+    ids = [row[0] for row in rows]
+    if not ids:
+        return envelope([], total, query)
+    matches, children = _matches(transaction, adopted, ids), _children(transaction, ids)
+    items = [_item(row, adopted, matches.get(row[0], []), children.get(row[0], [])) for row in rows]
+    return envelope(items, total, query)
+
+
+def _adopted_frameworks(transaction: Transaction, organization_id: str) -> dict[str, _Adopted]:
+    """The frameworks that the organization has adopted by their ids, in the order in which lists have them."""
+    adopted = {}
+    for row in transaction.rows(_ADOPTED, {"organization": organization_id}):
+        framework_id, slug, identifier, controls, name, color, version, is_centralized = row
+        reference = {"id": framework_id, "name": name, "identifier": identifier, "identifierColor": color}
+        detailed = reference | {"version": version, "isCentralized": is_centralized}
+        adopted[framework_id] = _Adopted(framework_id, slug, identifier, controls, reference, detailed)
+    return adopted
+
+
+def _rows_in_catalog_order(
+    transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
+) -> tuple[Sequence[Any], int]:
+    """The rows of the page, found by their places: there is nothing to sort, to skip or to count."""
+    total = sum(framework.controls for framework in chosen)
+    spans = [] if query.offset is None else list(_spans(chosen, query.offset, query.offset + query.limit))
+    if not spans:
+        return [], total
+    found = transaction.rows(
+        _rows_in_spans(len(spans)),
+        {"organization": query.organization_id}
+        | {f"framework_{number}": framework_id for number, (framework_id, _, _) in enumerate(spans)}
+        | {f"first_{number}": first for number, (_, first, _) in enumerate(spans)}
+        | {f"last_{number}": last for number, (_, _, last) in enumerate(spans)},
+    )
+    rank = {framework_id: number for number, (framework_id, _, _) in enumerate(spans)}
+    return sorted(found, key=lambda row: (rank[row.framework_id], row.position)), total
+
+
+def _spans(chosen: Sequence[_Adopted], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
+    """Which places (framework, first, last) the rows from ``start`` up to ``stop`` have."""
+    for framework in chosen:
+        first, last = max(start, 0), min(stop, framework.controls) - 1
+        if first <= last:
+            yield framework.id, first, last
+        start -= framework.controls
+        stop -= framework.controls
+
+
+@cache
+def _rows_in_spans(count: int) -> Select[Any]:
+    return _ROWS.where(
+        or_(
+            *(
+                and_(
+                    ControlTable.framework_id == bindparam(f"framework_{number}"),
+                    ControlTable.position.between(bindparam(f"first_{number}"), bindparam(f"last_{number}")),
+                )
+                for number in range(count)
+            )
+        )
+    )
+
+
+def _sorted_rows(
+    transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
+) -> tuple[Sequence[Any], int]:
+    """The rows of the page of all controls, searched and sorted by the database: first their ids, then the rest.
+
+    So it sorts no more than keys, and joins the rest to one page instead of to everything.
+    """
+    statement = (
+        select(ControlTable.id)
+        .join(Framework, Framework.id == ControlTable.framework_id)
+        .where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
+    )
+    total = None if query.search else sum(framework.controls for framework in chosen)
+    if query.search:
+        statement = statement.where(matching(ControlTable.search_text.expression, query.search))
+    if query.sort_column == "coverageStatus":
+        statement = statement.outerjoin(ControlCoverage, _stated)
+    if query.sort_column == "effectiveCoverageStatus":
+        statement = statement.join(EffectiveCoverage, _computed)
+    order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
+    parameters = {"organization": query.organization_id}
+    page, total = fetch_page(transaction, statement, order, query, parameters, total=total)
+    place = {row.id: number for number, row in enumerate(page)}
+    found = transaction.rows(_ROWS_BY_ID, parameters | {"ids": list(place)}) if place else ()
+    return sorted(found, key=lambda row: place[row[0]]), total
+
+
+def _matches(
+    transaction: Transaction, adopted: Mapping[str, _Adopted], ids: Sequence[str]
+) -> Mapping[str, list[dict[str, Any]]]:
+    """The matches into each of the controls, from controls of adopted frameworks, in these frameworks' order."""
+    rank = {framework_id: number for number, framework_id in enumerate(adopted)}
+    rows = transaction.rows(_MATCHES, {"ids": ids, "adopted": list(rank)})
+    found = sorted(rows, key=lambda row: (rank[row[3]], row[4], row[1]))
+    matches: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for target, match_id, level, framework_id, _, source, identifier, name, slug in found:
+        matched = {
+            "id": source,
+            "identifier": identifier,
+            "name": name,
+            "slug": slug,
+            "framework": adopted[framework_id].reference,
+        }
+        matches[target].append({"id": match_id, "matchLevel": level, "matchedControl": matched})
+    return matches
+
+
+def _children(transaction: Transaction, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+    children: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    parent: Any
+    for parent, control_id, identifier, name in transaction.rows(_CHILDREN, {"ids": ids}):
+        children[parent].append({"id": control_id, "identifier": identifier, "name": name})
+    return children
+
+
+def _item(
+    row: Any, adopted: Mapping[str, _Adopted], matches: list[dict[str, Any]], children: list[dict[str, Any]]
+) -> dict[str, Any]:
+    item = dict(zip(_FIELDS, row, strict=False))  # the row has more, for what follows
+    _, parent_identifier, parent_name, status, gap, effective, is_indirect = row[len(_FIELDS) :]
+    parent_id = item["parentId"]
+    return item | {
+        "framework": adopted[item["frameworkId"]].detailed,
+        "parent": parent_id and {"id": parent_id, "identifier": parent_identifier, "name": parent_name},
+        "coverage": {"coverageStatus": status, "coverageGap": gap},
+        "effectiveCoverageStatus": effective,
+        "isIndirectlyCovered": is_indirect,
+        "sourceMatches": matches,
+        "children": children,
+    }

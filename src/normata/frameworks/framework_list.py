@@ -1,0 +1,118 @@
+"""The list of the frameworks that an organization can see, with whether it has adopted them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, and_, select
+
+from normata.db.transaction import Transaction
+from normata.frameworks.model import Framework as FrameworkTable
+from normata.frameworks.model import FrameworkAdoption
+from normata.frameworks.visibility import visible_to
+from normata.schema.fields import Timestamp
+from normata.schema.paging import PageQuery, QueryFlag, Search, SortDirection, envelope, fetch_page, matching, ordered
+from normata.schema.table import sql_table
+from normata.schema.wire import Wire, as_wire, wire
+
+
+class FrameworkCount(Wire):
+    """How much there is of a framework."""
+
+    controls: int
+
+
+class Adoption(Wire):
+    """That, and since when, the organization works with a framework."""
+
+    id: str
+    adopted_at: Timestamp
+
+
+class Framework(wire(FrameworkTable)):  # type: ignore[misc] # a base made at run time, from the table
+    """A catalog of controls: a centralized one, or an organization's own (then `organizationId` is set)."""
+
+    is_adopted: bool
+    count: FrameworkCount = Field(alias="_count")
+    framework_adoptions: list[Adoption] = Field(description="`adoption` as an array: one entry, or none.")
+    adoption: Adoption | None
+
+
+class FrameworkQuery(PageQuery):
+    """What the list of frameworks takes."""
+
+    include_user_defined: Annotated[
+        QueryFlag, Field(description="Whether the organization's own frameworks are listed, too.")
+    ] = True
+    adopted_only: Annotated[QueryFlag, Field(description="Whether only adopted frameworks are listed.")] = False
+    sort_column: Annotated[
+        Literal[
+            "name",
+            "identifier",
+            "slug",
+            "version",
+            "controls",
+            "adoptedAt",
+            "publishedAt",
+            "createdAt",
+            "updatedAt",
+        ]
+        | None,
+        Field(description="What to sort by; unless said, by name."),
+    ] = None
+    sort_direction: SortDirection | None = None
+    search: Search | None = None
+
+
+_SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
+    None: (FrameworkTable.name_key.expression,),
+    "name": (FrameworkTable.name_key.expression,),
+    "identifier": (FrameworkTable.identifier_key.expression,),
+    "slug": (FrameworkTable.slug_key.expression,),
+    "version": (FrameworkTable.version_key.expression,),
+    "controls": (FrameworkTable.control_count.expression,),
+    "adoptedAt": (FrameworkAdoption.adopted_at.expression,),
+    "publishedAt": (FrameworkTable.published_at.expression,),
+    "createdAt": (FrameworkTable.created_at.expression,),
+    "updatedAt": (FrameworkTable.updated_at.expression,),
+}
+
+
+def list_frameworks(transaction: Transaction, query: FrameworkQuery) -> dict[str, Any]:
+    """A page of frameworks: the active centralized ones, those adopted, and the organization's own; two statements."""
+    statement = (
+        select(
+            *sql_table(FrameworkTable).columns,
+            FrameworkAdoption.id.label("adoption_id"),
+            FrameworkAdoption.adopted_at,
+        )
+        .outerjoin(
+            FrameworkAdoption,
+            and_(
+                FrameworkAdoption.framework_id == FrameworkTable.id,
+                FrameworkAdoption.organization_id == query.organization_id,
+            ),
+        )
+        .where(visible_to(query.organization_id))
+    )
+    if not query.include_user_defined:
+        statement = statement.where(FrameworkTable.organization_id.is_(None))
+    if query.adopted_only:
+        statement = statement.where(FrameworkAdoption.id.is_not(None))
+    if query.search:
+        statement = statement.where(matching(FrameworkTable.search_text.expression, query.search))
+    order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=FrameworkTable.id.expression)
+    rows, total = fetch_page(transaction, statement, order, query)
+    return envelope([_item(row) for row in rows], total, query)
+
+
+def _item(row: Any) -> dict[str, Any]:
+    adoption = row.adoption_id and {"id": row.adoption_id, "adoptedAt": row.adopted_at}
+    return as_wire(FrameworkTable, row) | {
+        "isAdopted": adoption is not None,
+        "_count": {"controls": row.control_count},
+        "frameworkAdoptions": [adoption] if adoption else [],
+        "adoption": adoption,
+    }

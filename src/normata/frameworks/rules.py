@@ -1,0 +1,144 @@
+"""What must hold between frameworks, their controls and their matches, over and above the rules for all rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, func, select, update
+
+from normata.changes.references import References
+from normata.changes.rows import PendingRow
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.changes.validity import OwnRules
+from normata.db.transaction import batches
+from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.schema.table import sql_table
+
+
+def _check_frameworks(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
+    for row in rows:
+        if row.final["is_centralized"] != (row.final["organization_id"] is None):
+            row.blame("is_centralized", "must be true without an organizationId and false with one")
+
+
+def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    """Give controls their framework's organization and their places, and blame parents that cannot be."""
+    by_framework: defaultdict[str, list[PendingRow]] = defaultdict(list)
+    for row in rows:
+        final = row.final
+        framework = references.get("framework", final["framework_id"]) or {}
+        final["organization_id"] = framework.get("organization_id")
+        if final["is_centralized"] is None:
+            final["is_centralized"] = final["organization_id"] is None
+        by_framework[final["framework_id"]].append(row)
+    parents = _parents(unit, rows)
+    rooted: set[str] = set()
+    for framework_id, controls in by_framework.items():
+        for row in controls:
+            _check_parent(row, parents, rooted, references)
+        _place(unit, framework_id, controls)
+
+
+def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    """Give matches the organization of their controls: null where both are centralized."""
+    for row in rows:
+        organizations = {
+            control["organization_id"]
+            for name in ("source_control_id", "target_control_id")
+            if (control := references.get("control", row.final[name])) and control["organization_id"]
+        }
+        row.final["organization_id"] = min(organizations, default=None)
+        if len(organizations) > 1:
+            row.blame("target_control_id", "names a control of another organization than the source's")
+
+
+RULES: OwnRules = {Framework: _check_frameworks, Control: _check_controls, ControlMatch: _check_matches}
+
+
+def count_controls(unit: UnitOfWork, framework_ids: Iterable[str]) -> None:
+    """Bring the counts that these frameworks keep of their controls up to date."""
+    for batch in batches(sorted(framework_ids)):
+        stale = unit.scalars(_MISCOUNTED, {"ids": batch})
+        if stale:
+            owners = set(unit.scalars(_COUNT, {"ids": stale}))
+            for owner in sorted(owners, key=str):
+                unit.publish(Change("count", Framework, owner))
+
+
+# --- Parents
+
+
+def _parents(unit: UnitOfWork, rows: Sequence[PendingRow]) -> Mapping[str, str | None]:
+    """The parent of each of these controls and of their ancestors."""
+    pending = {row.id: row.final["parent_id"] for row in rows}
+    stored = sorted({parent_id for parent_id in pending.values() if parent_id is not None and parent_id not in pending})
+    parents: dict[str, str | None] = {}
+    for batch in batches(stored):
+        parents.update({row.id: row.parent_id for row in unit.rows(_ANCESTORS, {"ids": batch})})
+    return parents | pending
+
+
+def _check_parent(row: PendingRow, parents: Mapping[str, str | None], rooted: set[str], references: References) -> None:
+    parent_id = row.final["parent_id"]
+    if parent_id is None:
+        return
+    parent: Mapping[str, Any] = references.get("control", parent_id) or {}
+    if parent.get("framework_id") != row.final["framework_id"]:
+        row.blame("parent_id", "names a control of another framework")
+    elif not _leads_to_top(row.id, parents, rooted):
+        row.blame("parent_id", "leads round in a circle: the control has an ancestor that is its own ancestor")
+
+
+def _leads_to_top(control_id: str, parents: Mapping[str, str | None], rooted: set[str]) -> bool:
+    """Whether a control has no circle above it. ``rooted`` gathers the controls of which that is known."""
+    path: set[str] = set()
+    step: str | None = control_id
+    while step is not None and step not in rooted:
+        if step in path:
+            return False
+        path.add(step)
+        step = parents.get(step)
+    rooted |= path
+    return True
+
+
+# --- Catalog order
+
+
+def _place(unit: UnitOfWork, framework_id: str, rows: Sequence[PendingRow]) -> None:
+    """Give the controls of one framework their catalog order.
+
+    Where the input has all controls of a framework, its order becomes theirs; else new controls follow at the end.
+    """
+    [(count, following)] = unit.rows(_PLACES, {"framework": framework_id})
+    complete = count == sum(row.stored is not None for row in rows)
+    if complete:
+        following = 0
+    for row in rows:
+        if complete or row.stored is None:
+            row.final["position"] = following
+            following += 1
+
+
+_FRAMEWORK, _CONTROL = sql_table(Framework), sql_table(Control)
+
+_PLACES: Any = select(func.count(), func.coalesce(func.max(_CONTROL.c.position) + 1, 0)).where(
+    _CONTROL.c.framework_id == bindparam("framework")
+)
+
+_ancestor = (
+    select(_CONTROL.c.id, _CONTROL.c.parent_id)
+    .where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
+    .cte("ancestor", recursive=True)
+)
+_ancestor = _ancestor.union(
+    select(_CONTROL.c.id, _CONTROL.c.parent_id).join(_ancestor, _CONTROL.c.id == _ancestor.c.parent_id)
+)
+_ANCESTORS = select(_ancestor.c.id, _ancestor.c.parent_id)
+
+_counted = select(func.count()).where(_CONTROL.c.framework_id == _FRAMEWORK.c.id).scalar_subquery()
+_AMONG = _FRAMEWORK.c.id.in_(bindparam("ids", expanding=True))
+_MISCOUNTED = select(_FRAMEWORK.c.id).where(_AMONG, _FRAMEWORK.c.control_count != _counted)
+_COUNT = update(_FRAMEWORK).where(_AMONG).values(control_count=_counted).returning(_FRAMEWORK.c.organization_id)

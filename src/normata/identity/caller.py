@@ -1,0 +1,30 @@
+"""Who makes a request, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from normata.db.transaction import TenantScope
+from normata.identity.roles import Role, role_suffices
+
+
+class Caller(NamedTuple):
+    """The user whom a token acts as, and the token's limits.
+
+    ``roles`` has the user's role in each organization that the user is a member of; where the request is about one
+    organization, in no other. ``revision`` is that of the list that the request is for; empty where it is for none, or
+    the list's pages are not kept.
+    """
+
+    user_id: str
+    user_name: str
+    token_id: str
+    scope: str
+    roles: Mapping[str, str]
+    revision: str
+
+    def reach(self, least: Role) -> TenantScope:
+        """What an operation that takes at least the role ``least`` may read and change as this caller."""
+        writable = (name for name, role in self.roles.items() if role_suffices(role, least))
+        return TenantScope(readable=tuple(self.roles), writable=tuple(writable))

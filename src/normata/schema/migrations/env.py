@@ -1,0 +1,34 @@
+"""Alembic's entry point. ``upgrading.py`` beside this file runs it, with a connection and the metadata."""
+
+from typing import Any, Literal
+
+from alembic import context
+from alembic.autogenerate.api import AutogenContext
+from sqlalchemy import String
+from sqlalchemy.types import TypeDecorator
+
+from normata.db.types import Document, UtcTimestamp
+
+
+def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal[False]:
+    """Write a new migration's column types short, and without naming classes that may change later."""
+    if kind != "type":
+        return False
+    if isinstance(item, UtcTimestamp):
+        return "timestamp()"
+    if isinstance(item, Document):
+        return "document()"
+    if isinstance(item, TypeDecorator):
+        return f"sa.{item.impl!r}"
+    if type(item) is String:
+        return f"text({item.length or ''})"
+    return False
+
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=context.config.attributes["metadata"],
+    render_item=render_item,
+    render_as_batch=True,
+)
+context.run_migrations()

@@ -1,0 +1,138 @@
+"""One way to page, sort and search, for all lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+from sqlalchemy import ColumnElement, Select, UnaryExpression, and_, func
+
+from normata.db.transaction import NO_PARAMETERS, Parameters, Transaction
+from normata.schema.text import fold
+
+Item = TypeVar("Item")
+
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+
+_LARGEST_OFFSET = 2**63 - 1  # what databases can count to
+
+OrganizationId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    Field(description="The organization whose data is asked for: its id or its slug."),
+]
+
+
+def _strict_flag(value: object) -> object:
+    """Only ``true`` and ``false`` (Python's ``True`` too): a looser reading hides slips such as ``unreadOnly=no``."""
+    lowered = value.lower() if isinstance(value, str) else value
+    return {"true": True, "false": False}.get(lowered, "") if isinstance(lowered, str) else lowered
+
+
+QueryFlag = Annotated[bool, BeforeValidator(_strict_flag)]
+
+
+def _trimmed_search(value: str) -> str:
+    trimmed = value.strip()
+    if "\0" in trimmed:
+        raise ValueError("must not contain NUL")
+    if len(trimmed) > 200:
+        raise ValueError("must have at most 200 characters")
+    return trimmed
+
+
+Search = Annotated[
+    str,
+    AfterValidator(_trimmed_search),
+    Field(
+        description="Words that must all occur, in any case, in identifier, name, slug, purpose or description.",
+        json_schema_extra={"maxLength": 200, "pattern": r"^[^\x00]*$"},
+    ),
+]
+SortDirection = Annotated[
+    Literal["asc", "desc"], Field(description="The direction of the order; ascending unless said.")
+]
+
+
+def _plain_integer(value: object) -> object:
+    """Digits only: Pydantic would take 1_0 and 10.0 for ten, too."""
+    return value if isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value)) else ""
+
+
+# Comes last in an annotation: in front of the bounds it would hide them from OpenAPI.
+_digits_only = BeforeValidator(_plain_integer)
+
+
+class PageQuery(BaseModel):
+    """What every list takes."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    organization_id: OrganizationId
+    limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
+    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """The query that the names and values of a query string make. Of a name that is repeated the last counts.
+
+        Raises :class:`pydantic.ValidationError`.
+        """
+        return cls.model_validate(dict(pairs))
+
+    @property
+    def offset(self) -> int | None:
+        """Rows before the page; null where no database can count that far, so that the page is empty."""
+        offset = (self.page - 1) * self.limit
+        return offset if offset <= _LARGEST_OFFSET else None
+
+
+class Page(BaseModel, Generic[Item]):
+    """The envelope of all lists."""
+
+    items: list[Item]
+    total: int = Field(description="How many items there are on all pages together, after filtering.")
+    page: int
+    limit: int
+
+
+def envelope(items: Sequence[Mapping[str, Any]], total: int, query: PageQuery) -> dict[str, Any]:
+    """A page as it travels."""
+    return {"items": items, "total": total, "page": query.page, "limit": query.limit}
+
+
+def fetch_page(
+    transaction: Transaction,
+    rows: Select[Any],
+    order: Sequence[ColumnElement[Any] | UnaryExpression[Any]],
+    query: PageQuery,
+    parameters: Parameters = NO_PARAMETERS,
+    *,
+    total: int | None = None,
+) -> tuple[Sequence[Any], int]:
+    """The rows of one page in ``order`` and how many there are in all, in two statements, or one where that is known.
+
+    ``order`` must be total (end with an id), so that pages never overlap.
+    """
+    if total is None:
+        counted = rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)
+        total = transaction.scalar(counted, parameters) or 0
+    if query.offset is None or query.offset >= total:
+        return [], total
+    return transaction.rows(rows.order_by(*order).limit(query.limit).offset(query.offset), parameters), total
+
+
+def ordered(
+    keys: Sequence[ColumnElement[Any]], direction: str | None, *, tie: ColumnElement[Any]
+) -> list[ColumnElement[Any] | UnaryExpression[Any]]:
+    """``keys`` in ``direction`` (ascending where null), nulls last whichever it is, then ``tie`` ascending."""
+    down = direction == "desc"
+    return [*((key.desc() if down else key.asc()).nulls_last() for key in keys), tie.asc()]
+
+
+def matching(column: ColumnElement[str], search: str) -> ColumnElement[bool]:
+    """Where ``column`` (folded text, see :func:`normata.schema.text.search_text`) has every word of ``search``."""
+    return and_(True, *(column.contains(word, autoescape=True) for word in fold(search).split()))

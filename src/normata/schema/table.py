@@ -1,0 +1,92 @@
+"""The base of all tables, and what a column means beyond its type."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlalchemy import ForeignKey, MetaData
+from sqlalchemy import Table as SqlTable
+from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
+from uuid_utils import uuid7
+
+from normata.db.types import text
+
+
+class Table(DeclarativeBase):
+    """The base of all tables, with what bundles, changes and security need to know of each.
+
+    ``array`` names the bundle array that carries the rows, where there is one; ``ignored`` has the wire names that a
+    row may carry but that follow from others; ``fixed`` has the columns that no later bundle may change; ``generated``
+    has those that are made from others where a new row lacks them.
+
+    ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
+    ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
+    ``readable`` has the only columns that the service may read on a database with grants; null for all.
+    """
+
+    array: ClassVar[str] = ""
+    ignored: ClassVar[frozenset[str]] = frozenset()
+    fixed: ClassVar[tuple[str, ...]] = ("organization_id",)
+    generated: ClassVar[frozenset[str]] = frozenset({"slug", "short_id", "order"})
+    shown_in: ClassVar[frozenset[str]] = frozenset()
+    published: ClassVar[bool] = True
+    readable: ClassVar[frozenset[str] | None] = None
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+    @classmethod
+    def title_column(cls) -> str:
+        """The column that people know a row by."""
+        return next(name for name in ("name", "title", "acronym", "id") if name in sql_table(cls).c)
+
+    @classmethod
+    def fill(cls, row: dict[str, Any]) -> None:
+        """Fill gaps of a new row that follow from the rest of it."""
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:
+        """Set the derived columns of a complete row."""
+
+
+def sql_table(table: type[Table]) -> SqlTable:
+    """The table of a class, for Core statements: columns that may be absent, or that only a loop knows, live there."""
+    sql = table.__table__
+    assert isinstance(sql, SqlTable)  # noqa: S101 - narrows the type; a declarative class has no other
+    return sql
+
+
+def new_id() -> str:
+    """A new identifier: a UUIDv7 (RFC 9562), so that ids made later sort later."""
+    return str(uuid7())
+
+
+def foreign_key(column: str) -> ForeignKey:
+    """A reference that is checked when the transaction ends, so that rows may be written in any order."""
+    return ForeignKey(column, deferrable=True, initially="DEFERRED")
+
+
+def known(*values: str, default: str | None = None) -> MappedColumn[str]:
+    """An open enum: any token is taken, ``values`` are those we know, ``default`` (else the first) fills a gap."""
+    return mapped_column(text(64), info={"known": values, "default": default or values[0]})
+
+
+def defaults_to(default: object) -> MappedColumn[Any]:
+    """A column that a new row may leave out: ``default`` fills the gap."""
+    return mapped_column(info={"default": default})
+
+
+def refers_to(table: str) -> MappedColumn[Any]:
+    """A reference to a row of ``table``, of the same organization or of none."""
+    return mapped_column(text(128), info={"refers_to": table})
+
+
+def derived() -> MappedColumn[Any]:
+    """A column that is computed from the others and never seen on the wire."""
+    return mapped_column(info={"derived": True})

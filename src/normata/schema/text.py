@@ -1,0 +1,39 @@
+"""Texts as the domain compares, sorts, searches and addresses them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+
+def slugify(*parts: str) -> str:
+    """The parts as one slug: ASCII letters and digits with single hyphens, at most 80 characters, never empty."""
+    plain = unicodedata.normalize("NFKD", " ".join(parts).casefold()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:80].strip("-") or "untitled"
+
+
+def search_text(*parts: str | None) -> str:
+    """What a search looks through: folded for case and width in every script, one part a line.
+
+    SQLite's ``lower`` knows ASCII only, and no two databases fold alike, so the folding is done here and stored.
+    """
+    return fold("\n".join(part for part in parts if part))
+
+
+def fold(value: str) -> str:
+    """``value`` in the one form in which texts that a reader holds for the same are the same (NFKC, case folded)."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
+
+
+def natural_key(value: str) -> str:
+    """A key whose code-point order is the natural order of ``value``: A.5.2 comes before A.5.10.
+
+    Each run of digits is written as its length and itself, so that the longer number sorts later; at most 999 digits
+    count. Equal keys (A.5.02 and A.5.2) are told apart by whatever the order ends with.
+    """
+
+    def number(match: re.Match[str]) -> str:
+        digits = match.group().lstrip("0")[:999] or "0"
+        return f"{len(digits):03}{digits}"
+
+    return re.sub(r"[0-9]+", number, fold(value))

@@ -1,0 +1,146 @@
+"""The operations of frameworks and their controls."""
+
+from __future__ import annotations
+
+from normata.frameworks import control_list, framework_list
+from normata.schema.paging import Page
+from normata.web.operation import ListOperation, Operation
+
+
+class ControlPage(Page[control_list.Control]):
+    """A page of controls."""
+
+
+class FrameworkPage(Page[framework_list.Framework]):
+    """A page of frameworks."""
+
+
+_CSF = {
+    "id": "nist-csf-2.0",
+    "name": "NIST Cybersecurity Framework 2.0",
+    "identifier": "NIST-CSF-2.0",
+    "identifierColor": "#1D4F91",
+}
+
+_CONTROL_PAGE = {
+    "items": [
+        {
+            "id": "iso-27001-2022:A.5.11",
+            "frameworkId": "iso-27001-2022",
+            "parentId": "iso-27001-2022:A.5",
+            "identifier": "A.5.11",
+            "name": "Return of assets",
+            "slug": "a-5-11-return-of-assets",
+            "purpose": "Nothing of the organization's stays with those who leave it.",
+            "type": "CONTROL",
+            "description": None,
+            "isMandatory": False,
+            "isCentralized": True,
+            "createdAt": "2025-02-10T09:30:00.000Z",
+            "updatedAt": "2025-02-10T09:30:00.000Z",
+            "framework": {
+                "id": "iso-27001-2022",
+                "name": "ISO/IEC 27001:2022",
+                "identifier": "ISO-27001",
+                "identifierColor": "#0B6E4F",
+                "version": "2022",
+                "isCentralized": True,
+            },
+            "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
+            "coverage": {"coverageStatus": "NONE", "coverageGap": None},
+            "effectiveCoverageStatus": "PARTIAL",
+            "isIndirectlyCovered": True,
+            "sourceMatches": [
+                {
+                    "id": "match:PR.AA-01--A.5.11",
+                    "matchLevel": "PARTIAL",
+                    "matchedControl": {
+                        "id": "nist-csf-2.0:PR.AA-01",
+                        "identifier": "PR.AA-01",
+                        "name": "Managed identities and credentials",
+                        "slug": "pr-aa-01-managed-identities-and-credentials",
+                        "framework": _CSF,
+                    },
+                }
+            ],
+            "children": [],
+        }
+    ],
+    "total": 402,
+    "page": 1,
+    "limit": 5,
+}
+
+_ADOPTION = {"id": "adoption-nist-csf-2.0", "adoptedAt": "2025-02-10T09:30:00.000Z"}
+
+_FRAMEWORK_PAGE = {
+    "items": [
+        _CSF
+        | {
+            "organizationId": None,
+            "slug": "nist-csf-2-0",
+            "version": "2.0",
+            "publishedAt": "2024-02-26T00:00:00.000Z",
+            "deprecatedAt": None,
+            "description": None,
+            "lastSyncAt": None,
+            "createdAt": "2025-02-10T09:30:00.000Z",
+            "updatedAt": "2025-02-10T09:30:00.000Z",
+            "createdBy": None,
+            "isActive": True,
+            "isCentralized": True,
+            "isAdopted": True,
+            "requiredTier": "free-trial",
+            "_count": {"controls": 134},
+            "frameworkAdoptions": [_ADOPTION],
+            "adoption": _ADOPTION,
+        }
+    ],
+    "total": 3,
+    "page": 1,
+    "limit": 100,
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/controls/",
+        operation_id="listControls",
+        tag="Frameworks",
+        summary="List the controls of adopted frameworks",
+        description="""\
+The controls of the frameworks that the organization has adopted.
+
+Each comes with its framework, its parent and children, the organization's own statement (`coverage`), the matches
+from controls of other adopted frameworks (`sourceMatches`), and what follows from all that
+(`effectiveCoverageStatus`). It is always current: a change of a statement, a mapping or an adoption is in the
+next answer.
+
+Unless `sortColumn` says otherwise, controls come in the order of their framework's identifier and then in the
+order of the catalog. Identifiers sort naturally: A.5.2 before A.5.10. Every order ends with the id, so pages
+never overlap.""",
+        query=control_list.ControlQuery,
+        build=lambda transaction, query, _asker: control_list.list_controls(transaction, query),
+        kept="controls",
+        answer=ControlPage,
+        answer_description="A page of controls.",
+        example=_CONTROL_PAGE,
+    ),
+    ListOperation(
+        path="/frameworks/",
+        operation_id="listFrameworks",
+        tag="Frameworks",
+        summary="List frameworks",
+        description="""\
+The frameworks that the organization can see.
+
+These are the active centralized frameworks, those that it has adopted, and its own. `adoption` says since when
+the organization works with a framework, and is null where it does not; `frameworkAdoptions` is the same as an
+array. `_count.controls` is the number of controls, categories included.""",
+        query=framework_list.FrameworkQuery,
+        build=lambda transaction, query, _asker: framework_list.list_frameworks(transaction, query),
+        kept="frameworks",
+        answer=FrameworkPage,
+        answer_description="A page of frameworks.",
+        example=_FRAMEWORK_PAGE,
+    ),
+)

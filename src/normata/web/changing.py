@@ -1,0 +1,77 @@
+"""How a request to change something is answered: one way for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
+
+from normata.changes.unit_of_work import Actor
+from normata.errors import Forbidden, NotFound
+from normata.web.authentication import authenticate
+from normata.web.context import context_of
+from normata.web.negotiation import Headers, combined
+from normata.web.operation import ChangeOperation, Given
+from normata.web.problems import FieldFault, InvalidRequest, UnsupportedMediaType
+from normata.web.responses import JsonResponse
+from normata.web.services import Services
+
+
+class ChangeEndpoint:
+    """Answers one operation that changes something, as an ASGI application."""
+
+    def __init__(self, operation: ChangeOperation, services: Services) -> None:
+        self._operation = operation
+        self._services = services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. Raises what the operation declares."""
+        operation = self._operation
+        headers = combined(scope["headers"])
+        caller = await authenticate(self._services, scope, headers, scope=operation.scope)
+        # Read once the caller is known: nobody else is told what is wrong with a body.
+        given = Given(scope["path_params"].get("id", ""), await self._body(headers, Request(scope, receive)))
+        if "\0" in given.id:
+            raise NotFound  # no id has NUL, and PostgreSQL refuses a text that has
+        actor = Actor(caller.user_id, caller.user_name, caller.token_id, context_of(scope).request_id)
+        try:
+            result = await self._services.changes.make(
+                lambda unit: operation.work(unit, given),
+                actor=actor,
+                scope=caller.reach(operation.role),
+                writes=operation.writes,
+            )
+        except Forbidden:
+            raise Forbidden(f"This takes the role {operation.role} or a larger one in the organization.") from None
+        await JsonResponse(operation.present(result))(scope, receive, send)
+
+    async def _body(self, headers: Headers, request: Request) -> BaseModel | None:
+        """The body as its model; null where the operation has none, or it may be absent and is.
+
+        Raises TooLarge, UnsupportedMediaType and InvalidRequest.
+        """
+        model = self._operation.body
+        if model is None:
+            return None
+        try:
+            body = await request.body()
+        except ClientDisconnect:  # the client has gone, or what it sent is no HTTP
+            fault = FieldFault(
+                in_="body", name="", code="incomplete", message="ended before it was complete", allowed=None
+            )
+            raise InvalidRequest.of([fault]) from None
+        if not body and not self._operation.body_required:
+            return None
+        media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if media_type != b"application/json":
+            raise UnsupportedMediaType
+        try:
+            return model.model_validate_json(body)
+        except ValidationError as error:
+            raise InvalidRequest.of_validation("body", error) from None
+
+
+def as_null(_result: Any) -> None:
+    """Present whatever a change returns as JSON's null."""

@@ -1,0 +1,57 @@
+"""What is known of a request while it is answered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from starlette.types import Scope
+
+from normata.identity.caller import Caller
+
+_KEY = "normata"
+# W3C Trace Context: version, trace id, parent id, flags; neither id is all zeros.
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request.
+
+    ``raw_path`` is the path as it was sent, without ``prefix``, under which a proxy serves the application.
+    ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where it sent none. The rest is found
+    on the way: the template of the path, the caller, the organization that the request is about, and the code of the
+    problem that it is answered with.
+    """
+
+    request_id: str
+    raw_path: str
+    prefix: str = ""
+    trace_id: str | None = None
+    parent_id: str | None = None
+    route: str | None = None
+    caller: Caller | None = None
+    organization_id: str | None = None
+    problem: str | None = None
+
+    @property
+    def instance(self) -> str:
+        """The path of the request, as a problem names it."""
+        return self.prefix + self.raw_path
+
+    def trace(self, traceparent: bytes) -> None:
+        """Take over the ids of a `traceparent`, if it is one."""
+        match = _TRACEPARENT.fullmatch(traceparent)
+        if match is not None:
+            self.trace_id, self.parent_id = match[1].decode(), match[2].decode()
+
+
+def put_context(scope: Scope, context: RequestContext) -> None:
+    """Have a request carry its context."""
+    scope[_KEY] = context
+
+
+def context_of(scope: Scope) -> RequestContext:
+    """The context of a request that came through the gateway."""
+    context: RequestContext = scope[_KEY]
+    return context

@@ -1,0 +1,211 @@
+"""The outermost layer, around every request: its id, its limits, its line in the log, and no exception goes past it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from normata.errors import NotFound, Unavailable
+from normata.schema.table import new_id
+from normata.settings import Settings
+from normata.web.context import RequestContext, context_of, put_context
+from normata.web.metrics import Metrics
+from normata.web.problems import (
+    FieldFault,
+    InternalError,
+    InvalidRequest,
+    MethodNotAllowed,
+    RequestTimeout,
+    ServiceUnavailable,
+    TooLarge,
+    problem,
+    sort_of,
+)
+from normata.web.responses import JsonResponse
+from normata.web.routing import Resource, routed_path
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
+
+
+class Gateway:
+    """Gives each request an id, refuses large and slow bodies, logs, counts, and answers every exception.
+
+    ``shortcuts`` are the kept lists by their exact paths. The way through the router takes as long as to answer from a
+    kept page, so for these it is spared; docs/decisions.md has the measurement.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, shortcuts: Mapping[str, Resource], settings: Settings, metrics: Metrics
+    ) -> None:
+        self._app = app
+        self._shortcuts = shortcuts
+        self._settings = settings
+        self._metrics = metrics
+        self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        context = self._context(scope)
+        put_context(scope, context)
+        started = time.perf_counter()
+        status = 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-request-id", context.request_id.encode()),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
+            elif scope["method"] == "HEAD":
+                message = {**message, "body": b""}
+            await send(message)
+
+        application: ASGIApp | None = self._shortcuts.get(context.raw_path)
+        if application is None:
+            application = self._app
+            scope["path"] = routed_path(context.raw_path)
+        self._metrics.begin()
+        try:
+            _require_one_host(scope)
+            await application(scope, self._bounded(scope, receive), send_marked)
+        except Exception as error:
+            if status:
+                self._note_fault(scope, error)
+                raise  # half an answer has left: the server must cut the connection, lest a client take it as whole
+            await self._refusal(scope, error)(scope, receive, send_marked)
+        finally:
+            self._note(scope, status, time.perf_counter() - started)
+
+    def _context(self, scope: Scope) -> RequestContext:
+        """What is known of a request from its first line and its headers."""
+        context = RequestContext("", (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1"))
+        prefix = self._settings.root_path
+        for name, value in scope["headers"]:
+            if name == b"x-request-id" and not context.request_id:
+                # The client's own, where it is harmless, so that a chain of services can share it.
+                sent = value.decode("latin-1")
+                context.request_id = sent if _REQUEST_ID.fullmatch(sent) else ""
+            elif name == b"traceparent":
+                context.trace(value)
+            elif name == b"x-forwarded-prefix" and self._settings.trust_forwarded_prefix:
+                sent = value.decode("latin-1").rstrip("/")
+                prefix = sent if _PREFIX.fullmatch(sent) else prefix
+        context.request_id = context.request_id or new_id()
+        context.prefix = prefix
+        if prefix and context.raw_path.startswith(prefix + "/"):  # a proxy may remove it, or leave it
+            context.raw_path = context.raw_path.removeprefix(prefix)
+        return context
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """``receive``, bounded in size and time.
+
+        It raises TooLarge where the body, declared or counted, is larger than the limit, and RequestTimeout where the
+        next piece of it does not come in time.
+        """
+        limit = self._settings.max_body_bytes
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        too_large = declared.isdigit() and int(declared[:20]) > limit
+        received = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal received
+            if too_large:
+                raise TooLarge
+            try:
+                async with asyncio.timeout(self._settings.body_timeout):
+                    message = await receive()
+            except TimeoutError:
+                raise RequestTimeout from None
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise TooLarge
+            return message
+
+        return receive_bounded
+
+    def _refusal(self, scope: Scope, error: Exception) -> Response:
+        """The answer to a request that ended with an exception."""
+        if sort_of(error) is not None:
+            return _problem(scope, error)
+        if isinstance(error, Unavailable):
+            with suppress(OSError, ValueError):
+                request_id = context_of(scope).request_id
+                self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
+            return _problem(scope, ServiceUnavailable())
+        self._note_fault(scope, error)
+        return _problem(scope, InternalError())
+
+    def _note_fault(self, scope: Scope, error: Exception) -> None:
+        context = context_of(scope)
+        with suppress(OSError, ValueError):  # a log that cannot be written keeps no client from an answer
+            self._log.error("internal_error", request_id=context.request_id, path=context.raw_path, exc_info=error)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        context = context_of(scope)
+        self._metrics.end(scope["method"], context.route, status, context.problem, seconds)
+        more: dict[str, Any] = {}
+        if context.trace_id is not None:
+            more = {"trace_id": context.trace_id, "parent_id": context.parent_id}
+        with suppress(OSError, ValueError):
+            self._log.info(
+                "request",
+                request_id=context.request_id,
+                method=scope["method"],
+                path=context.raw_path,
+                status=status,
+                problem=context.problem,
+                milliseconds=round(seconds * 1000, 1),
+                organization=context.organization_id,
+                user=context.caller and context.caller.user_id,
+                token=context.caller and context.caller.token_id,
+                **more,
+            )
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Answer the router's own refusals, of paths and methods, as problems (RFC 9457) as well."""
+
+    async def http_error(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette dispatches by class
+        if error.status_code == 405:
+            raise MethodNotAllowed(headers=error.headers)
+        raise NotFound
+
+    app.add_exception_handler(HTTPException, http_error)
+
+
+def _problem(scope: Scope, error: Exception) -> Response:
+    context = context_of(scope)
+    body = problem(error, context.instance, context.request_id)
+    context.problem = body["code"]
+    return JsonResponse(body, body["status"], getattr(error, "headers", None))
+
+
+def _require_one_host(scope: Scope) -> None:
+    """Raise InvalidRequest unless an HTTP/1.1 request has exactly one Host (RFC 9112, section 3.2)."""
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if len(hosts) > 1:
+        code, message = "repeated", "must be sent once"
+    elif scope.get("http_version") == "1.1" and not any(hosts):  # the server turns a missing one into an empty one
+        code, message = "required", "is required"
+    else:
+        return
+    raise InvalidRequest.of([FieldFault(in_="header", name="Host", code=code, message=message, allowed=None)])

@@ -1,0 +1,113 @@
+"""How a list is answered: one way for all of them, and the shortest, since most requests are for lists.
+
+Between the server and a kept page stands nothing but one token lookup. It tells who the caller is, in which role, and
+which revision the list has.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Scope, Send
+
+from normata.changes.revisions import current_revision
+from normata.db.transaction import TenantScope, Transaction
+from normata.errors import NotFound
+from normata.schema.paging import PageQuery
+from normata.web.authentication import authenticate
+from normata.web.content import Content
+from normata.web.context import context_of
+from normata.web.negotiation import combined
+from normata.web.operation import Asker, ListOperation
+from normata.web.page_cache import Page
+from normata.web.problems import InvalidRequest
+from normata.web.responses import encode
+from normata.web.services import Services
+
+_LONGEST_REMEMBERED = 2_000  # bytes of a query string; others are read anew each time, and their pages are not kept
+
+
+class _ParsedQuery(NamedTuple):
+    """A valid query, and the key of its page in the cache; empty where that is not kept."""
+
+    query: PageQuery
+    key: str
+
+
+class ListEndpoint:
+    """Answers one list, as an ASGI application."""
+
+    def __init__(self, operation: ListOperation, services: Services) -> None:
+        self._operation = operation
+        self._services = services
+        self._parse_cached = lru_cache(maxsize=1_000)(self._parse)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a GET or HEAD. Raises what the operation declares."""
+        del receive  # there is no body to expect
+        operation = self._operation
+        headers = combined(scope["headers"])
+        parsed = self._read(scope["query_string"])
+        organization_id = None if isinstance(parsed, InvalidRequest) else parsed.query.organization_id
+        context = context_of(scope)
+        context.organization_id = organization_id
+        caller = await authenticate(
+            self._services,
+            scope,
+            headers,
+            scope=operation.scope,
+            organization_id=organization_id,
+            list_name=operation.kept,
+        )
+        if isinstance(parsed, InvalidRequest):
+            raise parsed  # only now: a caller without a token is not told what is wrong with a request
+        # An id comes before a slug of the same spelling.
+        found = organization_id if organization_id in caller.roles else next(iter(caller.roles), None)
+        if found is None:
+            raise NotFound
+        context.organization_id = found
+        pages = self._services.pages
+        kept = bool(parsed.key and caller.revision)
+        page = pages.find(parsed.key, caller.revision) if kept else None
+        if kept:
+            self._services.metrics.page(kept=page is not None)
+        if page is None:
+            query = parsed.query.model_copy(update={"organization_id": found})
+            page = await self._build(query, Asker(caller, context.prefix))
+        known = len(page.content.representations)
+        await page.content.send(headers, send)
+        if kept and page.revision and len(page.content.representations) > known:
+            pages.keep(parsed.key, page)  # it is new, or has grown
+
+    async def _build(self, query: PageQuery, asker: Asker) -> Page:
+        kept, build = self._operation.kept, self._operation.build
+
+        def work(transaction: Transaction) -> Page:
+            # From the same snapshot as the page, so that it is never kept for a revision that it does not show.
+            revision = current_revision(transaction, query.organization_id, kept) if kept else ""
+            return Page(revision, Content(encode(build(transaction, query, asker))))
+
+        return await self._services.database.read(work, TenantScope(readable=(query.organization_id,)))
+
+    def _read(self, query_string: bytes) -> _ParsedQuery | InvalidRequest:
+        try:
+            parse = self._parse_cached if _is_short(query_string) else self._parse
+            return parse(query_string)
+        except InvalidRequest as error:
+            return error
+
+    def _parse(self, query_string: bytes) -> _ParsedQuery:
+        """Raises InvalidRequest. Of a parameter that is repeated the last counts, but for those that are arrays."""
+        try:
+            query = self._operation.query.read(QueryParams(query_string).multi_items())
+        except ValidationError as error:
+            raise InvalidRequest.of_validation("query", error) from None
+        is_kept = self._operation.kept is not None and _is_short(query_string)
+        return _ParsedQuery(query, f"{self._operation.path} {query.model_dump_json()}" if is_kept else "")
+
+
+def _is_short(query_string: bytes) -> bool:
+    return len(query_string) <= _LONGEST_REMEMBERED

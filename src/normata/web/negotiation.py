@@ -1,0 +1,84 @@
+"""What a request's headers say of the answer that is wanted (RFC 9110, sections 8.8, 12 and 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+Headers = dict[bytes, bytes]
+
+_ENTITY_TAG = re.compile(rb'(?:W/)?("[^"]*")')
+_STRONG_TAG = re.compile(rb'(?<!W/)("[^"]*")')
+
+
+def combined(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Header values by their names in lower case; those of a repeated header joined by commas (section 5.3)."""
+    values: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    # Joined once: to append to a value again and again takes quadratic time.
+    return {name: found[0] if len(found) == 1 else b", ".join(found) for name, found in values.items()}
+
+
+def accepts_json(accept: bytes) -> bool:
+    """Whether application/json is acceptable (section 12.5.1): the most specific range decides; empty is anything."""
+    return _accepts_json_cached(accept) if len(accept) <= _LONGEST_CACHED else _accepts_json(accept)
+
+
+def best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
+    """Which of ``codings``, the best first, the client wants most (section 12.5.3), else ``identity``."""
+    return _best_coding_cached(accept, codings) if len(accept) <= _LONGEST_CACHED else _best_coding(accept, codings)
+
+
+def _accepts_json(accept: bytes) -> bool:
+    weights = _weights(accept)
+    if not weights:
+        return True
+    return next((weights[name] for name in ("application/json", "application/*", "*/*") if name in weights), 0) > 0
+
+
+def _best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
+    weights = _weights(accept)
+    # A client that gives identity no weight accepts it, but prefers every coding that it names.
+    wanted = {"identity": weights.get("identity", 0.0001)}
+    wanted |= {coding: weights.get(coding, weights.get("*", 0.0)) for coding in codings}
+    best = max((*codings, "identity"), key=wanted.__getitem__)
+    return best if wanted[best] > 0 else "identity"  # a client that refuses all gets it plain, as the section allows
+
+
+# Clients choose these headers, so only short ones may be keys of a cache.
+_LONGEST_CACHED = 256  # bytes
+_accepts_json_cached = lru_cache(maxsize=256)(_accepts_json)
+_best_coding_cached = lru_cache(maxsize=256)(_best_coding)
+
+
+def is_current(if_none_match: bytes, entity_tag: bytes) -> bool:
+    """Whether the client has the representation with this (quoted) tag already (section 13.1.2, weak comparison)."""
+    return if_none_match.strip() == b"*" or entity_tag in _ENTITY_TAG.findall(if_none_match)
+
+
+def matches(if_match: bytes, entity_tag: bytes) -> bool:
+    """Whether an If-Match names the representation with this (quoted) tag (section 13.1.1, strong comparison)."""
+    return if_match.strip() == b"*" or entity_tag in _STRONG_TAG.findall(if_match)
+
+
+def _weights(header: bytes) -> dict[str, float]:
+    """The weight of each element of a list such as ``gzip;q=0.5, br``; of an element that is repeated, the largest."""
+    weights: dict[str, float] = {}
+    for element in header.decode("latin-1").lower().split(","):
+        name, *parameters = (piece.strip() for piece in element.split(";"))
+        if name:
+            weights[name] = max(weights.get(name, 0.0), _weight(parameters))
+    return weights
+
+
+def _weight(parameters: Iterable[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 1.0
+    return 1.0

@@ -1,0 +1,335 @@
+"""The OpenAPI document, made from the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
+from fastapi.openapi.utils import get_openapi
+from pydantic.alias_generators import to_camel, to_snake
+
+from normata import __version__
+from normata.schema.descriptions import FIELDS
+from normata.web.operation import ChangeOperation, ListOperation, Operation
+from normata.web.problems import FieldFault, responses
+from normata.web.problems import examples as error_examples
+
+DESCRIPTION = """\
+Normata is a self-hosted compliance service. An organization adopts frameworks and states how far it covers each
+control. Normata works out at once what that means for every framework whose controls are mapped onto each other. It
+also keeps the records of the organization's management system, and restores the ones that were archived.
+
+## First steps
+
+`normata demo` prints an organization, a token and requests to paste. Every request needs a token:
+
+```
+curl -H 'Authorization: Bearer <ACCESS_TOKEN>' 'http://127.0.0.1:8000/frameworks/?organizationId=org-harbourlight'
+```
+
+An operator creates tokens with `normata token create --user EMAIL --scope read|write`. A token acts as its user until
+it expires or is revoked. To read a list, you must be a member of the organization. To restore a record, you need the
+role editor, admin or owner and a token with the scope `write`. An organization or record that you may not see gets the
+same answer as one that does not exist.
+
+## Conventions
+
+- Bodies are JSON. Every field is present in every answer, and `null` where there is no value.
+- Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`.
+- Identifiers are opaque strings of 1 to 128 characters. In a path, an id is one percent-encoded segment.
+- Enums that list their values under `x-extensible-enum` are open: new values may appear, so accept values that you do
+  not know. Coverage status, match level and control type are closed.
+- Paths work with and without the trailing slash.
+- Every answer has an `X-Request-Id`. Send your own to find your request in the log.
+
+## Lists
+
+Lists come in pages. `limit` is from 5 to 100 (default 100) and `page` starts at 1. `total` counts the items on all
+pages, after filtering. A page past the end has no items. Every order ends with the id, so pages never overlap. Null
+sorts last.
+
+## Errors
+
+Every answer that is not a success is a problem (RFC 9457) with a `code` for programs. An invalid request is told all
+its faults at once, each with its location. 503 means that the database cannot be reached, or did not answer in time.
+`Retry-After` says when to try again. A restore that was in progress at that moment may have succeeded all the same: the
+next attempt then gets `not_archived`.
+"""
+
+_TAGS = [
+    {
+        "name": "Frameworks",
+        "description": "Catalogs of controls, which of them the organization has adopted, and how far it covers them.",
+    },
+    {"name": "Notifications", "description": "Messages from the service to the current user."},
+    {
+        "name": "Restore",
+        "description": (
+            "Restoring archived records, by the same contract for every kind. The record must be archived (else 409"
+            " `not_archived`) and its slug must be free (else 409 `slug_taken`, with the id of the live record that has"
+            " it as `conflictingId`). Only the archived state changes. One transaction restores the record, writes an"
+            " audit event and notifies the responsible member. An answer of 200 means that all of it is stored."
+        ),
+    },
+]
+
+METADATA: dict[str, Any] = {
+    "title": "Normata",
+    "version": __version__,
+    "summary": "A self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
+    "description": DESCRIPTION,
+    "openapi_tags": _TAGS,
+    "license_info": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+}
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The OpenAPI document of ``operations``, in the order of their tags."""
+    place = {str(tag["name"]): number for number, tag in enumerate(_TAGS)}
+    router = APIRouter()
+    for operation in sorted(operations, key=lambda operation: place[operation.tag]):
+        _document(router, operation)
+    return _polished(
+        get_openapi(
+            title=METADATA["title"],
+            version=METADATA["version"],
+            summary=METADATA["summary"],
+            description=METADATA["description"],
+            tags=METADATA["openapi_tags"],
+            license_info=METADATA["license_info"],
+            routes=router.routes,
+        ),
+        operations,
+    )
+
+
+def _document(router: APIRouter, operation: Operation) -> None:
+    """Tell FastAPI's document of an operation: by a route that nobody serves."""
+    success: dict[int | str, dict[str, Any]] = {}
+    extra: dict[str, Any] = {}
+    documented_as: Callable[..., Any] = _without_parameters
+    match operation:
+        case ListOperation():
+            success = {200: {"headers": {**_VALIDATORS}}, 304: _not_modified()}
+            extra = {"parameters": [_IF_NONE_MATCH]}
+            documented_as = _with_query(operation)
+        case ChangeOperation():
+            if "{id}" in operation.path:
+                documented_as = _with_id(operation)
+            if operation.body is not None:
+                extra = {"requestBody": _request_body(operation)}
+    router.add_api_route(
+        operation.path,
+        documented_as,
+        methods=[operation.method],
+        operation_id=operation.operation_id,
+        summary=operation.summary,
+        description=operation.description,
+        tags=[operation.tag],
+        response_model=operation.answer,
+        response_description=operation.answer_description,
+        responses=success | responses(*operation.every_error),
+        openapi_extra=extra or None,
+    )
+
+
+async def _without_parameters() -> None:
+    """Have no parameters."""
+
+
+def _with_query(operation: ListOperation) -> Callable[..., Any]:
+    async def documented_as(query: Any) -> None:
+        """Have the parameters of a query."""
+
+    documented_as.__annotations__["query"] = Annotated[operation.query, Query()]
+    return documented_as
+
+
+def _with_id(operation: ChangeOperation) -> Callable[..., Any]:
+    async def documented_as(record_id: Any) -> None:
+        """Have an id in the path."""
+
+    documented_as.__annotations__["record_id"] = Annotated[
+        str, PathParameter(alias="id", description=operation.id_description)
+    ]
+    return documented_as
+
+
+def _request_body(operation: ChangeOperation) -> dict[str, Any]:
+    assert operation.body is not None  # noqa: S101 - narrows the type
+    return {
+        "required": operation.body_required,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": f"#/components/schemas/{operation.body.__name__}"},
+                "example": operation.body_example,
+            }
+        },
+    }
+
+
+_VALIDATORS = {
+    "ETag": {
+        "description": "Names what the page holds, to be sent back as `If-None-Match`.",
+        "required": True,
+        "schema": {"type": "string"},
+    }
+}
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The `ETag` of a page that you have: while it is the same, the answer is 304, without a body.",
+    "required": False,
+    "schema": {"type": "string"},
+}
+
+
+def _not_modified() -> dict[str, Any]:
+    return {"description": "The page is still the one that `If-None-Match` names.", "headers": {**_VALIDATORS}}
+
+
+def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict[str, Any]:
+    """FastAPI's document, made to say exactly what is served, in words that every generator takes."""
+    document["servers"] = [{"url": "/"}]
+    document["security"] = [{"bearer": []}]
+    components = document["components"]
+    components["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An access token: `Bearer <ACCESS_TOKEN>`."}
+    }
+    components["headers"] = {
+        "RequestId": {
+            "description": "Names the request in the log.",
+            "required": True,
+            "schema": {"type": "string"},
+        }
+    }
+    schemas = components["schemas"]
+    # Faults are told as problems with 400; FastAPI's own shape for them, and its 422, never leave the service.
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for schema in schemas.values():
+        _open(schema)
+    for operation in operations:
+        if isinstance(operation, ChangeOperation) and operation.body is not None:
+            schemas[operation.body.__name__] = operation.body.model_json_schema(by_alias=True)
+    for schema in schemas.values():
+        _drop_titles(schema)
+        _describe_properties(schema)
+    for path in document["paths"].values():
+        for documented in path.values():
+            _polish_operation(documented)
+    for operation in operations:
+        _add_example(document["paths"][operation.path][operation.method.lower()], operation)
+    _name_closed_enums(document)
+    return document
+
+
+# What an answer does not promise: a later version may send longer texts and larger numbers.
+_BOUNDS = ("minLength", "maxLength", "pattern", "minimum", "maximum")
+
+
+def _open(schema: Any) -> None:
+    """Remove the bounds of values from the schema of an answer, and what the empty schema says already."""
+    if isinstance(schema, list):
+        for item in schema:
+            _open(item)
+    elif isinstance(schema, dict):
+        for name in _BOUNDS:
+            if not isinstance(schema.get(name), dict):  # a property may have such a name
+                schema.pop(name, None)
+        if schema.get("anyOf") == [{}, {"type": "null"}]:
+            del schema["anyOf"]  # the empty schema takes null already
+        for value in schema.values():
+            _open(value)
+
+
+def _describe_properties(schema: dict[str, Any]) -> None:
+    """Describe each property by its name, where its model does not. Raises KeyError where nobody has written it."""
+    for name, value in schema.get("properties", {}).items():
+        if "description" not in value:
+            value["description"] = FIELDS[to_snake(name.lstrip("_"))]
+
+
+# The engine computes with these, so their values never change.
+_CLOSED_ENUMS = {
+    ("NONE", "PARTIAL", "FULL"): ("CoverageStatus", "How far a control is covered."),
+    ("PARTIAL", "FULL"): ("MatchLevel", "How far the source of a match covers its target."),
+    ("CATEGORY", "CONTROL"): ("ControlType", "Whether a control is a requirement or a category of them."),
+    ("asc", "desc"): ("SortDirection", "The direction of an order."),
+}
+
+
+def _name_closed_enums(document: dict[str, Any]) -> None:
+    """Make a component of each closed enum, so that generators make one type of it."""
+
+    def name(schema: Any) -> None:
+        if isinstance(schema, list):
+            for item in schema:
+                name(item)
+        elif isinstance(schema, dict):
+            known = _CLOSED_ENUMS.get(tuple(schema["enum"])) if isinstance(schema.get("enum"), list) else None
+            if known is not None:
+                del schema["type"], schema["enum"]
+                schema["$ref"] = f"#/components/schemas/{known[0]}"
+            for value in schema.values():
+                name(value)
+
+    name(document["paths"])
+    name(document["components"]["schemas"])
+    for values, (title, description) in _CLOSED_ENUMS.items():
+        document["components"]["schemas"][title] = {"type": "string", "enum": [*values], "description": description}
+
+
+def _polish_operation(operation: dict[str, Any]) -> None:
+    operation["responses"].pop("422", None)
+    for parameter in operation.get("parameters", ()):
+        schema = dict(parameter["schema"])
+        # A parameter is left out or has a value: there is no null in a query.
+        for alternative in schema.pop("anyOf", ()):
+            if alternative != {"type": "null"}:
+                schema |= alternative
+        parameter["description"] = parameter.get("description") or schema["description"]
+        parameter["schema"] = {name: value for name, value in schema.items() if name not in ("title", "description")}
+    for response in operation["responses"].values():
+        response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
+
+
+def _drop_titles(schema: Any) -> None:
+    """Remove the titles that Pydantic makes of field names: they say nothing that the names do not."""
+    if isinstance(schema, list):
+        for item in schema:
+            _drop_titles(item)
+    elif isinstance(schema, dict):
+        for name, value in schema.items():
+            if name == "properties":
+                for field in value.values():
+                    field.pop("title", None)
+            _drop_titles(value)
+
+
+def _add_example(documented: dict[str, Any], operation: Operation) -> None:
+    content = documented["responses"]["200"]["content"]["application/json"]
+    content["example"] = operation.example
+    if operation.answer is None:
+        # Spelled so that generators that know no type "null" by itself take it, too.
+        content["schema"] = {"type": ["object", "null"], "enum": [None]}
+    # Put in here, since FastAPI drops what is null in an example.
+    for status, examples in error_examples(_instance(operation), _fault(operation), *operation.every_error).items():
+        documented["responses"][str(status)]["content"]["application/json"]["examples"] = examples
+
+
+def _instance(operation: Operation) -> str:
+    """The path of a request like that of the example."""
+    example_id = operation.example["id"] if isinstance(operation.example, dict) and "id" in operation.example else "42"
+    return operation.path.replace("{id}", quote(example_id, safe=""))
+
+
+def _fault(operation: Operation) -> FieldFault:
+    """Something that may be wrong with a request for the operation."""
+    if isinstance(operation, ChangeOperation) and operation.body is not None:
+        name = to_camel(next(iter(operation.body.model_fields)))
+        return FieldFault(in_="body", name=name, code="invalid", message="must be a string", allowed=None)
+    return FieldFault(in_="query", name="limit", code="too_large", message="must be at most 100", allowed=None)

@@ -1,0 +1,156 @@
+"""Operations: what each declares, once. Route, OpenAPI, permissions and generated tests follow from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel
+from starlette.types import ASGIApp
+
+from normata import errors
+from normata.changes.unit_of_work import UnitOfWork
+from normata.db.security import Write
+from normata.db.transaction import Transaction
+from normata.identity.caller import Caller
+from normata.identity.roles import Role, TokenScope
+from normata.schema.paging import PageQuery
+from normata.schema.table import Table
+from normata.web import problems
+from normata.web.services import Services
+
+# What every operation can answer besides a success.
+_COMMON_ERRORS: tuple[type[Exception], ...] = (
+    problems.Unauthenticated,
+    errors.NotFound,
+    problems.NotAcceptable,
+    problems.TooManyRequests,
+    problems.InternalError,
+    problems.ServiceUnavailable,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(ABC):
+    """One method of one path.
+
+    ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``. ``role``
+    is the least role in the organization, ``scope`` the least scope of the token. ``answer`` is the model of a success;
+    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can.
+    """
+
+    method: ClassVar[str]
+
+    path: str
+    operation_id: str
+    tag: str
+    summary: str
+    description: str
+    role: Role
+    scope: TokenScope
+    answer: type[BaseModel] | None
+    answer_description: str
+    example: Any
+    errors: tuple[type[Exception], ...] = ()
+    about: type[Table] | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it answers: GET brings HEAD along (RFC 9110, section 9.1)."""
+        return ("GET", "HEAD") if self.method == "GET" else (self.method,)
+
+    @property
+    def every_error(self) -> tuple[type[Exception], ...]:
+        """All that it can answer besides a success."""
+        return (*_COMMON_ERRORS, *self.errors)
+
+    @abstractmethod
+    def endpoint(self, services: Services) -> ASGIApp:
+        """The ASGI application that answers it."""
+
+
+class Asker(NamedTuple):
+    """Who asks for a list, and the prefix under which they see the application."""
+
+    caller: Caller
+    prefix: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOperation(Operation):
+    """A list of an organization, in pages.
+
+    ``build`` makes a page, as it travels, from a query of the model ``query`` and from who asks. ``kept`` names the
+    list where its pages are kept: they must show nothing but rows of tables whose ``shown_in`` has this name, whoever
+    asks and under whatever prefix.
+    """
+
+    method: ClassVar[str] = "GET"
+
+    query: type[PageQuery]
+    build: Callable[[Transaction, Any, Asker], Mapping[str, Any]]
+    kept: str | None = None
+    role: Role = "viewer"
+    scope: TokenScope = "read"
+
+    @property
+    def every_error(self) -> tuple[type[Exception], ...]:
+        """All that it can answer besides a success."""
+        return (problems.InvalidRequest, *super().every_error, problems.PreconditionFailed)
+
+    def endpoint(self, services: Services) -> ASGIApp:
+        """See :meth:`Operation.endpoint`."""
+        from normata.web.lists import ListEndpoint  # noqa: PLC0415 - declarations come first, endpoints read them
+
+        return ListEndpoint(self, services)
+
+
+class Given(NamedTuple):
+    """What a request to change something brings along: the id in its path, and its body, null where it has none."""
+
+    id: str
+    body: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeOperation(Operation):
+    """A change. ``work`` makes it, in a unit of work, and ``present`` turns what it returns into the answer.
+
+    ``writes`` has all that ``work`` writes. ``body`` is the model of the request's body, null where it has none; a body
+    that is not ``body_required`` may be absent.
+    """
+
+    http_method: str
+    work: Callable[[UnitOfWork, Given], Any]
+    present: Callable[[Any], Any]
+    writes: tuple[Write, ...]
+    id_description: str = ""
+    body: type[BaseModel] | None = None
+    body_required: bool = False
+    body_example: Any = None
+    role: Role = "editor"
+    scope: TokenScope = "write"
+
+    @property
+    def method(self) -> str:  # type: ignore[override] # a list's is always GET
+        """The method of the request."""
+        return self.http_method
+
+    @property
+    def every_error(self) -> tuple[type[Exception], ...]:
+        """All that it can answer besides a success."""
+        of_body = (
+            problems.InvalidRequest,
+            problems.RequestTimeout,
+            problems.TooLarge,
+            problems.UnsupportedMediaType,
+        )
+        return (*super().every_error, errors.Forbidden, *(of_body if self.body is not None else ()))
+
+    def endpoint(self, services: Services) -> ASGIApp:
+        """See :meth:`Operation.endpoint`."""
+        from normata.web.changing import ChangeEndpoint  # noqa: PLC0415 - as above
+
+        return ChangeEndpoint(self, services)

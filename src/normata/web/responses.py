@@ -1,0 +1,26 @@
+"""Answers as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic_core import to_json
+from starlette.responses import Response
+
+
+def encode(content: Any) -> bytes:
+    """``content`` as JSON."""
+    try:
+        return orjson.dumps(content)
+    except TypeError:  # a document may have an integer of more than 64 bits, which orjson refuses
+        return to_json(content)
+
+
+class JsonResponse(Response):
+    """A body that is JSON. It belongs to one caller, so shared caches must not keep it (RFC 9111)."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(encode(content), status_code, {"Cache-Control": "private, no-cache"} | (headers or {}))

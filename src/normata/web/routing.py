@@ -1,0 +1,63 @@
+"""From operations to routes of the framework: one for each path, with all its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from normata.web.context import context_of
+from normata.web.operation import Operation
+from normata.web.problems import MethodNotAllowed
+from normata.web.services import Services
+
+
+class Resource:
+    """What is at one path: the endpoint of each method."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.endpoints: dict[str, ASGIApp] = {}
+
+    def add(self, operation: Operation, services: Services) -> None:
+        """Answer the methods of an operation. Raises ValueError where two operations have the same one."""
+        for method in operation.methods:
+            if method in self.endpoints:
+                raise ValueError(f"two operations answer {method} {self.path}")
+            self.endpoints[method] = operation.endpoint(services)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. Raises MethodNotAllowed, and what the operation raises."""
+        context_of(scope).route = self.path
+        endpoint = self.endpoints.get(scope["method"])
+        if endpoint is None:
+            raise MethodNotAllowed(headers={"Allow": ", ".join(sorted(self.endpoints))})
+        scope["path_params"] = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
+        await endpoint(scope, receive, send)
+
+
+def resources(operations: Iterable[Operation], services: Services) -> dict[str, Resource]:
+    """The resources of all operations, by their paths."""
+    found: dict[str, Resource] = {}
+    for operation in operations:
+        found.setdefault(operation.path, Resource(operation.path)).add(operation, services)
+    return found
+
+
+def routes(found: Iterable[Resource]) -> Iterator[Route]:
+    """A route for each resource; the fixed paths first, so that no ``{id}`` takes what has a path of its own."""
+    for resource in sorted(found, key=lambda resource: (resource.path.count("{"), resource.path)):
+        yield Route(resource.path, resource)
+
+
+def routed_path(path: str) -> str:
+    """The path that the router matches, from one as it was sent: decoded, and with a slash at the end.
+
+    An escaped slash stays escaped, so that it separates nothing (RFC 3986, section 2.2), and an escaped percent sign
+    with it, so that the two can be told apart when a parameter is decoded.
+    """
+    if "%" in path:
+        path = unquote(path.replace("%25", "%2525").replace("%2F", "%252F").replace("%2f", "%252F"))
+    return path if path.endswith("/") else path + "/"

@@ -1,0 +1,25 @@
+"""What the application has at run time, handed to each operation when it is put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from normata.changes.unit_of_work import Changes
+from normata.db.database import Database
+from normata.identity.last_use import LastUse
+from normata.web.metrics import Metrics
+from normata.web.page_cache import KeptPages
+from normata.web.rate_limit import RateLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts that operations share, one of each in a process."""
+
+    database: Database
+    changes: Changes
+    last_use: LastUse
+    requests_by_token: RateLimit
+    bad_tokens_by_address: RateLimit
+    metrics: Metrics
+    pages: KeptPages

@@ -1,0 +1,16 @@
+"""Who follows changes: put together here, once, for the service and the commands alike."""
+
+from __future__ import annotations
+
+from normata.changes.revisions import AdvanceRevisions
+from normata.changes.unit_of_work import Changes, Subscriber
+from normata.db.database import Database
+from normata.events.recording import RecordEvents
+from normata.notifications.telling import RULES, NotifyMembers
+
+SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
+
+
+def changes_of(database: Database) -> Changes:
+    """The one road for changes of a database."""
+    return Changes(database, SUBSCRIBERS)

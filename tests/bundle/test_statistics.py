@@ -1,0 +1,100 @@
+"""After a large load the database knows how much there is, so that the next list is planned by that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from normata.changes.unit_of_work import UnitOfWork
+from normata.db.database import Database
+from tests import world
+from tests.bundle.documents import Document
+from tests.db.sessions import session
+from tests.served import served
+from tests.world import ALPHA
+
+MANY = 1_000
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that loads have the database count."""
+    tables: list[str] = []
+    analyze = UnitOfWork.analyze
+
+    def noting(unit: UnitOfWork, names: Sequence[str]) -> None:
+        tables.extend(names)
+        analyze(unit, names)
+
+    monkeypatch.setattr(UnitOfWork, "analyze", noting)
+    return tables
+
+
+def labels(count: int, **values: str) -> Document:
+    return {"labels": [{"id": f"{number}", "organizationId": ALPHA, "name": "x", **values} for number in range(count)]}
+
+
+def catalog(controls: int) -> Document:
+    """A framework that alpha has adopted: each control is matched, and one in three has a statement."""
+    ids = [f"large.{number}" for number in range(controls)]
+    return {
+        "frameworks": [{"id": "fw-large", "identifier": "LARGE", "name": "Large"}],
+        "controls": [{"id": one, "frameworkId": "fw-large", "identifier": one, "name": one} for one in ids],
+        "controlMatches": [
+            {"id": f"into {target}", "sourceControlId": source, "targetControlId": target, "matchLevel": "FULL"}
+            for source, target in zip([*ids[1:], ids[0]], ids, strict=True)
+        ],
+        "frameworkAdoptions": [{"id": "adopt-large", "organizationId": ALPHA, "frameworkId": "fw-large"}],
+        "controlCoverages": [
+            {"id": f"say {one}", "organizationId": ALPHA, "controlId": one, "coverageStatus": "PARTIAL"}
+            for one in ids[::3]
+        ],
+    }
+
+
+def test_a_table_is_counted_from_a_thousand_rows_on(database: Database, counted: list[str]) -> None:
+    world.load(database, labels(MANY - 1))
+    assert counted == []
+    world.load(database, labels(MANY))  # one is new
+    assert counted == []
+    world.load(database, labels(MANY, color="red"))
+    assert counted == ["label"]
+    world.load(database, labels(MANY, color="red"))
+    assert counted == ["label"]
+
+
+def test_computed_coverage_counts_as_well(database: Database, counted: list[str]) -> None:
+    """A few adoptions may bring any number of rows of it."""
+    document = catalog(MANY)
+    adoptions = {"frameworkAdoptions": document.pop("frameworkAdoptions")}
+    world.load(database, document)
+    assert counted == ["control", "control_match"]
+    counted.clear()
+    world.load(database, adoptions)
+    assert counted == ["effective_coverage"]
+
+
+def test_a_large_catalog_is_listed_by_a_plan_that_knows_its_size(postgres_url: str) -> None:
+    """Without, PostgreSQL reads all statements again for each control, until its own count a minute later."""
+    controls = 3 * MANY
+    with served(postgres_url) as service, session(postgres_url) as admin:
+        service.load(catalog(controls))
+        counts = dict(
+            admin.rows("SELECT relname::text, reltuples::integer FROM pg_class WHERE relkind = 'r' AND reltuples > 0")
+        )
+        for table, count in (
+            ("control", controls),
+            ("control_match", controls),
+            ("control_coverage", controls // 3),
+            ("effective_coverage", controls),
+        ):
+            assert count <= counts[table] <= count + 200, table
+        (plan,) = json.loads(
+            admin.value(f"EXPLAIN (FORMAT json) SELECT FROM effective_coverage WHERE organization_id = '{ALPHA}'")
+        )
+        assert plan["Plan"]["Plan Rows"] == pytest.approx(controls, rel=0.2)
+        page = service.listing("/controls/").page(sortColumn="coverageStatus", sortDirection="desc", limit=5)
+        assert page["total"] >= controls
+        assert page["items"][0]["coverage"]["coverageStatus"] in ("PARTIAL", "FULL")

@@ -1,0 +1,40 @@
+"""What the tests of the command line share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from normata.cli import main as cli
+from tests.cli.commands import Done, Run
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: empty, with nothing in the environment that Normata would read."""
+    for name in list(os.environ):
+        if name.startswith("NORMATA_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "160")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def normata(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command through the program's own entry point, error handling and all."""
+
+    def run(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["normata", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code
+        return Done(code if isinstance(code, int) else int(code is not None), *capsys.readouterr())
+
+    return run

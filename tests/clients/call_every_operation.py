@@ -1,0 +1,32 @@
+"""Runs in the generator's own environment: calls what was generated, and writes what came back.
+
+Arguments: the folder of the generated client, the base of the server's addresses, a token. Standard input has the
+requests as JSON: a list of ``[tag, operation, arguments, name of the body's model, body]``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+
+
+def main() -> None:
+    """Call every operation and write its status and the type of what was parsed, a line each."""
+    folder, base, token = sys.argv[1:]
+    sys.path.insert(0, folder)
+    package = importlib.import_module("normata_client")
+    client = package.AuthenticatedClient(base_url=base, token=token, raise_on_unexpected_status=True)
+    for tag, operation, arguments, body_model, body in json.load(sys.stdin):
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
+        module = importlib.import_module(f"normata_client.api.{tag.lower()}.{name}")
+        if body is not None:
+            arguments["body"] = getattr(module, body_model).from_dict(body)
+        response = module.sync_detailed(client=client, **arguments)
+        answer = [operation, int(response.status_code), type(response.parsed).__name__]
+        sys.stdout.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

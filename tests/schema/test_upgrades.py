@@ -1,0 +1,142 @@
+"""Every schema that ever was, filled, becomes the current one with all that it held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from alembic import command
+from sqlalchemy import Connection, MetaData, select
+
+from normata.changes.revisions import ListRevision
+from normata.cli import check
+from normata.db.database import Database
+from normata.operations import OPERATIONS, SECURITY
+from normata.schema import migrations
+from normata.schema.migrations import upgrading
+from normata.tables import Table
+from normata.web.operation import ListOperation
+from tests import world
+from tests.databases import migrate, open_url
+from tests.postgres import Server
+from tests.served import run_sql, served
+from tests.web.samples import enough, sample
+
+VERSIONS = sorted(migrations.known_versions())
+KEPT = {one.kept for one in OPERATIONS if isinstance(one, ListOperation) and one.kept}
+
+Contents = dict[str, list[str]]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def blank_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database with nothing in it at all."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'old.db'}"
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = f"normata_{uuid4().hex}"
+    yield server.create(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def old(blank_url: str) -> Iterator[Database]:
+    """The database that is to be brought up to date."""
+    with closing(open_url(blank_url, create=True)) as database:
+        yield database
+
+
+@pytest.fixture
+def fresh(sqlite_url: str) -> Iterator[Database]:
+    """The test world as a load into the current schema makes it."""
+    with closing(open_url(sqlite_url)) as database:
+        yield database
+
+
+def upgrade_to(database: Database, version: str) -> None:
+    """Give a blank database the schema of a version."""
+    database.alter_now(lambda connection: command.upgrade(upgrading.configuration(connection, Table.metadata), version))
+
+
+def fill(old: Database, fresh: Database) -> int:
+    """Copy all rows of all tables that the old schema has, as far as it has their columns; how many there are."""
+    tables = Table.metadata.sorted_tables
+    rows = fresh.read_now(
+        lambda transaction: {
+            table.name: [row._asdict() for row in transaction.rows(select(*table.c))] for table in tables
+        }
+    )
+
+    def write(connection: Connection) -> int:
+        there = MetaData()
+        there.reflect(connection)
+        written = 0
+        for table in tables:
+            if table.name in there.tables and rows[table.name]:
+                known = there.tables[table.name].c.keys()
+                values = [{name: row[name] for name in known if name in row} for row in rows[table.name]]
+                connection.execute(table.insert(), values)
+                written += len(values)
+        return written
+
+    return old.alter_now(write)
+
+
+def without_revisions(contents: Contents) -> Contents:
+    """Contents without the revisions of lists: they are new each time."""
+    return {name: rows for name, rows in contents.items() if name != ListRevision.__tablename__}
+
+
+def revisions(database: Database) -> list[tuple[Any, ...]]:
+    """Of which organization and list there is a revision."""
+    statement = select(ListRevision.organization_id, ListRevision.list, ListRevision.revision)
+    found = database.read_now(lambda transaction: transaction.rows(statement))
+    assert all(row.revision for row in found)
+    return sorted((row.organization_id, row.list) for row in found)
+
+
+def faults(database: Database) -> list[str]:
+    """What `normata check` finds."""
+    return database.read_now(lambda transaction: list(check.faults(database, transaction, SECURITY)))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
+    version: str, old: Database, fresh: Database, blank_url: str
+) -> None:
+    """In one go or in two steps, with the version before still running between them; and then it can be served."""
+    upgrade_to(old, version)
+    assert fill(old, fresh) > 100
+    upgrading.prepare(old, Table.metadata, SECURITY, finish=False)
+    assert old.read_now(migrations.is_servable)
+    assert without_revisions(world.contents(old)) == without_revisions(world.contents(fresh))
+    migrate(old)
+    assert old.read_now(migrations.version) == migrations.head()
+    assert without_revisions(world.contents(old)) == without_revisions(world.contents(fresh))
+    assert revisions(old) == [(name, kept) for name in (world.ALPHA, world.BETA) for kept in sorted(KEPT)]
+    assert faults(old) == []
+    with served(blank_url) as service:
+        for operation in OPERATIONS:
+            response = sample(operation).send(service.client, service.bearer(enough(operation)))
+            assert response.is_success, response.text
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_least_that_a_reference_needs(version: str, old: Database) -> None:
+    """One organization with one membership: to make either table anew breaks the reference between them."""
+    upgrade_to(old, version)
+    was_there = ListRevision.__tablename__ in old.read_now(lambda transaction: transaction.tables())
+    run_sql(
+        old,
+        "INSERT INTO organization (id, name, slug) VALUES ('o', 'O', 'o')",
+        "INSERT INTO user_account (id, email, name, email_folded) VALUES ('u', 'u@x', 'U', 'u@x')",
+        "INSERT INTO membership (id, organization_id, user_id, role) VALUES ('m', 'o', 'u', 'owner')",
+    )
+    migrate(old)
+    assert faults(old) == []
+    assert was_there or revisions(old) == [("o", kept) for kept in sorted(KEPT)]

@@ -1,0 +1,97 @@
+"""The shipped application over a database, with what tests need to ask it and to change its world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from httpx2 import Response
+from sqlalchemy import text
+from starlette.testclient import TestClient
+
+from normata.app import Service, create_app
+from normata.db.database import Database
+from normata.identity import tokens
+from normata.identity.model import AccessToken
+from normata.settings import Settings
+from normata.wiring import changes_of
+from tests import stored, world
+from tests.databases import open_url
+from tests.listing import Listing
+
+Headers = dict[str, str]
+Problem = dict[str, Any]
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The application, a client of it, and the database past it."""
+
+    url: str
+    app: Service
+    client: TestClient
+    database: Database
+    _readers: dict[str, Headers] = field(default_factory=dict)
+
+    def token(self, user: str, *, scope: str = "write", lifetime: timedelta | None = HOUR) -> str:
+        """A new token of one of the world's users."""
+        email = world.USERS[user]
+        return changes_of(self.database).make_now(
+            lambda unit: tokens.create(unit, email=email, scope=scope, lifetime=lifetime)
+        )
+
+    def revoke(self, token: str) -> None:
+        """End a token."""
+        digest = tokens.digest(token)
+        (row,) = (row for row in stored.rows(self.database, AccessToken) if row["digest"] == digest)
+        assert changes_of(self.database).make_now(lambda unit: tokens.revoke(unit, row["id"]))
+
+    def bearer(self, user: str, *, scope: str = "write", lifetime: timedelta | None = HOUR) -> Headers:
+        """The Authorization header with a new token."""
+        return {"Authorization": f"Bearer {self.token(user, scope=scope, lifetime=lifetime)}"}
+
+    def listing(self, path: str, user: str = "viewer") -> Listing:
+        """A list as a user asks for it, with the same token each time."""
+        if user not in self._readers:
+            self._readers[user] = self.bearer(user)
+        return Listing(self.client, path, self._readers[user])
+
+    def load(self, document: dict[str, list[dict[str, Any]]]) -> None:
+        """Load a bundle as ``normata load`` does."""
+        stored.load(self.database, document)
+
+    def sql(self, *statements: str) -> None:
+        """Change the database with plain SQL, past all rules."""
+        run_sql(self.database, *statements)
+
+
+def run_sql(database: Database, *statements: str) -> None:
+    """Run plain SQL in one transaction."""
+    database.alter_now(lambda connection: [connection.execute(text(statement)) for statement in statements])
+
+
+@contextmanager
+def served(url: str, **settings: Any) -> Iterator[Served]:
+    """The application over the database at ``url``; with more settings than that where they are given.
+
+    All tests have one address, and many send bad tokens from it on purpose, so that has no limit.
+    """
+    chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
+    app = create_app(Settings(database_url=url, **chosen))
+    with closing(open_url(url)) as database, TestClient(app) as client:
+        yield Served(url, app, client, database)
+
+
+def refused(response: Response, status: int, code: str) -> Problem:
+    """The problem of an answer that must be a refusal of this status and code."""
+    assert response.status_code == status, response.text[:500]
+    assert response.headers["content-type"] == "application/json"
+    problem: Problem = response.json()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["requestId"] == response.headers["x-request-id"]
+    return problem

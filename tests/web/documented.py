@@ -1,0 +1,52 @@
+"""What the OpenAPI document says of an operation, as something that values can be held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+
+from normata.operations import OPERATIONS
+from normata.web import openapi
+from normata.web.operation import Operation
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The whole document."""
+    return openapi.document(OPERATIONS)
+
+
+def described(operation: Operation) -> dict[str, Any]:
+    """What it says of one operation."""
+    described_: dict[str, Any] = document()["paths"][operation.path][operation.method.lower()]
+    return described_
+
+
+def success(operation: Operation) -> int:
+    """The status of a success."""
+    (status,) = (int(status) for status in described(operation)["responses"] if status.startswith("2"))
+    return status
+
+
+def answer(operation: Operation, status: int) -> dict[str, Any]:
+    """What it says of the answer with this status: the media type is JSON, where there is a body."""
+    found: dict[str, Any] = described(operation)["responses"][str(status)]
+    return found
+
+
+def examples(media: dict[str, Any]) -> Iterator[Any]:
+    """All examples of a body."""
+    if "example" in media:
+        yield media["example"]
+    for example in media.get("examples", {}).values():
+        yield example["value"]
+
+
+def faults(schema: dict[str, Any], value: Any) -> list[str]:
+    """What is wrong with a value by a schema of the document; empty where it is valid."""
+    whole = {**schema, "components": document()["components"]}
+    validator = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+    return [f"{error.instance_path}: {error.message}" for error in validator.iter_errors(value)]

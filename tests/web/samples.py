@@ -1,0 +1,133 @@
+"""A request for every operation that there is, made from its declaration and the world of the tests.
+
+The rules:
+
+- A list takes the organization as ``organizationId``.
+- An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
+  is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
+  table it is the first row that the world has of the organization.
+- A body is the declared ``body_example``, with the organization in place of the demo's.
+
+An operation that none of this fits makes its tests fail with a sentence that says what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import pytest
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from normata.demo.content import ORGANIZATION as DEMO
+from normata.errors import NotArchived
+from normata.identity.roles import ROLES, role_suffices
+from normata.operations import OPERATIONS
+from normata.records.base import Restorable
+from normata.web.operation import ChangeOperation, ListOperation, Operation
+from tests import world
+from tests.world import ALPHA, record_id
+
+JSON = {"Content-Type": "application/json"}
+
+
+def operations(chosen: Callable[[Operation], object] = lambda _: True, name: str = "operation") -> pytest.MarkDecorator:
+    """Run a test once for each operation, or for those that are chosen."""
+    return pytest.mark.parametrize(name, [pytest.param(one, id=one.operation_id) for one in OPERATIONS if chosen(one)])
+
+
+def takes_body(operation: Operation) -> bool:
+    """Whether its requests may have a body."""
+    return isinstance(operation, ChangeOperation) and operation.body is not None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A request."""
+
+    operation: Operation
+    path: str
+    query: dict[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    def send(
+        self,
+        client: TestClient,
+        headers: dict[str, str],
+        *,
+        method: str | None = None,
+        path: str | None = None,
+        content: bytes | None = None,
+    ) -> Response:
+        """The answer to it; to another method, path or body where they are given."""
+        if content is None and self.body is not None:
+            content, headers = json.dumps(self.body).encode(), JSON | headers
+        return client.request(
+            method or self.operation.method,
+            path or self.path,
+            params=self.query,
+            content=content,
+            headers=headers,
+            follow_redirects=False,
+        )
+
+    def but(self, **changes: Any) -> Sample:
+        """The same, but for these parts."""
+        return replace(self, **changes)
+
+
+def sample(operation: Operation, organization_id: str = ALPHA, *, row_id: str | None = None) -> Sample:
+    """A request that succeeds for whoever may make it; about another row where ``row_id`` names one."""
+    names = re.findall(r"{(\w+)}", operation.path)
+    if names not in ([], ["id"]):
+        _fail(operation, f"its path names {', '.join(names)}, and only an id is known")
+    path = operation.path
+    if names:
+        path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id), safe=""))
+    query = {"organizationId": organization_id} if isinstance(operation, ListOperation) else {}
+    body = _body(operation, organization_id) if isinstance(operation, ChangeOperation) else None
+    return Sample(operation, path, query, body)
+
+
+def enough(operation: Operation) -> str:
+    """The user of the world who has the least role that suffices."""
+    return next(role for role in ROLES if role_suffices(role, operation.role))
+
+
+def about_others(operation: Operation) -> Iterator[Sample]:
+    """Requests about rows of every other kind: there is nothing at these addresses."""
+    ids = {row["id"] for row in world.bundle().get(operation.about.array if operation.about else "", ())}
+    for kind in Restorable.kinds:
+        other = record_id(kind, "archived")
+        if kind is not operation.about and other not in ids:
+            yield sample(operation, row_id=other)
+
+
+def _row_id(operation: Operation, organization_id: str) -> str:
+    table = operation.about
+    if table is None:
+        _fail(operation, "it has an id in its path, but no `about` that says of which table")
+    if issubclass(table, Restorable):
+        return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
+    rows = [row for row in world.bundle().get(table.array, ()) if row.get("organizationId") == organization_id]
+    if not rows:
+        _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
+    return str(rows[0]["id"])
+
+
+def _body(operation: ChangeOperation, organization_id: str) -> Any:
+    if operation.body is None:
+        return None
+    if operation.body_required and operation.body_example is None:
+        _fail(operation, "its body is required, but it has no `body_example`")
+    text = json.dumps(operation.body_example)
+    return json.loads(text.replace(json.dumps(DEMO), json.dumps(organization_id)))
+
+
+def _fail(operation: Operation, reason: str) -> NoReturn:
+    pytest.fail(f"tests/web/samples.py cannot make a request for {operation.operation_id}: {reason}", pytrace=False)

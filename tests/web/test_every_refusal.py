@@ -1,0 +1,314 @@
+"""Whom and what every operation refuses, and how. An operation that is added tomorrow is tested here, too.
+
+Nothing that is refused changes anything: each test looks at all that is stored, before and after.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from normata.identity import tokens
+from normata.identity.roles import ROLES, SCOPES, role_suffices, scope_suffices
+from normata.operations import OPERATIONS
+from normata.settings import Settings
+from normata.web.operation import ChangeOperation, ListOperation, Operation
+from tests import stored
+from tests.databases import path_of
+from tests.served import Headers, Served, refused, served
+from tests.web.samples import JSON, Sample, about_others, enough, operations, sample, takes_body
+
+BARE = 'Bearer realm="normata"'
+INVALID = f'{BARE}, error="invalid_token", error_description="'
+LIMIT = Settings.model_fields["max_body_bytes"].default
+
+with_body = operations(takes_body)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens that were made before anything is looked at: to make one is a change, too."""
+
+    good: dict[tuple[str, str], str]
+    no_good: dict[str, list[str]]
+
+    def bearer(self, operation: Operation) -> Headers:
+        """The header of the user with the least role that suffices."""
+        return {"Authorization": f"Bearer {self.good[enough(operation), operation.scope]}"}
+
+
+@pytest.fixture(scope="module")
+def made(shared: Served) -> Tokens:
+    """A token of each role and scope, and of each sort that is no good: the values of the Authorization header."""
+    good: dict[tuple[str, str], str] = {
+        (role, scope): shared.token(role, scope=scope) for role in ROLES for scope in SCOPES
+    }
+    one = good["owner", SCOPES[-1]]
+    revoked = shared.token("owner")
+    shared.revoke(revoked)
+    no_good = {
+        "empty": [""],
+        "malformed": ["nrm_nonsense"],
+        "not ASCII": ["nrm_é"],
+        "of another's form": ["x" * 5_000],
+        "with a wrong checksum": [one[:-1] + ("1" if one[-1] == "0" else "0")],
+        "padded": [f"{one}="],
+        "two in one": [f"{one} {one}"],
+        "sent twice": [one, one],
+        "unknown": [tokens.generate()],
+        "expired": [shared.token("owner", lifetime=timedelta(seconds=-1))],
+        "revoked": [revoked],
+    }
+    return Tokens(good, no_good)
+
+
+@pytest.fixture(autouse=True)
+def unchanged(shared: Served, made: Tokens) -> Iterator[None]:
+    """Holds what is stored after a test against what was there before."""
+    del made  # they come first
+    before = stored.everything(shared.database)
+    yield
+    assert stored.everything(shared.database) == before
+
+
+def spoilt(operation: Operation) -> Sample:
+    """A request that breaks other rules, too: what is wrong with the caller comes first."""
+    query = {"limit": "nonsense"} if isinstance(operation, ListOperation) else {}
+    return sample(operation).but(query=query, body={"organizationId": 7} if takes_body(operation) else None)
+
+
+# --- Who asks
+
+
+@operations()
+def test_without_a_bearer_token(operation: Operation, shared: Served) -> None:
+    """Who sends no credentials, or those of another scheme, is told of no error (RFC 6750, section 3.1)."""
+    for headers in ({}, {"Authorization": "Basic dXNlcjpwYXNz"}, {"Authorization": "Token abc"}):
+        response = spoilt(operation).send(shared.client, headers | {"Accept": "text/html"})
+        assert refused(response, 401, "unauthenticated")["errors"] == []
+        assert response.headers["www-authenticate"] == BARE
+
+
+@operations()
+def test_with_a_token_that_is_no_good(
+    operation: Operation, shared: Served, made: Tokens, subtests: pytest.Subtests
+) -> None:
+    request = spoilt(operation)
+    for sort, sent in made.no_good.items():
+        with subtests.test(sort):
+            response = shared.client.request(
+                operation.method,
+                request.path,
+                params=request.query,
+                headers=[
+                    (b"Accept", b"text/html"),
+                    *((b"Authorization", f"Bearer {token}".encode("latin-1")) for token in sent),
+                ],
+            )
+            assert refused(response, 401, "unauthenticated")["errors"] == []
+            assert response.headers["www-authenticate"].startswith(INVALID)
+
+
+TOO_SMALL = [
+    pytest.param(operation, scope, id=f"{operation.operation_id}-{scope}")
+    for operation in OPERATIONS
+    for scope in SCOPES
+    if not scope_suffices(scope, operation.scope)
+]
+
+
+@pytest.mark.parametrize(("operation", "scope"), TOO_SMALL)
+def test_with_a_scope_that_is_too_small(operation: Operation, scope: str, shared: Served, made: Tokens) -> None:
+    """Whatever the role, and before the request is looked at (RFC 6750, section 3.1)."""
+    headers = {"Authorization": f"Bearer {made.good['owner', scope]}"}
+    for request in (sample(operation), spoilt(operation)):
+        response = request.send(shared.client, headers)
+        assert scope in refused(response, 403, "forbidden")["detail"]
+        challenge = f'{BARE}, error="insufficient_scope", scope="{operation.scope}"'
+        assert response.headers["www-authenticate"] == challenge
+
+
+TOO_LITTLE = [
+    pytest.param(operation, role, id=f"{operation.operation_id}-{role}")
+    for operation in OPERATIONS
+    for role in ROLES
+    if not role_suffices(role, operation.role)
+]
+
+
+@pytest.mark.parametrize(("operation", "role"), TOO_LITTLE)
+def test_with_a_role_that_is_too_small(operation: Operation, role: str, shared: Served, made: Tokens) -> None:
+    headers = {"Authorization": f"Bearer {made.good[role, operation.scope]}"}
+    response = sample(operation).send(shared.client, headers)
+    assert operation.role in refused(response, 403, "forbidden")["detail"]
+    assert "www-authenticate" not in response.headers
+
+
+@operations(lambda operation: operation.about is not None)
+def test_rows_of_other_kinds_are_not_there(operation: Operation, shared: Served, made: Tokens) -> None:
+    for request in about_others(operation):
+        refused(request.send(shared.client, made.bearer(operation)), 404, "not_found")
+
+
+# --- How it is asked
+
+
+@operations()
+def test_where_json_is_not_accepted(operation: Operation, shared: Served, made: Tokens) -> None:
+    """The problem is JSON all the same."""
+    for accept in ("text/html", "application/json;q=0, */*"):
+        response = sample(operation).send(shared.client, made.bearer(operation) | {"Accept": accept})
+        refused(response, 406, "not_acceptable")
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
+
+
+@operations()
+def test_with_another_method(operation: Operation, shared: Served) -> None:
+    """Allow names all that there are at this address; with the slash and without it."""
+    allowed = {method for other in OPERATIONS if other.path == operation.path for method in other.methods}
+    request = sample(operation)
+    for method in METHODS:
+        if method in allowed:
+            continue
+        for path in (request.path, request.path.rstrip("/")):
+            response = request.send(shared.client, {}, method=method, path=path)
+            assert response.headers["allow"] == ", ".join(sorted(allowed)), method
+            assert response.status_code == 405
+            if method != "HEAD":
+                refused(response, 405, "method_not_allowed")
+
+
+@with_body
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("size", [LIMIT + 1, LIMIT * 20])
+def test_with_a_body_that_is_too_large(
+    operation: Operation, declared: bool, size: int, shared: Served, made: Tokens
+) -> None:
+    content = b"{" + b" " * (size - 2) + b"}"
+    response = shared.client.request(
+        operation.method,
+        sample(operation).path,
+        content=content if declared else iter([content]),
+        headers=made.bearer(operation) | JSON,
+    )
+    assert ("content-length" in response.request.headers) == declared
+    refused(response, 413, "too_large")
+
+
+@with_body
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        *(None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "json"),
+        *("application/merge-patch+json", "text/json", "multipart/form-data; boundary=x", "*/*"),
+    ],
+)
+def test_with_a_body_that_is_not_said_to_be_json(
+    operation: Operation, media_type: str | None, shared: Served, made: Tokens
+) -> None:
+    headers = made.bearer(operation) | ({} if media_type is None else {"Content-Type": media_type})
+    response = sample(operation).send(shared.client, headers, content=b"{}")
+    refused(response, 415, "unsupported_media_type")
+
+
+NOT_JSON = {
+    "not JSON": b"{organizationId: 1}",
+    "half of JSON": b'{"organizationId": "org',
+    "no text": b'{"organizationId": "\xff"}',
+    "spaces": b"  ",
+    "depth": b"[" * 10_000,
+    "null": b"null",
+    "a list": b"[{}]",
+    "a string": b'"org-alpha"',
+    "a number": b"7",
+}
+
+
+@with_body
+@pytest.mark.parametrize("sort", NOT_JSON)
+def test_with_a_body_that_is_no_json_object(operation: Operation, sort: str, shared: Served, made: Tokens) -> None:
+    response = sample(operation).send(shared.client, made.bearer(operation) | JSON, content=NOT_JSON[sort])
+    (fault,) = refused(response, 400, "validation")["errors"]
+    assert (fault["in"], fault["name"], fault["allowed"]) == ("body", "", None)
+    assert fault["message"] in response.json()["detail"]
+
+
+@operations(lambda operation: isinstance(operation, ChangeOperation) and operation.body_required)
+def test_without_a_body_that_is_required(operation: Operation, shared: Served, made: Tokens) -> None:
+    response = sample(operation).but(body=None).send(shared.client, made.bearer(operation) | JSON)
+    refused(response, 400, "validation")
+
+
+@with_body
+def test_nobody_else_is_told_what_is_wrong_with_a_body(operation: Operation, shared: Served) -> None:
+    contents: list[tuple[bytes, Headers]] = [(b" " * (LIMIT + 1), JSON), (b"{", JSON), (b"{}", {})]
+    for content, headers in contents:
+        refused(sample(operation).send(shared.client, headers, content=content), 401, "unauthenticated")
+
+
+@operations(lambda operation: isinstance(operation, ListOperation))
+def test_all_faults_of_a_query_are_told_at_once(operation: Operation, shared: Served, made: Tokens) -> None:
+    request = sample(operation).but(query={"limit": "4", "page": "0"})
+    problem = refused(request.send(shared.client, made.bearer(operation)), 400, "validation")
+    faults = sorted((fault["in"], fault["name"], fault["code"]) for fault in problem["errors"])
+    assert faults == [
+        ("query", "limit", "too_small"),
+        ("query", "organizationId", "required"),
+        ("query", "page", "too_small"),
+    ]
+
+
+# --- When it cannot be answered
+
+
+@pytest.fixture(scope="module")
+def limited(shared_url: str) -> Iterator[tuple[Served, dict[str, tuple[Headers, Headers]]]]:
+    """The application, where a token may ask once a minute, and the headers of two tokens for each operation."""
+    with served(shared_url, rate_limit=1) as opened:
+        headers = {one.operation_id: (opened.bearer(enough(one)), opened.bearer(enough(one))) for one in OPERATIONS}
+        yield opened, headers
+
+
+@operations()
+def test_too_many_requests(operation: Operation, limited: tuple[Served, dict[str, tuple[Headers, Headers]]]) -> None:
+    """The limit is each token's own, and counts whatever came of the request before."""
+    opened, headers = limited
+    first, second = headers[operation.operation_id]
+    request = sample(operation)
+    assert request.send(opened.client, first | {"Accept": "text/html"}).status_code == 406
+    response = request.send(opened.client, first)
+    refused(response, 429, "too_many_requests")
+    assert 1 <= int(response.headers["retry-after"]) <= 60
+    assert request.send(opened.client, second | {"Accept": "text/html"}).status_code == 406
+
+
+@pytest.fixture(scope="module")
+def away(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Served, dict[str, Headers]]]:
+    """The application and the headers of its users, after the file of its database has been taken away."""
+    path = tmp_path_factory.mktemp("away") / "normata.db"
+    shutil.copy(sqlite_template, path)
+    with served(f"sqlite:///{path}") as opened:
+        headers: dict[str, Headers] = {role: opened.bearer(role) for role in ROLES}
+        opened.database.close()
+        path_of(opened.database).rename(path.with_suffix(".away"))
+        yield opened, headers
+        assert not path.exists(), "an empty database was made in its place"
+
+
+@operations()
+def test_without_a_database(operation: Operation, away: tuple[Served, dict[str, Any]]) -> None:
+    opened, headers = away
+    response = sample(operation).send(opened.client, headers[enough(operation)])
+    refused(response, 503, "unavailable")
+    assert int(response.headers["retry-after"]) > 0
+    assert str(path_of(opened.database)) not in response.text
