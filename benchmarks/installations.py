@@ -186,7 +186,7 @@ def _serving(command: list[str], ready: str, environment: dict[str, str]) -> Ite
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         [*command, "--port", str(port)],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[1],
         env=ENVIRONMENT | environment,
         stdout=subprocess.DEVNULL,  # the log is written as always, to where writing costs nothing
         stderr=subprocess.DEVNULL,

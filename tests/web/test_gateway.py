@@ -1,4 +1,4 @@
-"""What holds for every request: addresses, request ids, prefixes, log lines, and how faults are kept in."""
+"""What holds for every request: addresses, request ids, lines of the log, and how faults are kept in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from normata.records.kinds import Label, Policy
+from normata.records.kinds import Label
 from tests import world
 from tests.served import Served, refused, served
 from tests.world import ALPHA, record_id
@@ -101,46 +101,6 @@ def test_a_harmful_id_is_replaced(sent: str, shared: Served) -> None:
     assert response.headers["x-request-id"] == response.json()["requestId"] != sent
     assert re.fullmatch(r"[0-9a-f-]{36}", response.headers["x-request-id"])
     assert "set-cookie" not in response.headers
-
-
-# --- Behind a proxy
-
-
-def test_a_prefix_is_in_all_that_clients_follow(database_url: str) -> None:
-    """Whether the proxy removes it from the path or leaves it."""
-    with served(database_url, root_path="/normata") as service:
-        client, headers = service.client, service.bearer("viewer")
-        policy = record_id(Policy, "archived")
-        service.load({"policies": [{"id": policy, "approverId": "member-viewer"}]})
-        restore = f"/policies/{policy}/restore/"
-        assert client.post(restore, headers=service.bearer("editor")).status_code == 200
-        for sent in ("", "/normata"):
-            (note, *_) = client.get(f"{sent}/notifications/", params=QUERY, headers=headers).json()["items"]
-            assert note["payload"]["url"] == f"/normata/policies/{policy}/"
-            assert client.get(f"{sent}/openapi.json").json()["servers"] == [{"url": "/normata/"}]
-            assert "/normata/openapi.json" in client.get(f"{sent}/docs").text
-            assert client.get(f"{sent}/nothing/").json()["instance"] == "/normata/nothing/"
-            assert client.get(f"{sent}/controls", params=QUERY, headers=headers).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("trusted", "sent", "instance"),
-    [
-        (False, "/proxy", "/nothing/"),
-        (True, "/proxy", "/proxy/nothing/"),
-        (True, "/one/two/", "/one/two/nothing/"),
-        (True, "proxy", "/nothing/"),
-        (True, "//elsewhere.example", "/nothing/"),
-        (True, "/a b", "/nothing/"),
-        (True, "/" + "x" * 10 + "/y" * 20, "/nothing/"),
-    ],
-)
-def test_a_forwarded_prefix_counts_where_the_proxy_is_trusted(
-    trusted: bool, sent: str, instance: str, database_url: str
-) -> None:
-    with served(database_url, trust_forwarded_prefix=trusted) as service:
-        response = service.client.get("/nothing/", headers={"X-Forwarded-Prefix": sent})
-    assert response.json()["instance"] == instance
 
 
 # --- The log

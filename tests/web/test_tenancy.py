@@ -126,7 +126,7 @@ def named(secrets: set[str], told: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("database_url", "who"),
-    [*(("sqlite", who) for who in OUTSIDERS), *(("postgresql", who) for who in list(OUTSIDERS)[-2:])],
+    [*(("sqlite", who) for who in OUTSIDERS), *(("postgresql", who) for who in list(OUTSIDERS)[::4])],
     indirect=["database_url"],
 )
 def test_an_outsider_cannot_tell_what_exists(service: Served, who: str) -> None:
@@ -198,8 +198,8 @@ def test_filters_find_nothing_of_others(service: Served) -> None:
 @both
 def test_a_member_who_has_left_is_an_outsider_at_once(service: Served) -> None:
     headers = service.bearer("editor") | {"X-Request-Id": "the-same"}
-    for operation in LISTS:
-        assert sample(operation).send(service.client, headers).status_code == 200
+    for listed in LISTS:
+        assert sample(listed).send(service.client, headers).status_code == 200
     service.sql("DELETE FROM membership WHERE id = 'member-editor'")
     for operation in OPERATIONS:
         answer = sample(operation).send(service.client, headers)

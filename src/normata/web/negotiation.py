@@ -8,8 +8,7 @@ from functools import lru_cache
 
 Headers = dict[bytes, bytes]
 
-_ENTITY_TAG = re.compile(rb'(?:W/)?("[^"]*")')
-_STRONG_TAG = re.compile(rb'(?<!W/)("[^"]*")')
+_ENTITY_TAG = re.compile(rb'(W/)?("[^"]*")')  # whether it is weak, and the tag
 
 
 def combined(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -55,12 +54,12 @@ _best_coding_cached = lru_cache(maxsize=256)(_best_coding)
 
 def is_current(if_none_match: bytes, entity_tag: bytes) -> bool:
     """Whether the client has the representation with this (quoted) tag already (section 13.1.2, weak comparison)."""
-    return if_none_match.strip() == b"*" or entity_tag in _ENTITY_TAG.findall(if_none_match)
+    return if_none_match.strip() == b"*" or any(tag == entity_tag for _, tag in _ENTITY_TAG.findall(if_none_match))
 
 
 def matches(if_match: bytes, entity_tag: bytes) -> bool:
     """Whether an If-Match names the representation with this (quoted) tag (section 13.1.1, strong comparison)."""
-    return if_match.strip() == b"*" or entity_tag in _STRONG_TAG.findall(if_match)
+    return if_match.strip() == b"*" or (b"", entity_tag) in _ENTITY_TAG.findall(if_match)
 
 
 def _weights(header: bytes) -> dict[str, float]:

@@ -6,7 +6,7 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx2
 import pytest
@@ -28,8 +28,12 @@ def connection(server: Processes) -> Iterator[socket.socket]:
 def status(server: Processes, request: bytes) -> int | None:
     """The status of the answer; null where the connection ends without one."""
     with connection(server) as opened:
-        opened.sendall(request)
-        answer = opened.recv(65_536)
+        with suppress(BrokenPipeError, ConnectionResetError):  # the server may refuse before it has all
+            opened.sendall(request)
+        try:
+            answer = opened.recv(65_536)
+        except ConnectionResetError:
+            return None
     return int(answer.split()[1]) if answer.startswith(b"HTTP/1.1 ") else None
 
 
@@ -44,7 +48,7 @@ def test_a_head_is_bounded_in_size_and_in_headers(serve: Serve) -> None:
 
     assert status(server, with_header(12_000)) == 200
     assert status(server, with_header(17_000)) == 431
-    assert status(server, with_header(1_000_000)) == 431
+    assert status(server, with_header(1_000_000)) in (431, None)
     assert status(server, with_headers(90)) == 200
     assert status(server, with_headers(200)) == 431
     long_address = GET.replace(b"/livez", b"/livez?" + b"x" * 20_000)
