@@ -52,7 +52,8 @@ class Store(ABC):
     def url(self, label: str) -> str: ...
 
     @abstractmethod
-    def copy(self, label: str, source: str) -> None: ...
+    def copy(self, label: str, source: str) -> None:
+        """Make a database that is a copy of another, or an empty one where no ``source`` is named."""
 
     @abstractmethod
     def ask(self, label: str, *statements: str) -> list[Any]:
@@ -68,6 +69,7 @@ class Store(ABC):
         return time.perf_counter() - started, usage.ru_maxrss / 1024
 
     def create(self, label: str) -> None:
+        self.copy(label, "")
         self.run("migrate", "--database", self.url(label))
 
     def load(self, label: str, arrays: Arrays) -> tuple[float, float]:
@@ -100,7 +102,8 @@ class SQLite(Store):
         return f"sqlite:///{self.path(label)}"
 
     def copy(self, label: str, source: str) -> None:
-        shutil.copyfile(self.path(source), self.path(label))
+        if source:
+            shutil.copyfile(self.path(source), self.path(label))
 
     def ask(self, label: str, *statements: str) -> list[Any]:
         with closing(sqlite3.connect(self.path(label), timeout=60, isolation_level=None)) as connection:
@@ -123,16 +126,9 @@ class PostgreSQL(Store):
     def url(self, label: str) -> str:
         return self._server.url(f"{self.prefix}_{label}")
 
-    def create(self, label: str) -> None:
-        self._make(label, "template0")
-        super().create(label)
-
     def copy(self, label: str, source: str) -> None:
-        self._make(label, f"{self.prefix}_{source}")
-
-    def _make(self, label: str, template: str) -> None:
         self._server.drop(f"{self.prefix}_{label}")
-        self._server.create(f"{self.prefix}_{label}", template=template)
+        self._server.create(f"{self.prefix}_{label}", template=f"{self.prefix}_{source}" if source else "template0")
 
     def ask(self, label: str, *statements: str) -> list[Any]:
         return _ask(self.url(label), *statements)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import sqlite3
 import subprocess
@@ -27,7 +28,8 @@ from benchmarks.world import moment
 PAGE = f"/controls/?organizationId={ORGANIZATION}&limit=100"
 CONNECTIONS = 16
 THREADS = 2  # of wrk
-LONGEST = 15  # seconds that the slowest contender is loaded, so that each connection has some answers
+ANSWERS = 20  # that each connection should get in a round, however slow the contender is,
+LONGEST = 15  # unless that takes more seconds
 
 Load = tuple[int, Sample]  # the number of answers, and what they came to
 Transactions = Sequence[Sequence[Statement]]
@@ -56,6 +58,8 @@ class Contender:
         self.prepare()
         before = [processor_seconds(pid) for pid in self.pids]
         answers, sample = self.load(max(seconds, self.least))
+        if not answers:
+            raise MeasurementFailed(f"{self.label} gave no answer in time")
         used = [(processor_seconds(pid) - start) * 1000 / answers for pid, start in zip(self.pids, before, strict=True)]
         sample.processor, sample.database = (time if pid else None for pid, time in zip(self.pids, used, strict=True))
         self.verify(answers)
@@ -66,7 +70,9 @@ def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict
     """All contenders, one after the other, so that whatever else the machine does affects all of them alike."""
     measured = {key: Measured(label=contender.label, samples=[]) for key, contender in contenders.items()}
     for contender in contenders.values():
-        contender.sample(1)  # warms it up
+        contender.prepare()
+        _, seen = contender.load(1)  # which warms it up
+        contender.least = min(LONGEST, math.ceil(ANSWERS * CONNECTIONS / max(seen.per_second, 1)))
     for number in range(rounds):
         for key in reversed(contenders) if number % 2 else contenders:
             sample = contenders[key].sample(seconds)
@@ -92,13 +98,10 @@ def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequen
         ]
         told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 120)
     found = json.loads(told.stdout.strip().splitlines()[-1])
-    if any(found["faults"].values()) or not found["answers"]:
+    if any(found["faults"].values()):
         raise MeasurementFailed(f"{path}: {found['faults']} of {found['answers']} answers")
     per_second, p50, p99 = found["answers"] / found["microseconds"] * 1e6, found["p50"] / 1000, found["p99"] / 1000
     return found["answers"], Sample(per_second=per_second, p50=p50, p99=p99)
-
-
-# --- Pages
 
 
 @contextmanager
@@ -111,10 +114,9 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
         contenders: dict[str, Contender] = {}
         answer = folder / "answer"  # a line of headers, then the body
 
-        def add(key: str, label: str, serving: AbstractContextManager[Server], pid: int | None, least: int = 1) -> None:
+        def add(key: str, label: str, serving: AbstractContextManager[Server], pid: int | None) -> None:
             server = stack.enter_context(serving)
-            load = partial(wrk, server, token, path=PAGE)
-            contenders[key] = Contender(label, load, (server.pid, pid), least=least)
+            contenders[key] = Contender(label, partial(wrk, server, token, path=PAGE), (server.pid, pid))
             _, headers, body = server.get(PAGE, token)
             if key == "sqlite":
                 answer.write_bytes(json.dumps(headers).encode() + b"\n" + body)
@@ -135,11 +137,8 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
                 add(f"{prefix}-cold{key}", f"{name}, nothing kept", cold, store.pid)
         add("bare", "Bare application on the same server", stand_in("stand_in:bare", {ANSWER: str(answer)}), None)
         plain = stand_in("plain:create_app", {DATABASE: stores["sqlite"].url("small")})
-        add("plain", "FastAPI, Pydantic and the ORM, SQLite", plain, None, LONGEST)
+        add("plain", "FastAPI, Pydantic and the ORM, SQLite", plain, None)
         yield len(answer.read_bytes().partition(b"\n")[2]), contenders
-
-
-# --- Restores
 
 
 @contextmanager

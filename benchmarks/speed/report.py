@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from benchmarks.speed.contenders import LONGEST
+from benchmarks.speed.contenders import ANSWERS, LONGEST
 from benchmarks.speed.figures import Figures, Loaded, Measured, Memory
 from benchmarks.speed.targets import Outcome, outcomes, warm_sample
 
@@ -34,6 +34,7 @@ def page(figures: Figures) -> str:
         "large_controls": f"{figures.large_controls:,}",
         "page_size": f", {figures.page_bytes / 1000:,.0f} kB of JSON" if figures.page_bytes else "",
         "longest": LONGEST,
+        "answers": ANSWERS,
         "packages": ", ".join(f"{name} {version}" for name, version in figures.machine.packages.items()),
         "statuses": ", ".join(f"{count:,} of {status}" for status, count in memory.statuses.items()),
         "targets": table(_TARGETS, map(_target, outcomes(figures))),

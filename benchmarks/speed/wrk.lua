@@ -1,39 +1,24 @@
--- For wrk: the requests of a file, where one is named, each once; in the end the figures as one line of JSON.
--- A line of the file has method, path, token and entity tag, with tabs between them.
-
-local threads = {}
-
-function setup(thread)
-  table.insert(threads, thread)
-end
+-- For wrk: each path of a file once, where a file is named; in the end the figures as one line of JSON.
 
 function init(arguments)
-  statuses = ""
   if arguments[1] == nil then
     return
   end
-  local lines, sent, counts = {}, 0, {}
-  for line in io.lines(arguments[1]) do
-    lines[#lines + 1] = line
+  local paths, sent = {}, 0
+  for path in io.lines(arguments[1]) do
+    paths[#paths + 1] = path
   end
   function request()
     sent = sent + 1
-    local method, path, token, tag = (lines[sent] or lines[#lines]):match("([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)")
-    local headers = { Authorization = "Bearer " .. token }
-    if tag ~= "" then
-      headers["If-None-Match"] = tag
-    end
-    return wrk.format(method, path, headers)
+    return wrk.format("POST", paths[sent] or "/the-list-of-paths-is-too-short/")
   end
-  function response(status)
-    counts[status] = (counts[status] or 0) + 1
-    received = (received or 0) + 1
-    if received >= #lines then
-      statuses = ""
-      for each, count in pairs(counts) do
-        statuses = statuses .. string.format(', "%d": %d', each, count)
-      end
-      wrk.thread:stop()
-    end
-  end
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  print(string.format(
+    '{"answers": %d, "microseconds": %d, "bytes": %d, "p50": %d, "p99": %d, ' ..
+    '"faults": {"connect": %d, "read": %d, "write": %d, "not 2xx": %d, "late": %d}}',
+    summary.requests, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99),
+    errors.connect, errors.read, errors.write, errors.status, errors.timeout))
 end

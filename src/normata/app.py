@@ -69,10 +69,12 @@ def create_app(settings: Settings | None = None) -> Service:
             yield
         finally:
             storing.cancel()
-            with suppress(asyncio.CancelledError):
-                await storing
-            await services.last_use.store()
-            await database.aclose()
+            try:
+                with suppress(asyncio.CancelledError):
+                    await storing
+                await services.last_use.store()
+            finally:
+                await database.aclose()
 
     app = Service(
         **openapi.METADATA,

@@ -29,6 +29,12 @@ class Forbidden(DomainError):
     message = "You are not allowed to do this."
 
 
+class RoleTooSmall(Forbidden):
+    """The caller's role in the organization does not allow it."""
+
+    message = "Your role in the organization is too small for this."
+
+
 class NotArchived(DomainError):
     """There is nothing to restore: the record is live (AIP-164 asks for an error here, too)."""
 

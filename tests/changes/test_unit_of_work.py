@@ -214,7 +214,9 @@ def revisions(database: Database) -> dict[tuple[str, str], str]:
     return database.read_now(lambda transaction: {place: current_revision(transaction, *place) for place in places})
 
 
-SHOWN = [mapper.class_ for mapper in Table.registry.mappers if mapper.class_.published]
+SHOWN = sorted(
+    (mapper.class_ for mapper in Table.registry.mappers if mapper.class_.published), key=lambda table: table.__name__
+)
 
 
 @pytest.mark.parametrize("table", SHOWN, ids=lambda table: str(table.__tablename__))

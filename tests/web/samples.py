@@ -111,7 +111,7 @@ def about_others(operation: Operation) -> Iterator[Sample]:
 def _row_id(operation: Operation, organization_id: str) -> str:
     table = operation.about
     if table is None:
-        _fail(operation, "it has an id in its path, but no `about` that says of which table")
+        _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
     rows = [row for row in world.bundle().get(table.array, ()) if row.get("organizationId") == organization_id]
@@ -124,7 +124,7 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     if operation.body is None:
         return None
     if operation.body_required and operation.body_example is None:
-        _fail(operation, "its body is required, but it has no `body_example`")
+        _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
     return json.loads(text.replace(json.dumps(DEMO), json.dumps(organization_id)))
 

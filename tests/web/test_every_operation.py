@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from normata.changes.revisions import ListRevision
 from normata.events.model import AuditEvent
 from normata.identity.roles import ROLES, SCOPES
 from normata.operations import OPERATIONS
+from normata.web.api.records import IntegrationCheckRestore
 from normata.web.operation import ChangeOperation, Operation
 from normata.web.problems import SORTS
 from tests import stored
@@ -103,3 +106,17 @@ def test_each_has_its_own_name_and_place() -> None:
     places = [(operation.method, operation.path) for operation in OPERATIONS]
     assert len(set(names)) == len(set(places)) == len(OPERATIONS)
     assert all(path.startswith("/") and path.endswith("/") for _, path in places)
+
+
+def test_an_operation_that_has_no_sample_says_what_is_missing() -> None:
+    """So that whoever adds one knows what to do."""
+    operation = next(one for one in OPERATIONS if "{id}" in one.path)
+    cases: dict[str, dict[str, Any]] = {
+        "no `about`": {"about": None},
+        "names id, other": {"path": "/labels/{id}/{other}/"},
+        "no row of ListRevision": {"about": ListRevision},
+        "no `body_example`": {"body": IntegrationCheckRestore, "body_required": True},
+    }
+    for reason, changes in cases.items():
+        with pytest.raises(pytest.fail.Exception, match=reason):
+            sample(replace(operation, **changes))

@@ -29,7 +29,7 @@ SERVICE = ("/livez/", "/readyz/", "/metrics/", "/openapi.json/", "/docs/", "/doc
         *("/v1/controls/", "/label/x/restore/", "/findings/x/restore/", "/restore/", "/labels/x/restored/"),
         *("/labels/x/restore/y/", "/labels//restore/", "/.env", "/controls/../nothing/", "/favicon.ico"),
         *("/controls%2f", "/controls%2F", "/controls/%2F", "/%2Fcontrols/", "/controls%252F", "/controls%00/"),
-        *("/labels/a/b/restore/", "/labels%2Fx%2Frestore/", "/labels/x%2Frestore/"),
+        *("/labels/a/b/restore/", "/labels%2Fx%2Frestore/"),
     ],
 )
 @pytest.mark.parametrize("user", [None, "editor"])

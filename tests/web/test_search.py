@@ -10,6 +10,7 @@ import pytest
 from normata.web.operation import ListOperation
 from tests.listing import SEARCHED, Listing
 from tests.served import Served, served
+from tests.web.crowd import crowd
 from tests.web.samples import operations
 
 both = pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True)
@@ -34,12 +35,13 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def texts(shared_url: str) -> Iterator[Served]:
-    """A world that no test changes, with a framework and a control for each text."""
+    """A world that no test changes, with more than two pages of five of everything, and things named by the texts."""
     named: list[dict[str, Any]] = [
         {"id": f"text-{key}", "name": text, "identifier": f"T-{number}", "slug": f"t-{number}"}
         for number, (key, text) in enumerate(TEXTS.items())
     ]
     with served(shared_url) as service:
+        service.load(crowd(12))
         service.load({"frameworks": named, "controls": [row | {"frameworkId": "fw-sun"} for row in named]})
         yield service
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +16,8 @@ from tests import world
 from tests.listing import LISTS
 from tests.served import Served, served
 from tests.web.counting import Asked, counting
+from tests.web.crowd import crowd
 from tests.web.samples import Sample, enough, operations, sample
-from tests.world import ALPHA
 
 KEPT = [one for one in LISTS if one.kept]
 CROWD = 150
@@ -27,41 +26,12 @@ all_lists = operations(lambda operation: isinstance(operation, ListOperation))
 kept_lists = operations(lambda operation: operation in KEPT)
 
 
-def crowd() -> dict[str, list[dict[str, Any]]]:
-    """A hundred and fifty more of everything that is listed, each control with a match, a child and a statement."""
-    numbers = range(CROWD)
-    alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
-    return {
-        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowd {number}"} for number in numbers],
-        "controls": [
-            {
-                "id": f"crowd-{number}",
-                "frameworkId": "fw-sun",
-                "name": f"Crowd {number}",
-                "parentId": f"crowd-{number - 1}" if number % 10 else None,
-            }
-            for number in numbers
-        ],
-        "controlMatches": [
-            {"id": f"crowd-{number}", "sourceControlId": "own.A.1", "targetControlId": f"crowd-{number}"}
-            | {"matchLevel": "FULL"}
-            for number in numbers
-        ],
-        "frameworkAdoptions": [row | {"frameworkId": row["id"]} for row in alphas],
-        "controlCoverages": [row | {"controlId": row["id"]} for row in alphas],
-        "notifications": [
-            row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
-        ],
-        **{kind.path: [row | {kind.title_column(): row["id"]} for row in alphas] for kind in Restorable.kinds},
-    }
-
-
 @pytest.fixture(scope="module")
 def crowded_template(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the test world and the crowd in it, to be copied."""
     path = Path(shutil.copy(sqlite_template, tmp_path_factory.mktemp("crowd") / "crowded.db"))
     with served(f"sqlite:///{path}") as opened:
-        opened.load(crowd())
+        opened.load(crowd(CROWD))
     return path
 
 

@@ -1,8 +1,8 @@
-"""The one road for changes: every change of data, by whatever way it comes, is made in a unit of work.
+"""Every change of data that people care about, whatever it comes from, is made in a unit of work.
 
 A change is a plain function over a :class:`UnitOfWork`. It decides and writes with its statements, and publishes what
-has happened. Around it, for all alike: what it writes is held against what it declared, what it publishes against the
-organizations that it may change, and the subscribers write what follows: the event, the notifications, the revisions
+has happened. Every change is checked: what it writes against what it has declared, what it publishes against the
+organizations that it may change. Then the subscribers write what follows: the event, the notifications, the revisions
 of lists. One commit makes all of it durable.
 """
 
@@ -26,7 +26,7 @@ from normata.db.transaction import (
     Transaction,
 )
 from normata.db.types import now
-from normata.errors import Forbidden, NotFound
+from normata.errors import NotFound, RoleTooSmall
 from normata.schema.table import Table
 
 T = TypeVar("T")
@@ -76,11 +76,16 @@ class UnitOfWork(Transaction):
     """
 
     def __init__(
-        self, transaction: Transaction, actor: Actor, scope: TenantScope | None, writes: Sequence[Write] | None
+        self,
+        transaction: Transaction,
+        actor: Actor,
+        scope: TenantScope | None,
+        writes: Sequence[Write] | None,
+        moment: str | None = None,
     ) -> None:
         self.actor = actor
         self.scope = scope
-        self.moment = now()
+        self.moment = moment or now()
         self._transaction = transaction
         self._allowed = None if writes is None else {(write.table, write.action) for write in writes}
         self._written: set[str] = set()
@@ -89,19 +94,19 @@ class UnitOfWork(Transaction):
     def publish(self, change: Change) -> None:
         """Say what has happened, for those who subscribe to it.
 
-        Raises Forbidden, or NotFound where the actor must not even know, if it happened out of the actor's reach.
+        Raises RoleTooSmall, or NotFound where the actor must not even know, if it happened out of the actor's reach.
         """
         self.require_reach(change.organization_id)
         self.published.append(change)
 
     def require_reach(self, organization_id: str | None) -> None:
-        """Raise Forbidden unless the actor may make this change in an organization; NotFound where they may not see it.
+        """Raise RoleTooSmall unless the actor may make this change in an organization; NotFound if they may not see it.
 
         A change that finds no row calls it for the row as anybody may read it: a database with row-level security shows
         no row to an UPDATE whose actor may only read it, and one without shows all.
         """
         if self.scope is not None and organization_id not in self.scope.writable:
-            raise Forbidden if self.may_read(organization_id) else NotFound
+            raise RoleTooSmall if self.may_read(organization_id) else NotFound
 
     def may_read(self, organization_id: str | None) -> bool:
         """Whether the actor may know what belongs to an organization."""
@@ -119,6 +124,7 @@ class UnitOfWork(Transaction):
 
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
         """See :meth:`Transaction.stream`."""
+        self._note(statement)
         return self._transaction.stream(statement, parameters)
 
     def lock(self, name: str) -> None:
@@ -202,7 +208,8 @@ class Changes:
         unit.require_published()
         if unit.published:
             for follow in self._subscribers:
-                follow(transaction, unit.published, actor, unit.moment)
+                checked = UnitOfWork(transaction, actor, scope, follow.writes, unit.moment)
+                follow(checked, unit.published, actor, unit.moment)
         return result
 
 

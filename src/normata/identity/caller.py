@@ -13,8 +13,8 @@ class Caller(NamedTuple):
     """The user whom a token acts as, and the token's limits.
 
     ``roles`` has the user's role in each organization that the user is a member of; where the request is about one
-    organization, in no other. ``revision`` is that of the list that the request is for; empty where it is for none, or
-    the list's pages are not kept.
+    organization, in no other. ``revisions`` has, for each of these, that of the list that the request is for; empty
+    where it is for none, or the list's pages are not kept.
     """
 
     user_id: str
@@ -22,7 +22,7 @@ class Caller(NamedTuple):
     token_id: str
     scope: str
     roles: Mapping[str, str]
-    revision: str
+    revisions: Mapping[str, str]
 
     def reach(self, least: Role) -> TenantScope:
         """What an operation that takes at least the role ``least`` may read and change as this caller."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
@@ -46,7 +47,8 @@ class LastUse:
             try:
                 await self.store()
             except Exception:  # whatever went wrong, the next attempt may succeed
-                log.exception("last_use_not_stored")
+                with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+                    log.exception("last_use_not_stored")
 
     async def store(self) -> None:
         """Store what has gathered. Where the database cannot be reached, it is dropped: the next use is noted again."""

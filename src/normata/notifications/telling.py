@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ from normata.schema.table import new_id, sql_table
 
 
 class Message(NamedTuple):
-    """A notification to one member: the responsible member of a record, for one."""
+    """A notification to one member."""
 
     member_id: str
     type: str
@@ -25,8 +25,8 @@ class Message(NamedTuple):
     payload: dict[str, Any]
 
 
-# What is told of a change, by its action. Null where there is nobody to tell.
-Rule = Callable[[Change, Actor], Message | None]
+# Whom a change concerns and what they are told, found in its own transaction.
+Rule = Callable[[Transaction, Change, Actor], Iterable[Message]]
 
 
 class NotifyMembers:
@@ -41,8 +41,9 @@ class NotifyMembers:
         """See :class:`normata.changes.unit_of_work.Subscriber`."""
         for change in changes:
             rule = self._rules.get(change.action)
-            message = None if rule is None or change.row is None else rule(change, actor)
-            if message is not None:
+            if rule is None or change.row is None:
+                continue
+            for message in rule(transaction, change, actor):
                 transaction.rows(
                     _NOTIFY,
                     {
@@ -58,14 +59,14 @@ class NotifyMembers:
                 )
 
 
-def record_restored(change: Change, actor: Actor) -> Message | None:
+def record_restored(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
     """Tell the responsible member that a record is back."""
     kind, row = change.table, change.row or {}
     if not issubclass(kind, Restorable) or kind.responsible is None or row[kind.responsible] is None:
-        return None
+        return
     key = f"notifications.{kind.__tablename__}.restored"
     label = row[kind.title_column()]
-    return Message(
+    yield Message(
         row[kind.responsible],
         "record.restored",
         kind.topic,

@@ -72,7 +72,8 @@ async def _caller(services: Services, headers: Headers, organization_id: str | N
     first = found[0]
     services.last_use.note(first.token_id, first.last_used_at, moment)
     roles = {row.organization_id: row.role for row in found if row.organization_id is not None}
-    return Caller(first.user_id, first.user_name, first.token_id, first.scope, roles, first.revision or "")
+    revisions = {organization_id: row.revision or "" for row in found if (organization_id := row.organization_id)}
+    return Caller(first.user_id, first.user_name, first.token_id, first.scope, roles, revisions)
 
 
 def _bearer_token(headers: Headers) -> str:

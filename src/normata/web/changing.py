@@ -9,13 +9,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from normata.changes.unit_of_work import Actor
-from normata.errors import Forbidden, NotFound
+from normata.errors import NotFound, RoleTooSmall
 from normata.web.authentication import authenticate
 from normata.web.context import context_of
 from normata.web.negotiation import Headers, combined
 from normata.web.operation import ChangeOperation, Given
 from normata.web.problems import FieldFault, InvalidRequest, UnsupportedMediaType
-from normata.web.responses import JsonResponse
+from normata.web.responses import EncodedJson, encode
 from normata.web.services import Services
 
 
@@ -37,15 +37,16 @@ class ChangeEndpoint:
             raise NotFound  # no id has NUL, and PostgreSQL refuses a text that has
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context_of(scope).request_id)
         try:
-            result = await self._services.changes.make(
-                lambda unit: operation.work(unit, given),
+            # Encoded within the unit of work: what cannot be answered is not kept.
+            body = await self._services.changes.make(
+                lambda unit: encode(operation.present(operation.work(unit, given))),
                 actor=actor,
                 scope=caller.reach(operation.role),
                 writes=operation.writes,
             )
-        except Forbidden:
-            raise Forbidden(f"This takes the role {operation.role} or a larger one in the organization.") from None
-        await JsonResponse(operation.present(result))(scope, receive, send)
+        except RoleTooSmall:
+            raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
+        await EncodedJson(body)(scope, receive, send)
 
     async def _body(self, headers: Headers, request: Request) -> BaseModel | None:
         """The body as its model; null where the operation has none, or it may be absent and is.

@@ -89,7 +89,7 @@ class Gateway:
         except Exception as error:
             if status:
                 self._note_fault(scope, error)
-                raise  # half an answer has left: the server must cut the connection, lest a client take it as whole
+                raise  # the answer has begun: the server must cut the connection, or the client takes it as complete
             await self._refusal(scope, error)(scope, receive, send_marked)
         finally:
             self._note(scope, status, time.perf_counter() - started)
@@ -110,8 +110,8 @@ class Gateway:
                 prefix = sent if _PREFIX.fullmatch(sent) else prefix
         context.request_id = context.request_id or new_id()
         context.prefix = prefix
-        if prefix and context.raw_path.startswith(prefix + "/"):  # a proxy may remove it, or leave it
-            context.raw_path = context.raw_path.removeprefix(prefix)
+        if prefix and f"{context.raw_path}/".startswith(f"{prefix}/"):  # a proxy may remove it, or leave it
+            context.raw_path = context.raw_path.removeprefix(prefix) or "/"
         return context
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:

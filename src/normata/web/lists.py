@@ -1,7 +1,6 @@
 """How a list is answered: one way for all of them, and the shortest, since most requests are for lists.
 
-Between the server and a kept page stands nothing but one token lookup. It tells who the caller is, in which role, and
-which revision the list has.
+A kept page costs one token lookup, which tells the caller, the caller's role, and the revision of the list.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from normata.changes.revisions import current_revision
 from normata.db.transaction import TenantScope, Transaction
-from normata.errors import NotFound
+from normata.errors import NotFound, RoleTooSmall
+from normata.identity.roles import role_suffices
 from normata.schema.paging import PageQuery
 from normata.web.authentication import authenticate
 from normata.web.content import Content
@@ -69,25 +69,28 @@ class ListEndpoint:
         if found is None:
             raise NotFound
         context.organization_id = found
-        pages = self._services.pages
-        kept = bool(parsed.key and caller.revision)
-        page = pages.find(parsed.key, caller.revision) if kept else None
-        if kept:
+        if not role_suffices(caller.roles[found], operation.role):
+            raise RoleTooSmall
+        pages, revision = self._services.pages, caller.revisions[found]
+        may_keep = bool(parsed.key and revision)
+        key = f"{found} {parsed.key}"
+        page = pages.find(key, revision) if may_keep else None
+        if may_keep:
             self._services.metrics.page(kept=page is not None)
         if page is None:
             query = parsed.query.model_copy(update={"organization_id": found})
             page = await self._build(query, Asker(caller, context.prefix))
         known = len(page.content.representations)
         await page.content.send(headers, send)
-        if kept and page.revision and len(page.content.representations) > known:
-            pages.keep(parsed.key, page)  # it is new, or has grown
+        if may_keep and page.revision and len(page.content.representations) > known:
+            pages.keep(key, page)  # it is new, or has grown
 
     async def _build(self, query: PageQuery, asker: Asker) -> Page:
-        kept, build = self._operation.kept, self._operation.build
+        list_name, build = self._operation.kept, self._operation.build
 
         def work(transaction: Transaction) -> Page:
             # From the same snapshot as the page, so that it is never kept for a revision that it does not show.
-            revision = current_revision(transaction, query.organization_id, kept) if kept else ""
+            revision = current_revision(transaction, query.organization_id, list_name) if list_name else ""
             return Page(revision, Content(encode(build(transaction, query, asker))))
 
         return await self._services.database.read(work, TenantScope(readable=(query.organization_id,)))

@@ -83,8 +83,8 @@ class ListOperation(Operation):
     """A list of an organization, in pages.
 
     ``build`` makes a page, as it travels, from a query of the model ``query`` and from who asks. ``kept`` names the
-    list where its pages are kept: they must show nothing but rows of tables whose ``shown_in`` has this name, whoever
-    asks and under whatever prefix.
+    list where its pages are kept: they must show nothing but rows of tables whose ``shown_in`` has this name, and rows
+    that follow from such in the same transaction, whoever asks and under whatever prefix.
     """
 
     method: ClassVar[str] = "GET"
@@ -98,7 +98,8 @@ class ListOperation(Operation):
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
         """All that it can answer besides a success."""
-        return (problems.InvalidRequest, *super().every_error, problems.PreconditionFailed)
+        refused = () if self.role == "viewer" else (errors.Forbidden,)
+        return (problems.InvalidRequest, *super().every_error, *refused, problems.PreconditionFailed)
 
     def endpoint(self, services: Services) -> ASGIApp:
         """See :meth:`Operation.endpoint`."""

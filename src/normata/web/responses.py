@@ -17,10 +17,17 @@ def encode(content: Any) -> bytes:
         return to_json(content)
 
 
-class JsonResponse(Response):
-    """A body that is JSON. It belongs to one caller, so shared caches must not keep it (RFC 9111)."""
+class EncodedJson(Response):
+    """A body that is JSON already. It belongs to one caller, so shared caches must not keep it (RFC 9111)."""
 
     media_type = "application/json"
 
+    def __init__(self, body: bytes, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(body, status_code, {"Cache-Control": "private, no-cache"} | (headers or {}))
+
+
+class JsonResponse(EncodedJson):
+    """A body that is made JSON."""
+
     def __init__(self, content: Any, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
-        super().__init__(encode(content), status_code, {"Cache-Control": "private, no-cache"} | (headers or {}))
+        super().__init__(encode(content), status_code, headers)

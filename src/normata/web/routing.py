@@ -23,10 +23,11 @@ class Resource:
 
     def add(self, operation: Operation, services: Services) -> None:
         """Answer the methods of an operation. Raises ValueError where two operations have the same one."""
+        endpoint = operation.endpoint(services)
         for method in operation.methods:
             if method in self.endpoints:
                 raise ValueError(f"two operations answer {method} {self.path}")
-            self.endpoints[method] = operation.endpoint(services)
+            self.endpoints[method] = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. Raises MethodNotAllowed, and what the operation raises."""

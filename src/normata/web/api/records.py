@@ -51,6 +51,8 @@ def restore_operation(kind: type[Restorable]) -> ChangeOperation:
         summary=f"Restore {with_article(words)}",
         description=_description(kind, words),
         about=kind,
+        role="editor",
+        scope="write",
         work=work,
         present=as_null if kind.answers_null else partial(as_wire, kind),
         writes=restore_writes(kind),
