@@ -20,7 +20,7 @@ def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int) -
     """Samples of the worker's memory while it answers so many requests, one before the first."""
     archive_again(store)
     memory, statuses = Memory(), Counter[int]()
-    with normata(store, "small") as server:
+    with normata(store, "small", bad_token_limit=0) as server:
         mixed = _mixed(server, tokens, policies)
         for sample in range(_SAMPLES + 1):
             asyncio.run(_send(server, islice(mixed, requests // _SAMPLES if sample else 0), statuses))
