@@ -9,7 +9,6 @@ from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 
@@ -41,7 +40,7 @@ class Service(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         """Put the gateway around the router."""
         handlers: Mapping[Any, ExceptionHandler] = self.exception_handlers
-        return self.gateway(ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=handlers))
+        return self.gateway(ExceptionMiddleware(self.router, handlers=handlers))
 
 
 def create_app(settings: Settings | None = None) -> Service:

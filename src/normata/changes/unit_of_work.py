@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Delete, Insert, Update
+from sqlalchemy import CompoundSelect, Select
 
 from normata.changes.registry import table_named
 from normata.db.database import Database
@@ -87,7 +88,7 @@ class UnitOfWork(Transaction):
         self.scope = scope
         self.moment = moment or now()
         self._transaction = transaction
-        self._allowed = None if writes is None else {(write.table, write.action) for write in writes}
+        self._allowed = None if writes is None else _allowed(tuple(writes))
         self._written: set[str] = set()
         self.published: list[Change] = []
 
@@ -147,12 +148,17 @@ class UnitOfWork(Transaction):
             raise UndeclaredWrite(f"rows of {', '.join(sorted(silent))} were written, but no change was published")
 
     def _note(self, statement: Statement) -> None:
-        if not isinstance(statement, Insert | Update | Delete):
+        if isinstance(statement, Select | CompoundSelect):
             return
-        table = str(statement.table.name)  # type: ignore[union-attr] # only plain tables are written
-        if self._allowed is not None and (table, statement.__visit_name__.upper()) not in self._allowed:
+        table: str = statement.table.name  # type: ignore[union-attr] # only plain tables are written
+        if self._allowed is not None and (table, statement.__visit_name__) not in self._allowed:
             raise UndeclaredWrite(f"the change does not declare that it may {statement.__visit_name__} {table}")
         self._written.add(table)
+
+
+@lru_cache(maxsize=1_000)
+def _allowed(writes: tuple[Write, ...]) -> frozenset[tuple[str, str]]:
+    return frozenset((write.table, write.action.lower()) for write in writes)
 
 
 class Subscriber(Protocol):

@@ -30,7 +30,7 @@ def restore(unit: UnitOfWork, kind: type[Restorable], record_id: str, organizati
     Forbidden (a role too small), NotArchived and SlugTaken. Then nothing is changed.
     """
     parameters = {"record": record_id, "organization": organization_id}
-    row = unit.row(_restore(kind), parameters | {"moment": unit.moment})
+    row = unit.row(_restore(kind, organization_id is not None), parameters | {"moment": unit.moment})
     if row is None:
         _refuse(unit, kind, parameters)
     # Publishing holds the row's organization against those that the actor may change.
@@ -53,14 +53,15 @@ def _refuse(unit: UnitOfWork, kind: type[Restorable], parameters: dict[str, str 
 
 
 @cache
-def _restore(kind: type[Restorable]) -> Update:
+def _restore(kind: type[Restorable], names_organization: bool) -> Update:
     table = kind.sql()
     changes: dict[str, Any] = {"archived_at": None}
     if "updated_at" in table.c:
         moment = bindparam("moment", type_=table.c.updated_at.type)
         # Where the clock has been set back, nothing is changed before it was created.
         changes["updated_at"] = case((table.c.created_at > moment, table.c.created_at), else_=moment)
-    statement = update(table).where(_is_meant(table), table.c.archived_at.is_not(None)).values(changes)
+    meant = _is_meant(table) if names_organization else table.c.id == bindparam("record")
+    statement = update(table).where(meant, table.c.archived_at.is_not(None)).values(changes)
     if "slug" in table.c:
         # Two restores into one slug at once both pass here. The unique index lets one of them through, and the other
         # is run again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar
 
 from sqlalchemy import ForeignKey, MetaData
@@ -44,7 +45,7 @@ class Table(DeclarativeBase):
     @classmethod
     def title_column(cls) -> str:
         """The column that people know a row by."""
-        return next(name for name in ("name", "title", "acronym", "id") if name in sql_table(cls).c)
+        return _title_column(cls)
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
@@ -60,6 +61,11 @@ def sql_table(table: type[Table]) -> SqlTable:
     sql = table.__table__
     assert isinstance(sql, SqlTable)  # noqa: S101 - narrows the type; a declarative class has no other
     return sql
+
+
+@cache
+def _title_column(table: type[Table]) -> str:
+    return next(name for name in ("name", "title", "acronym", "id") if name in sql_table(table).c)
 
 
 def new_id() -> str:

@@ -12,7 +12,7 @@ from normata.changes.unit_of_work import Actor
 from normata.errors import NotFound, RoleTooSmall
 from normata.web.authentication import authenticate
 from normata.web.context import context_of
-from normata.web.negotiation import Headers, combined
+from normata.web.negotiation import Headers
 from normata.web.operation import ChangeOperation, Given
 from normata.web.problems import FieldFault, InvalidRequest, UnsupportedMediaType
 from normata.web.responses import EncodedJson, encode
@@ -29,7 +29,7 @@ class ChangeEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. Raises what the operation declares."""
         operation = self._operation
-        headers = combined(scope["headers"])
+        headers = context_of(scope).headers
         caller = await authenticate(self._services, scope, headers, scope=operation.scope)
         # Read once the caller is known: nobody else is told what is wrong with a body.
         given = Given(scope["path_params"].get("id", ""), await self._body(headers, Request(scope, receive)))

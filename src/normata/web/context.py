@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from starlette.types import Scope
 
 from normata.identity.caller import Caller
+from normata.web.negotiation import Headers
 
 _KEY = "normata"
 # W3C Trace Context: version, trace id, parent id, flags; neither id is all zeros.
@@ -18,14 +19,15 @@ _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})
 class RequestContext:
     """One request.
 
-    ``raw_path`` is the path as it was sent, without ``prefix``, under which a proxy serves the application.
-    ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where it sent none. The rest is found
-    on the way: the template of the path, the caller, the organization that the request is about, and the code of the
-    problem that it is answered with.
+    ``headers`` are combined, see :func:`normata.web.negotiation.combined`. ``raw_path`` is the path as it was sent,
+    without ``prefix``, under which a proxy serves the application. ``trace_id`` and ``parent_id`` are those of the
+    client's `traceparent`, null where it sent none. The rest is found on the way: the template of the path, the caller,
+    the organization that the request is about, and the code of the problem that it is answered with.
     """
 
     request_id: str
     raw_path: str
+    headers: Headers
     prefix: str = ""
     trace_id: str | None = None
     parent_id: str | None = None

@@ -21,6 +21,7 @@ from normata.schema.table import new_id
 from normata.settings import Settings
 from normata.web.context import RequestContext, context_of, put_context
 from normata.web.metrics import Metrics
+from normata.web.negotiation import Headers, combined
 from normata.web.problems import (
     FieldFault,
     InternalError,
@@ -51,7 +52,11 @@ class Gateway:
     ) -> None:
         self._app = app
         self._shortcuts = shortcuts
-        self._settings = settings
+        # Read once: an attribute of a Pydantic model takes longer than one of ours.
+        self._root_path = settings.root_path
+        self._trusts_forwarded_prefix = settings.trust_forwarded_prefix
+        self._max_body_bytes = settings.max_body_bytes
+        self._body_timeout = settings.body_timeout
         self._metrics = metrics
         self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs
 
@@ -63,18 +68,16 @@ class Gateway:
         context = self._context(scope)
         put_context(scope, context)
         started = time.perf_counter()
+        marks = [(b"x-request-id", context.request_id.encode()), (b"x-content-type-options", b"nosniff")]
+        is_head = scope["method"] == "HEAD"
         status = 0
 
         async def send_marked(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [
-                    *message["headers"],
-                    (b"x-request-id", context.request_id.encode()),
-                    (b"x-content-type-options", b"nosniff"),
-                ]
-            elif scope["method"] == "HEAD":
+                message["headers"] = [*message["headers"], *marks]
+            elif is_head:
                 message = {**message, "body": b""}
             await send(message)
 
@@ -84,8 +87,8 @@ class Gateway:
             scope["path"] = routed_path(context.raw_path)
         self._metrics.begin()
         try:
-            _require_one_host(scope)
-            await application(scope, self._bounded(scope, receive), send_marked)
+            _require_one_host(scope, context.headers)
+            await application(scope, self._bounded(context.headers, receive), send_marked)
         except Exception as error:
             if status:
                 self._note_fault(scope, error)
@@ -96,32 +99,30 @@ class Gateway:
 
     def _context(self, scope: Scope) -> RequestContext:
         """What is known of a request from its first line and its headers."""
-        context = RequestContext("", (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1"))
-        prefix = self._settings.root_path
-        for name, value in scope["headers"]:
-            if name == b"x-request-id" and not context.request_id:
-                # The client's own, where it is harmless, so that a chain of services can share it.
-                sent = value.decode("latin-1")
-                context.request_id = sent if _REQUEST_ID.fullmatch(sent) else ""
-            elif name == b"traceparent":
-                context.trace(value)
-            elif name == b"x-forwarded-prefix" and self._settings.trust_forwarded_prefix:
-                sent = value.decode("latin-1").rstrip("/")
-                prefix = sent if _PREFIX.fullmatch(sent) else prefix
-        context.request_id = context.request_id or new_id()
-        context.prefix = prefix
+        headers = combined(scope["headers"])
+        # The client's own id, where it is harmless, so that a chain of services can share it.
+        sent = headers.get(b"x-request-id", b"").decode("latin-1")
+        request_id = sent if _REQUEST_ID.fullmatch(sent) else new_id()
+        raw_path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+        context = RequestContext(request_id, raw_path, headers, self._root_path)
+        if b"traceparent" in headers:
+            context.trace(headers[b"traceparent"])
+        if self._trusts_forwarded_prefix and b"x-forwarded-prefix" in headers:
+            sent = headers[b"x-forwarded-prefix"].decode("latin-1").rstrip("/")
+            context.prefix = sent if _PREFIX.fullmatch(sent) else context.prefix
+        prefix = context.prefix
         if prefix and f"{context.raw_path}/".startswith(f"{prefix}/"):  # a proxy may remove it, or leave it
             context.raw_path = context.raw_path.removeprefix(prefix) or "/"
         return context
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+    def _bounded(self, headers: Headers, receive: Receive) -> Receive:
         """``receive``, bounded in size and time.
 
         It raises TooLarge where the body, declared or counted, is larger than the limit, and RequestTimeout where the
         next piece of it does not come in time.
         """
-        limit = self._settings.max_body_bytes
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        limit, timeout = self._max_body_bytes, self._body_timeout
+        declared = headers.get(b"content-length", b"")
         too_large = declared.isdigit() and int(declared[:20]) > limit
         received = 0
 
@@ -130,7 +131,7 @@ class Gateway:
             if too_large:
                 raise TooLarge
             try:
-                async with asyncio.timeout(self._settings.body_timeout):
+                async with asyncio.timeout(timeout):
                     message = await receive()
             except TimeoutError:
                 raise RequestTimeout from None
@@ -199,12 +200,15 @@ def _problem(scope: Scope, error: Exception) -> Response:
     return JsonResponse(body, body["status"], getattr(error, "headers", None))
 
 
-def _require_one_host(scope: Scope) -> None:
+def _require_one_host(scope: Scope, headers: Headers) -> None:
     """Raise InvalidRequest unless an HTTP/1.1 request has exactly one Host (RFC 9112, section 3.2)."""
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
-    if len(hosts) > 1:
+    host = headers.get(b"host")
+    if host and b"," not in host:
+        return  # a repeated header is combined with commas
+    sent = sum(name == b"host" for name, _ in scope["headers"])
+    if sent > 1:
         code, message = "repeated", "must be sent once"
-    elif scope.get("http_version") == "1.1" and not any(hosts):  # the server turns a missing one into an empty one
+    elif scope.get("http_version") == "1.1" and not host:  # the server turns a missing one into an empty one
         code, message = "required", "is required"
     else:
         return

@@ -20,7 +20,6 @@ from normata.schema.paging import PageQuery
 from normata.web.authentication import authenticate
 from normata.web.content import Content
 from normata.web.context import context_of
-from normata.web.negotiation import combined
 from normata.web.operation import Asker, ListOperation
 from normata.web.page_cache import Page
 from normata.web.problems import InvalidRequest
@@ -49,10 +48,10 @@ class ListEndpoint:
         """Answer a GET or HEAD. Raises what the operation declares."""
         del receive  # there is no body to expect
         operation = self._operation
-        headers = combined(scope["headers"])
         parsed = self._read(scope["query_string"])
         organization_id = None if isinstance(parsed, InvalidRequest) else parsed.query.organization_id
         context = context_of(scope)
+        headers = context.headers
         context.organization_id = organization_id
         caller = await authenticate(
             self._services,

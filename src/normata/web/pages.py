@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 
 from normata.web.content import Content
 from normata.web.context import context_of
-from normata.web.negotiation import combined
 from normata.web.problems import MethodNotAllowed
 
 _METHODS = ("GET", "HEAD")
@@ -46,4 +45,4 @@ class _ContentPage:
         context.route = self._path
         if scope["method"] not in _METHODS:
             raise MethodNotAllowed(headers={"Allow": ", ".join(_METHODS)})
-        await self._content(context.prefix).send(combined(scope["headers"]), send)
+        await self._content(context.prefix).send(context.headers, send)

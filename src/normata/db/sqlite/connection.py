@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from normata.db.transaction import ConstraintViolation
 from normata.errors import Unavailable
@@ -132,6 +133,17 @@ class Connections:
                 self._idle.append((connection, identity))
             raise
         self._idle.append((connection, identity))
+
+    def fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        """All rows of one SELECT, without the cost of a lease. Raises Unavailable and sqlite3.Error."""
+        connection, identity = self._take()
+        try:
+            found = connection.execute(sql, values).fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append((connection, identity))
+        return found
 
     def close(self) -> None:
         """Close those that nobody uses."""

@@ -65,8 +65,7 @@ class SQLite(Database):
             raise Unavailable(ENDING)
         sql, rows = self._lookups.get(lookup.name) or self._prepare(lookup)
         try:
-            with self._at_hand.lease() as connection:
-                return rows(connection.execute(sql, arguments).fetchall())
+            return rows(self._at_hand.fetch(sql, arguments))
         except sqlite3.Error:
             return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
 
