@@ -2,10 +2,11 @@
 
 The rules:
 
-- A list takes the organization as ``organizationId``.
+- What is read, and what has a query, takes the organization as ``organizationId``.
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
-  table it is the first row that the world has of the organization.
+  table it is the first row that the world has of the organization, else the first that is nobody's own; of a framework
+  that it has adopted, where the row is of a framework.
 - A body is the declared ``body_example``, with the organization in place of the demo's.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
@@ -29,7 +30,7 @@ from normata.errors import NotArchived
 from normata.identity.roles import ROLES, role_suffices
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
-from normata.web.operation import ChangeOperation, ListOperation, Operation
+from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
 from tests.world import ALPHA, record_id
 
@@ -44,6 +45,13 @@ def operations(chosen: Callable[[Operation], object] = lambda _: True, name: str
 def takes_body(operation: Operation) -> bool:
     """Whether its requests may have a body."""
     return isinstance(operation, ChangeOperation) and operation.body is not None
+
+
+def takes_query(operation: Operation) -> bool:
+    """Whether its requests have a query."""
+    return isinstance(operation, ReadOperation) or (
+        isinstance(operation, ChangeOperation) and operation.query is not None
+    )
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ def sample(operation: Operation, organization_id: str = ALPHA, *, row_id: str | 
     path = operation.path
     if names:
         path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id), safe=""))
-    query = {"organizationId": organization_id} if isinstance(operation, ListOperation) else {}
+    query = {"organizationId": organization_id} if takes_query(operation) else {}
     body = _body(operation, organization_id) if isinstance(operation, ChangeOperation) else None
     return Sample(operation, path, query, body)
 
@@ -114,7 +122,11 @@ def _row_id(operation: Operation, organization_id: str) -> str:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
-    rows = [row for row in world.bundle().get(table.array, ()) if row.get("organizationId") == organization_id]
+    there = world.bundle().get(table.array, ())
+    adoptions = world.bundle()["frameworkAdoptions"]
+    adopted = {one["frameworkId"] for one in adoptions if one["organizationId"] == organization_id}
+    rows = [row for row in there if row.get("organizationId") == organization_id]
+    rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in {None, *adopted}]
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
     return str(rows[0]["id"])

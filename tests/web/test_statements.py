@@ -11,7 +11,7 @@ import pytest
 from normata.errors import NotArchived
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
-from normata.web.operation import ListOperation, Operation
+from normata.web.operation import ChangeOperation, ListOperation, Operation
 from tests import world
 from tests.listing import LISTS
 from tests.served import Served, served
@@ -60,14 +60,15 @@ def asked_for(request: Sample, service: Served, monkeypatch: pytest.MonkeyPatch,
 
 
 @operations(lambda operation: not isinstance(operation, ListOperation))
-def test_a_change_takes_as_many_among_many(
+def test_it_takes_as_many_among_many(
     operation: Operation, service: Served, crowded_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     among_few = asked_for(sample(operation), service, monkeypatch)
     with served(f"sqlite:///{shutil.copy(crowded_template, tmp_path / 'crowded.db')}") as among:
         among_many = asked_for(sample(operation), among, monkeypatch)
     assert among_many.statements == among_few.statements
-    assert among_many.rows == among_few.rows
+    if isinstance(operation, ChangeOperation):
+        assert among_many.rows == among_few.rows
     assert among_many.lookups == among_few.lookups == 1
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, or
 from sqlalchemy.orm import aliased
 
 from normata.db.transaction import Transaction
+from normata.errors import NotFound
 from normata.frameworks.model import (
     Control as ControlTable,
 )
@@ -258,6 +259,16 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
     matches, children = _matches(transaction, adopted, ids), _children(transaction, ids)
     items = [_item(row, adopted, matches.get(row[0], []), children.get(row[0], [])) for row in rows]
     return envelope(items, total, query)
+
+
+def one_control(transaction: Transaction, organization_id: str, control_id: str) -> dict[str, Any]:
+    """A control of a framework that the organization has adopted, as the list has it. Raises NotFound."""
+    adopted = _adopted_frameworks(transaction, organization_id)
+    row = transaction.row(_ROWS_BY_ID, {"organization": organization_id, "ids": [control_id]})
+    if row is None or row.framework_id not in adopted:
+        raise NotFound
+    matches, children = _matches(transaction, adopted, [control_id]), _children(transaction, [control_id])
+    return _item(row, adopted, matches.get(control_id, []), children.get(control_id, []))
 
 
 def _adopted_frameworks(transaction: Transaction, organization_id: str) -> dict[str, _Adopted]:

@@ -66,14 +66,12 @@ def _plain_integer(value: object) -> object:
 _digits_only = BeforeValidator(_plain_integer)
 
 
-class PageQuery(BaseModel):
-    """What every list takes."""
+class OrganizationQuery(BaseModel):
+    """What every request about an organization takes in its query."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
     organization_id: OrganizationId
-    limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
-    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -82,6 +80,13 @@ class PageQuery(BaseModel):
         Raises :class:`pydantic.ValidationError`.
         """
         return cls.model_validate(dict(pairs))
+
+
+class PageQuery(OrganizationQuery):
+    """What every list takes."""
+
+    limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
+    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
 
     @property
     def offset(self) -> int | None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from normata.changes.unit_of_work import Actor
-from normata.errors import NotFound, RoleTooSmall
+from normata.changes.source import FaultyInput
+from normata.changes.unit_of_work import Actor, UnitOfWork
+from normata.errors import RoleTooSmall
 from normata.web.authentication import authenticate
 from normata.web.context import context_of
 from normata.web.negotiation import Headers
 from normata.web.operation import ChangeOperation, Given
 from normata.web.problems import FieldFault, InvalidRequest, UnsupportedMediaType
 from normata.web.responses import EncodedJson, encode
+from normata.web.routing import path_id
 from normata.web.services import Services
 
 
@@ -31,22 +35,46 @@ class ChangeEndpoint:
         operation = self._operation
         headers = context_of(scope).headers
         caller = await authenticate(self._services, scope, headers, scope=operation.scope)
-        # Read once the caller is known: nobody else is told what is wrong with a body.
-        given = Given(scope["path_params"].get("id", ""), await self._body(headers, Request(scope, receive)))
-        if "\0" in given.id:
-            raise NotFound  # no id has NUL, and PostgreSQL refuses a text that has
+        # Read once the caller is known: nobody else is told what is wrong with a query or a body.
+        context_of(scope).body_limit = operation.body_limit
+        given = Given(path_id(scope), *await self._given(scope, Request(scope, receive)))
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context_of(scope).request_id)
-        try:
+
+        def work(unit: UnitOfWork) -> tuple[str, bytes]:
+            answer = operation.present(operation.work(unit, given))
             # Encoded within the unit of work: what cannot be answered is not kept.
-            body = await self._services.changes.make(
-                lambda unit: encode(operation.present(operation.work(unit, given))),
-                actor=actor,
-                scope=caller.reach(operation.role),
-                writes=operation.writes,
+            return answer["id"] if operation.creates else "", encode(answer)
+
+        try:
+            made, body = await self._services.changes.make(
+                work, actor=actor, scope=caller.reach(operation.role), writes=operation.writes
             )
+        except FaultyInput as error:
+            raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
-        await EncodedJson(body)(scope, receive, send)
+        if not operation.creates:
+            await EncodedJson(body)(scope, receive, send)
+            return
+        address = f"{context_of(scope).instance.rstrip('/')}/{quote(made, safe='')}/"
+        await EncodedJson(body, 201, {"Location": address})(scope, receive, send)
+
+    async def _given(self, scope: Scope, request: Request) -> tuple[BaseModel | None, BaseModel | None]:
+        """The body and the query; all faults of both are told at once. Raises what :meth:`_body` raises."""
+        query = None
+        faults: list[FieldFault] = []
+        if self._operation.query is not None:
+            try:
+                query = self._operation.query.read(QueryParams(scope["query_string"]).multi_items())
+            except ValidationError as error:
+                faults += InvalidRequest.of_validation("query", error).faults
+        try:
+            body = await self._body(context_of(scope).headers, request)
+        except InvalidRequest as error:
+            raise InvalidRequest.of([*faults, *error.faults]) from None
+        if faults:
+            raise InvalidRequest.of(faults)
+        return body, query
 
     async def _body(self, headers: Headers, request: Request) -> BaseModel | None:
         """The body as its model; null where the operation has none, or it may be absent and is.

@@ -22,7 +22,8 @@ class RequestContext:
     ``headers`` are combined, see :func:`normata.web.negotiation.combined`. ``raw_path`` is the path as it was sent,
     without ``prefix``, under which a proxy serves the application. ``trace_id`` and ``parent_id`` are those of the
     client's `traceparent`, null where it sent none. The rest is found on the way: the template of the path, the caller,
-    the organization that the request is about, and the code of the problem that it is answered with.
+    the organization that the request is about, the code of the problem that it is answered with, and how many bytes its
+    body may have, null for the setting's limit.
     """
 
     request_id: str
@@ -35,6 +36,7 @@ class RequestContext:
     caller: Caller | None = None
     organization_id: str | None = None
     problem: str | None = None
+    body_limit: int | None = None
 
     @property
     def instance(self) -> str:

@@ -88,7 +88,7 @@ class Gateway:
         self._metrics.begin()
         try:
             _require_one_host(scope, context.headers)
-            await application(scope, self._bounded(context.headers, receive), send_marked)
+            await application(scope, self._bounded(context, receive), send_marked)
         except Exception as error:
             if status:
                 self._note_fault(scope, error)
@@ -115,20 +115,20 @@ class Gateway:
             context.raw_path = context.raw_path.removeprefix(prefix) or "/"
         return context
 
-    def _bounded(self, headers: Headers, receive: Receive) -> Receive:
+    def _bounded(self, context: RequestContext, receive: Receive) -> Receive:
         """``receive``, bounded in size and time.
 
         It raises TooLarge where the body, declared or counted, is larger than the limit, and RequestTimeout where the
         next piece of it does not come in time.
         """
-        limit, timeout = self._max_body_bytes, self._body_timeout
-        declared = headers.get(b"content-length", b"")
-        too_large = declared.isdigit() and int(declared[:20]) > limit
+        timeout = self._body_timeout
         received = 0
 
         async def receive_bounded() -> Message:
             nonlocal received
-            if too_large:
+            limit = context.body_limit or self._max_body_bytes
+            declared = context.headers.get(b"content-length", b"")
+            if declared.isdigit() and int(declared[:20]) > limit:
                 raise TooLarge
             try:
                 async with asyncio.timeout(timeout):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.schema.descriptions import FIELDS
-from normata.web.operation import ChangeOperation, ListOperation, Operation
+from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
 
@@ -110,21 +112,22 @@ def _document(router: APIRouter, operation: Operation) -> None:
     """Tell FastAPI's document of an operation: by a route that nobody serves."""
     success: dict[int | str, dict[str, Any]] = {}
     extra: dict[str, Any] = {}
-    documented_as: Callable[..., Any] = _without_parameters
+    status = 200
     match operation:
-        case ListOperation():
+        case ReadOperation():
             success = {200: {"headers": {**_VALIDATORS}}, 304: _not_modified()}
             extra = {"parameters": [_IF_NONE_MATCH]}
-            documented_as = _with_query(operation)
         case ChangeOperation():
-            if "{id}" in operation.path:
-                documented_as = _with_id(operation)
             if operation.body is not None:
                 extra = {"requestBody": _request_body(operation)}
+            if operation.creates:
+                status = 201
+                success = {201: {"headers": {**_LOCATION}}}
     router.add_api_route(
         operation.path,
-        documented_as,
+        _with_parameters(operation),
         methods=[operation.method],
+        status_code=status,
         operation_id=operation.operation_id,
         summary=operation.summary,
         description=operation.description,
@@ -136,25 +139,21 @@ def _document(router: APIRouter, operation: Operation) -> None:
     )
 
 
-async def _without_parameters() -> None:
-    """Have no parameters."""
+def _with_parameters(operation: Operation) -> Callable[..., Any]:
+    """A function whose parameters are those of an operation: the id in its path, and its query."""
 
+    async def documented_as(**_parameters: Any) -> None:
+        """Have the parameters of the signature below."""
 
-def _with_query(operation: ListOperation) -> Callable[..., Any]:
-    async def documented_as(query: Any) -> None:
-        """Have the parameters of a query."""
-
-    documented_as.__annotations__["query"] = Annotated[operation.query, Query()]
-    return documented_as
-
-
-def _with_id(operation: ChangeOperation) -> Callable[..., Any]:
-    async def documented_as(record_id: Any) -> None:
-        """Have an id in the path."""
-
-    documented_as.__annotations__["record_id"] = Annotated[
-        str, PathParameter(alias="id", description=operation.id_description)
-    ]
+    annotations: dict[str, Any] = {}
+    if "{id}" in operation.path:
+        annotations["record_id"] = Annotated[str, PathParameter(alias="id", description=operation.id_description)]
+    query = operation.query if isinstance(operation, ReadOperation | ChangeOperation) else None
+    if query is not None:
+        annotations["query"] = Annotated[query, Query()]
+    documented_as.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation) for name, annotation in annotations.items()]
+    )
     return documented_as
 
 
@@ -173,22 +172,25 @@ def _request_body(operation: ChangeOperation) -> dict[str, Any]:
 
 _VALIDATORS = {
     "ETag": {
-        "description": "Names what the page holds, to be sent back as `If-None-Match`.",
+        "description": "Names what the answer holds, to be sent back as `If-None-Match`.",
         "required": True,
         "schema": {"type": "string"},
     }
 }
+_LOCATION = {
+    "Location": {"description": "The address of what was made.", "required": True, "schema": {"type": "string"}}
+}
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The `ETag` of a page that you have: while it is the same, the answer is 304, without a body.",
+    "description": "The `ETag` of an answer that you have: while it is the same, the answer is 304, without a body.",
     "required": False,
     "schema": {"type": "string"},
 }
 
 
 def _not_modified() -> dict[str, Any]:
-    return {"description": "The page is still the one that `If-None-Match` names.", "headers": {**_VALIDATORS}}
+    return {"description": "The answer is still the one that `If-None-Match` names.", "headers": {**_VALIDATORS}}
 
 
 def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict[str, Any]:
@@ -214,7 +216,7 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
         _open(schema)
     for operation in operations:
         if isinstance(operation, ChangeOperation) and operation.body is not None:
-            schemas[operation.body.__name__] = operation.body.model_json_schema(by_alias=True)
+            _add_model(schemas, operation.body)
     for schema in schemas.values():
         _drop_titles(schema)
         _describe_properties(schema)
@@ -225,6 +227,13 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
         _add_example(document["paths"][operation.path][operation.method.lower()], operation)
     _name_closed_enums(document)
     return document
+
+
+def _add_model(schemas: dict[str, Any], model: type[BaseModel]) -> None:
+    """Add the schema of a body, and those of the models that it has within."""
+    schema = model.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+    schemas.update(schema.pop("$defs", {}))
+    schemas[model.__name__] = schema
 
 
 # What an answer does not promise: a later version may send longer texts and larger numbers.
@@ -311,14 +320,15 @@ def _drop_titles(schema: Any) -> None:
 
 
 def _add_example(documented: dict[str, Any], operation: Operation) -> None:
-    content = documented["responses"]["200"]["content"]["application/json"]
+    status = "201" if isinstance(operation, ChangeOperation) and operation.creates else "200"
+    content = documented["responses"][status]["content"]["application/json"]
     content["example"] = operation.example
     if operation.answer is None:
         # Spelled so that generators that know no type "null" by itself take it, too.
         content["schema"] = {"type": ["object", "null"], "enum": [None]}
     # Put in here, since FastAPI drops what is null in an example.
-    for status, examples in error_examples(_instance(operation), _fault(operation), *operation.every_error).items():
-        documented["responses"][str(status)]["content"]["application/json"]["examples"] = examples
+    for number, examples in error_examples(_instance(operation), _fault(operation), *operation.every_error).items():
+        documented["responses"][str(number)]["content"]["application/json"]["examples"] = examples
 
 
 def _instance(operation: Operation) -> str:
@@ -332,4 +342,6 @@ def _fault(operation: Operation) -> FieldFault:
     if isinstance(operation, ChangeOperation) and operation.body is not None:
         name = to_camel(next(iter(operation.body.model_fields)))
         return FieldFault(in_="body", name=name, code="invalid", message="must be a string", allowed=None)
-    return FieldFault(in_="query", name="limit", code="too_large", message="must be at most 100", allowed=None)
+    if isinstance(operation, ListOperation):
+        return FieldFault(in_="query", name="limit", code="too_large", message="must be at most 100", allowed=None)
+    return FieldFault(in_="query", name="organizationId", code="required", message="is required", allowed=None)

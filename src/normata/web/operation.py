@@ -16,7 +16,7 @@ from normata.db.security import Write
 from normata.db.transaction import Transaction
 from normata.identity.caller import Caller
 from normata.identity.roles import Role, TokenScope
-from normata.schema.paging import PageQuery
+from normata.schema.paging import OrganizationQuery, PageQuery
 from normata.schema.table import Table
 from normata.web import problems
 from normata.web.services import Services
@@ -55,6 +55,7 @@ class Operation(ABC):
     example: Any
     errors: tuple[type[Exception], ...] = ()
     about: type[Table] | None = None
+    id_description: str = ""
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -72,24 +73,26 @@ class Operation(ABC):
 
 
 class Asker(NamedTuple):
-    """Who asks for a list, and the prefix under which they see the application."""
+    """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none."""
 
     caller: Caller
     prefix: str
+    id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListOperation(Operation):
-    """A list of an organization, in pages.
+class ReadOperation(Operation):
+    """Something that an organization has.
 
-    ``build`` makes a page, as it travels, from a query of the model ``query`` and from who asks. ``kept`` names the
-    list where its pages are kept: they must show nothing but rows of tables whose ``shown_in`` has this name, and rows
-    that follow from such in the same transaction, whoever asks and under whatever prefix.
+    ``build`` makes the answer, as it travels, from a query of the model ``query`` and from who asks. The organization
+    of the query is one that the caller may read, named by its id. ``kept`` names a kept list where the answers are
+    kept: they must show nothing but rows of tables whose ``shown_in`` has this name, and rows that follow from such in
+    the same transaction, whoever asks and under whatever prefix.
     """
 
     method: ClassVar[str] = "GET"
 
-    query: type[PageQuery]
+    query: type[OrganizationQuery]
     build: Callable[[Transaction, Any, Asker], Mapping[str, Any]]
     kept: str | None = None
     role: Role = "viewer"
@@ -103,52 +106,67 @@ class ListOperation(Operation):
 
     def endpoint(self, services: Services) -> ASGIApp:
         """See :meth:`Operation.endpoint`."""
-        from normata.web.lists import ListEndpoint  # noqa: PLC0415 - declarations come first, endpoints read them
+        from normata.web.reading import ReadEndpoint  # noqa: PLC0415 - declarations come first, endpoints read them
 
-        return ListEndpoint(self, services)
+        return ReadEndpoint(self, services)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOperation(ReadOperation):
+    """A list of an organization, in pages."""
+
+    query: type[PageQuery]
 
 
 class Given(NamedTuple):
-    """What a request to change something brings along: the id in its path, and its body, null where it has none."""
+    """What a request to change something brings along.
+
+    ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
+    where there is none.
+    """
 
     id: str
     body: Any
+    query: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeOperation(Operation):
     """A change. ``work`` makes it, in a unit of work, and ``present`` turns what it returns into the answer.
 
-    ``writes`` has all that ``work`` writes. ``body`` is the model of the request's body, null where it has none; a body
-    that is not ``body_required`` may be absent.
+    ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
+    null where it has none; a body that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes,
+    null for the setting's. ``creates`` tells that the answer is a new row: then it is 201, with its address.
     """
 
     http_method: str
     work: Callable[[UnitOfWork, Given], Any]
     present: Callable[[Any], Any]
     writes: tuple[Write, ...]
-    id_description: str = ""
     body: type[BaseModel] | None = None
     body_required: bool = False
+    body_limit: int | None = None
     body_example: Any = None
+    query: type[OrganizationQuery] | None = None
+    creates: bool = False
     role: Role = "editor"
     scope: TokenScope = "write"
 
     @property
-    def method(self) -> str:  # type: ignore[override] # a list's is always GET
+    def method(self) -> str:  # type: ignore[override] # that of what is read is always GET
         """The method of the request."""
         return self.http_method
 
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
         """All that it can answer besides a success."""
-        of_body = (
-            problems.InvalidRequest,
-            problems.RequestTimeout,
-            problems.TooLarge,
-            problems.UnsupportedMediaType,
+        of_body = (problems.RequestTimeout, problems.TooLarge, problems.UnsupportedMediaType)
+        return (
+            *super().every_error,
+            errors.Forbidden,
+            *((problems.InvalidRequest,) if self.body is not None or self.query is not None else ()),
+            *(of_body if self.body is not None else ()),
         )
-        return (*super().every_error, errors.Forbidden, *(of_body if self.body is not None else ()))
 
     def endpoint(self, services: Services) -> ASGIApp:
         """See :meth:`Operation.endpoint`."""

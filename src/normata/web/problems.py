@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from normata import errors
+from normata.changes.source import FaultyInput
 from normata.schema.faults import describe
 
 TYPE_BASE = "https://normata.dev/problems/"
@@ -20,7 +21,9 @@ class FieldFault(BaseModel):
     """One thing that is wrong with a request."""
 
     in_: Part = Field(alias="in", description="The part of the request.")
-    name: str = Field(description="The parameter, header or body field; empty for the body as a whole.")
+    name: str = Field(
+        description="The parameter, header or body field (`statements/3/coverageGap`); empty for the whole body."
+    )
     code: str = Field(description="A stable word for the sort of fault, such as `too_large`.")
     message: str = Field(description="What is wrong, for people.")
     allowed: list[str] | None = Field(description="The values that are allowed, where they can be listed.")
@@ -79,9 +82,19 @@ class InvalidRequest(HttpError):
         faults = []
         for found in error.errors():
             code, message, allowed = describe(found)
-            name = str(found["loc"][0]) if found["loc"] else ""
+            name = "/".join(map(str, found["loc"] if in_ == "body" else found["loc"][:1]))
             faults.append(FieldFault(in_=in_, name=name, code=code, message=message, allowed=allowed))
         return cls.of(faults)
+
+    @classmethod
+    def of_input(cls, error: FaultyInput) -> InvalidRequest:
+        """The answer to what the rules of the domain find wrong with a body."""
+        return cls.of(
+            [
+                FieldFault(in_="body", name=fault.place[1:], code="invalid", message=fault.reason, allowed=None)
+                for fault in error.faults
+            ]
+        )
 
 
 class Unauthenticated(HttpError):

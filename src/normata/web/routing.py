@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from normata.errors import NotFound
 from normata.web.context import context_of
 from normata.web.operation import Operation
 from normata.web.problems import MethodNotAllowed
@@ -37,6 +38,14 @@ class Resource:
             raise MethodNotAllowed(headers={"Allow": ", ".join(sorted(self.endpoints))})
         scope["path_params"] = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
         await endpoint(scope, receive, send)
+
+
+def path_id(scope: Scope) -> str:
+    """The id in the path, decoded; empty where it has none. Raises NotFound for one that nothing can have."""
+    found: str = scope["path_params"].get("id", "")
+    if "\0" in found:
+        raise NotFound  # PostgreSQL refuses a text that has NUL
+    return found
 
 
 def resources(operations: Iterable[Operation], services: Services) -> dict[str, Resource]:

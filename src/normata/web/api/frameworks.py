@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from normata.frameworks import control_list, framework_list
-from normata.schema.paging import Page
-from normata.web.operation import ListOperation, Operation
+from normata.frameworks.model import Control
+from normata.schema.paging import OrganizationQuery, Page
+from normata.web.operation import ListOperation, Operation, ReadOperation
 
 
 class ControlPage(Page[control_list.Control]):
@@ -22,50 +23,50 @@ _CSF = {
     "identifierColor": "#1D4F91",
 }
 
-_CONTROL_PAGE = {
-    "items": [
+_CONTROL = {
+    "id": "iso-27001-2022:A.5.11",
+    "frameworkId": "iso-27001-2022",
+    "parentId": "iso-27001-2022:A.5",
+    "identifier": "A.5.11",
+    "name": "Return of assets",
+    "slug": "a-5-11-return-of-assets",
+    "purpose": "Nothing of the organization's stays with those who leave it.",
+    "type": "CONTROL",
+    "description": None,
+    "isMandatory": False,
+    "isCentralized": True,
+    "createdAt": "2025-02-10T09:30:00.000Z",
+    "updatedAt": "2025-02-10T09:30:00.000Z",
+    "framework": {
+        "id": "iso-27001-2022",
+        "name": "ISO/IEC 27001:2022",
+        "identifier": "ISO-27001",
+        "identifierColor": "#0B6E4F",
+        "version": "2022",
+        "isCentralized": True,
+    },
+    "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
+    "coverage": {"coverageStatus": "NONE", "coverageGap": None},
+    "effectiveCoverageStatus": "PARTIAL",
+    "isIndirectlyCovered": True,
+    "sourceMatches": [
         {
-            "id": "iso-27001-2022:A.5.11",
-            "frameworkId": "iso-27001-2022",
-            "parentId": "iso-27001-2022:A.5",
-            "identifier": "A.5.11",
-            "name": "Return of assets",
-            "slug": "a-5-11-return-of-assets",
-            "purpose": "Nothing of the organization's stays with those who leave it.",
-            "type": "CONTROL",
-            "description": None,
-            "isMandatory": False,
-            "isCentralized": True,
-            "createdAt": "2025-02-10T09:30:00.000Z",
-            "updatedAt": "2025-02-10T09:30:00.000Z",
-            "framework": {
-                "id": "iso-27001-2022",
-                "name": "ISO/IEC 27001:2022",
-                "identifier": "ISO-27001",
-                "identifierColor": "#0B6E4F",
-                "version": "2022",
-                "isCentralized": True,
+            "id": "match:PR.AA-01--A.5.11",
+            "matchLevel": "PARTIAL",
+            "matchedControl": {
+                "id": "nist-csf-2.0:PR.AA-01",
+                "identifier": "PR.AA-01",
+                "name": "Managed identities and credentials",
+                "slug": "pr-aa-01-managed-identities-and-credentials",
+                "framework": _CSF,
             },
-            "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
-            "coverage": {"coverageStatus": "NONE", "coverageGap": None},
-            "effectiveCoverageStatus": "PARTIAL",
-            "isIndirectlyCovered": True,
-            "sourceMatches": [
-                {
-                    "id": "match:PR.AA-01--A.5.11",
-                    "matchLevel": "PARTIAL",
-                    "matchedControl": {
-                        "id": "nist-csf-2.0:PR.AA-01",
-                        "identifier": "PR.AA-01",
-                        "name": "Managed identities and credentials",
-                        "slug": "pr-aa-01-managed-identities-and-credentials",
-                        "framework": _CSF,
-                    },
-                }
-            ],
-            "children": [],
         }
     ],
+    "children": [],
+}
+
+_CONTROL_PAGE = {
+    "items": [_CONTROL],
     "total": 402,
     "page": 1,
     "limit": 5,
@@ -124,6 +125,23 @@ never overlap.""",
         answer=ControlPage,
         answer_description="A page of controls.",
         example=_CONTROL_PAGE,
+    ),
+    ReadOperation(
+        path="/controls/{id}/",
+        operation_id="getControl",
+        tag="Frameworks",
+        summary="Get a control",
+        description="""\
+One control of a framework that the organization has adopted, with everything that the list of controls has of it: its
+framework, its parent and children, the organization's statement, the matches that lead to it, and its effective
+coverage.""",
+        about=Control,
+        id_description="The id of the control.",
+        query=OrganizationQuery,
+        build=lambda transaction, query, asker: control_list.one_control(transaction, query.organization_id, asker.id),
+        answer=control_list.Control,
+        answer_description="The control.",
+        example=_CONTROL,
     ),
     ListOperation(
         path="/frameworks/",

@@ -1,4 +1,4 @@
-"""How a list is answered: one way for all of them, and the shortest, since most requests are for lists.
+"""How a request to read something is answered: one way for all of them, and the shortest, since most requests read.
 
 A kept page costs one token lookup, which tells the caller, the caller's role, and the revision of the list.
 """
@@ -16,14 +16,15 @@ from normata.changes.revisions import current_revision
 from normata.db.transaction import TenantScope, Transaction
 from normata.errors import NotFound, RoleTooSmall
 from normata.identity.roles import role_suffices
-from normata.schema.paging import PageQuery
+from normata.schema.paging import OrganizationQuery
 from normata.web.authentication import authenticate
 from normata.web.content import Content
 from normata.web.context import context_of
-from normata.web.operation import Asker, ListOperation
+from normata.web.operation import Asker, ReadOperation
 from normata.web.page_cache import Page
 from normata.web.problems import InvalidRequest
 from normata.web.responses import encode
+from normata.web.routing import path_id
 from normata.web.services import Services
 
 _LONGEST_REMEMBERED = 2_000  # bytes of a query string; others are read anew each time, and their pages are not kept
@@ -32,14 +33,14 @@ _LONGEST_REMEMBERED = 2_000  # bytes of a query string; others are read anew eac
 class _ParsedQuery(NamedTuple):
     """A valid query, and the key of its page in the cache; empty where that is not kept."""
 
-    query: PageQuery
+    query: OrganizationQuery
     key: str
 
 
-class ListEndpoint:
-    """Answers one list, as an ASGI application."""
+class ReadEndpoint:
+    """Answers one operation that reads, as an ASGI application."""
 
-    def __init__(self, operation: ListOperation, services: Services) -> None:
+    def __init__(self, operation: ReadOperation, services: Services) -> None:
         self._operation = operation
         self._services = services
         self._parse_cached = lru_cache(maxsize=1_000)(self._parse)
@@ -78,13 +79,13 @@ class ListEndpoint:
             self._services.metrics.page(kept=page is not None)
         if page is None:
             query = parsed.query.model_copy(update={"organization_id": found})
-            page = await self._build(query, Asker(caller, context.prefix))
+            page = await self._build(query, Asker(caller, context.prefix, path_id(scope)))
         known = len(page.content.representations)
         await page.content.send(headers, send)
         if may_keep and page.revision and len(page.content.representations) > known:
             pages.keep(key, page)  # it is new, or has grown
 
-    async def _build(self, query: PageQuery, asker: Asker) -> Page:
+    async def _build(self, query: OrganizationQuery, asker: Asker) -> Page:
         list_name, build = self._operation.kept, self._operation.build
 
         def work(transaction: Transaction) -> Page:
@@ -107,7 +108,8 @@ class ListEndpoint:
             query = self._operation.query.read(QueryParams(query_string).multi_items())
         except ValidationError as error:
             raise InvalidRequest.of_validation("query", error) from None
-        is_kept = self._operation.kept is not None and _is_short(query_string)
+        # One with an id in its path would need it in the key.
+        is_kept = self._operation.kept is not None and "{" not in self._operation.path and _is_short(query_string)
         return _ParsedQuery(query, f"{self._operation.path} {query.model_dump_json()}" if is_kept else "")
 
 
