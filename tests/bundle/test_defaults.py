@@ -85,7 +85,8 @@ OPTIONAL_ELSEWHERE = {
         "createdBy",
     },
     "controls": {"parentId", "purpose", "description"},
-    "controlCoverages": {"coverageGap"},
+    "controlMatches": {"organizationId", "justification"},
+    "controlCoverages": {"coverageGap", "justification"},
     "notifications": {"readAt"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt"},
 }  # fmt: skip
@@ -137,7 +138,7 @@ def test_loading_a_minimal_row_again_changes_nothing(database: Database, array: 
             Control,
             {"identifier": "new", "slug": "new-new", "type": "CONTROL", "isMandatory": False, "isCentralized": True},
         ),
-        (ControlCoverage, {"coverageStatus": "NONE"}),
+        (ControlCoverage, {"coverageStatus": "NONE", "isApplicable": True, "reasons": []}),
         (Notification, {"type": "notice", "category": "SYSTEM"}),
         (Task, {"type": "OTHER", "status": "TODO", "priority": "MEDIUM", "slug": "title"}),
         (Vendor, {"category": "OTHER", "relationship": "NONE", "status": "ACTIVE", "treatmentStrategy": "UNKNOWN"}),

@@ -161,8 +161,13 @@ def test_a_fault_in_one_row_is_not_blamed_on_those_that_refer_to_it(database: Da
             {("load", Control, ALPHA), ("count", Framework, ALPHA)},
         ),
         (
-            {"controlMatches": [{"id": "own.A.1->moon.A.1", "sourceControlId": "foreign.A.1"}]},
-            {("load", ControlMatch, ALPHA), ("load", ControlMatch, BETA)},
+            {
+                "controlMatches": [
+                    {"id": "own.A.1->moon.A.1", "matchLevel": "FULL"},
+                    {"id": "sun.A.1->moon.A.1", "matchLevel": "PARTIAL"},
+                ]
+            },
+            {("load", ControlMatch, ALPHA), ("load", ControlMatch, None)},
         ),
         ({"notifications": [notification()]}, set()),
     ],

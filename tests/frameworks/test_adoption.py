@@ -130,7 +130,7 @@ def test_coverage_follows_in_the_same_transaction(database: Database) -> None:
     adopting(database, "fw-star")
     after = database.read_now(lambda transaction: stored_coverage(transaction, ALPHA))
     assert before["moon.A.4"].effective.name == "NONE"
-    assert after["moon.A.4"] == (2, True)
-    assert after["star.A.4"] == (2, False)
+    assert (after["moon.A.4"].effective, after["moon.A.4"].indirect) == (2, True)
+    assert (after["star.A.4"].effective, after["star.A.4"].indirect) == (2, False)
     assert after == database.read_now(lambda transaction: current_coverage(transaction, ALPHA))
     assert database.read_now(lambda transaction: stored_coverage(transaction, BETA)) == foreign

@@ -83,9 +83,11 @@ LOADS: dict[str, tuple[Document, set[str], set[str]]] = {
     "a new match from one's own": (match("own.A.5", "moon.A.5"), {ALPHA}, CONTROLS),
     "a new match to one's own": (match("star.A.5", "foreign.A.5"), {BETA}, CONTROLS),
     "a changed match": ({"controlMatches": [{"id": "sun.A.3->moon.A.3", "matchLevel": "FULL"}]}, BOTH, CONTROLS),
-    "a match that comes to be of one": (match("own.A.3", "moon.A.3", "sun.A.3->moon.A.3"), BOTH, CONTROLS),
-    "a match that is of one no more": (match("star.A.1", "moon.A.1", "own.A.1->moon.A.1"), BOTH, CONTROLS),
-    "a match that moves from one to the other": (match("foreign.A.1", "moon.A.1", "own.A.1->moon.A.1"), BOTH, CONTROLS),
+    "a changed match of one": (match("own.A.3", "moon.A.3", "own.A.1->moon.A.1"), {ALPHA}, CONTROLS),
+    "a new match between everybody's that one makes": (
+        {"controlMatches": [match("sun.A.5", "moon.A.5")["controlMatches"][0] | {"organizationId": ALPHA}]},
+        {ALPHA}, CONTROLS,
+    ),
     "a new adoption": (
         {"frameworkAdoptions": [{"id": "new", "organizationId": ALPHA, "frameworkId": "fw-star"}]},
         {ALPHA}, LISTS,

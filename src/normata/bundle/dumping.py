@@ -12,6 +12,7 @@ from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
 from normata.changes.references import references_of
 from normata.db.transaction import Transaction
 from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.visibility import match_visible_to
 from normata.identity.model import Organization
 from normata.schema.table import sql_table
 from normata.schema.wire import as_wire
@@ -68,7 +69,8 @@ def _belongs(table: type[Table]) -> ColumnElement[bool]:
         return columns.framework_id.in_(_frameworks())
     if table is ControlMatch:
         controls = select(sql_table(Control).c.id).where(sql_table(Control).c.framework_id.in_(_frameworks()))
-        return columns.source_control_id.in_(controls) & columns.target_control_id.in_(controls)
+        ends = columns.source_control_id.in_(controls) & columns.target_control_id.in_(controls)
+        return ends & match_visible_to(_ORGANIZATION)
     if table is Framework:
         return columns.id.in_(_frameworks())
     if _is_organizations_own(table):
@@ -91,8 +93,8 @@ def _frameworks() -> Any:
 def _referred_to(target: type[Table]) -> Iterator[Select[Any]]:
     """The ids of rows of ``target`` that rows of the organization name: a statement for each column that may."""
     for table in ARRAYS.values():
-        if _is_organizations_own(table) and table not in OPERATORS_OWN:
-            columns = sql_table(table).c
+        columns = sql_table(table).c
+        if "organization_id" in columns and table not in OPERATORS_OWN:
             for name, referred in references_of(table):
                 if referred == target.__tablename__:
                     column = columns[name]

@@ -25,6 +25,7 @@ from normata.frameworks.model import (
     Framework,
     FrameworkAdoption,
 )
+from normata.frameworks.visibility import match_visible_to
 from normata.schema.fields import CoverageStatus, MatchLevel
 from normata.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
 from normata.schema.wire import Wire, columns, wire, wire_names
@@ -211,6 +212,7 @@ _MATCHES = (
         ControlMatch.target_control_id.in_(bindparam("ids", expanding=True)),
         # Nothing is null here; as a plain column both databases would start from all controls of these frameworks.
         func.coalesce(ControlTable.framework_id, "").in_(bindparam("adopted", expanding=True)),
+        match_visible_to(bindparam("organization")),
     )
 )
 
@@ -256,7 +258,7 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
     ids = [row[0] for row in rows]
     if not ids:
         return envelope([], total, query)
-    matches, children = _matches(transaction, adopted, ids), _children(transaction, ids)
+    matches, children = _matches(transaction, query.organization_id, adopted, ids), _children(transaction, ids)
     items = [_item(row, adopted, matches.get(row[0], []), children.get(row[0], [])) for row in rows]
     return envelope(items, total, query)
 
@@ -354,11 +356,11 @@ def _sorted_rows(
 
 
 def _matches(
-    transaction: Transaction, adopted: Mapping[str, _Adopted], ids: Sequence[str]
+    transaction: Transaction, organization_id: str, adopted: Mapping[str, _Adopted], ids: Sequence[str]
 ) -> Mapping[str, list[dict[str, Any]]]:
     """The matches into each of the controls, from controls of adopted frameworks, in these frameworks' order."""
     rank = {framework_id: number for number, framework_id in enumerate(adopted)}
-    rows = transaction.rows(_MATCHES, {"ids": ids, "adopted": list(rank)})
+    rows = transaction.rows(_MATCHES, {"organization": organization_id, "ids": ids, "adopted": list(rank)})
     found = sorted(rows, key=lambda row: (rank[row[3]], row[4], row[1]))
     matches: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for target, match_id, level, framework_id, _, source, identifier, name, slug in found:

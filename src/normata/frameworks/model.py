@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, literal_column, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.db.types import text
-from normata.schema.fields import Count, Coverage, Flag, Identifier, Kind, Level, Name, ShortText, Slug, Text, Timestamp
+from normata.schema.fields import (
+    Count,
+    Coverage,
+    Flag,
+    Identifier,
+    Kind,
+    Level,
+    Name,
+    Reasons,
+    ShortText,
+    Slug,
+    Text,
+    Timestamp,
+)
 from normata.schema.table import Table, defaults_to, derived, foreign_key, refers_to
 from normata.schema.text import natural_key, search_text, slugify
 
@@ -136,7 +149,11 @@ class Control(Table):
 
 
 class ControlMatch(Table):
-    """Where the source control is covered, the target control is, as far as the level goes."""
+    """What the source control says of the target: FULL where it asks for all of it, PARTIAL where the two overlap.
+
+    A match is an organization's own where one of its controls is, or where the organization has made it: then the
+    organization alone sees it, and coverage of no other follows from it.
+    """
 
     __tablename__ = "control_match"
     array = "controlMatches"
@@ -146,10 +163,10 @@ class ControlMatch(Table):
     source_control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     target_control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     match_level: Mapped[Level]
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    justification: Mapped[Text | None]
 
-    organization_id: Mapped[Identifier | None] = derived()  # null where both controls are centralized
-
-    fixed = ()
+    fixed = ()  # the organization may follow from the controls; see rules.py
 
     __table_args__ = (
         Index(None, "target_control_id"),
@@ -176,7 +193,11 @@ class FrameworkAdoption(Table):
 
 
 class ControlCoverage(Table):
-    """A statement: how far the organization itself says that it covers a control, and what is missing."""
+    """A statement: what the organization itself says of a control.
+
+    That is how far it covers the control and what is missing, and whether the control applies to it at all and why
+    (ISO/IEC 27001, 6.1.3 d).
+    """
 
     __tablename__ = "control_coverage"
     array = "controlCoverages"
@@ -187,12 +208,21 @@ class ControlCoverage(Table):
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     coverage_status: Mapped[Coverage] = defaults_to("NONE")
     coverage_gap: Mapped[Text | None]
+    is_applicable: Mapped[Flag] = mapped_column(server_default=true(), info={"default": True})
+    justification: Mapped[Text | None]
+    reasons: Mapped[Reasons] = mapped_column(server_default=literal_column("''"), info={"default": []})
+    # Null in a statement that an older version of Normata makes while this one is being introduced.
+    created_at: Mapped[Timestamp | None]
+    updated_at: Mapped[Timestamp | None]
 
     __table_args__ = (UniqueConstraint("organization_id", "control_id"), UniqueConstraint("organization_id", "id"))
 
 
 class EffectiveCoverage(Table):
-    """What follows for a control of an adopted framework from statements, matches and roll-up; see ``coverage.py``."""
+    """What follows for a control of an adopted framework from statements, matches and roll-up; see ``engine.py``.
+
+    ``own`` is what follows without the matches, and ``is_indirect`` tells that the status is above that.
+    """
 
     __tablename__ = "effective_coverage"
     published = False  # what it follows from is
@@ -201,3 +231,4 @@ class EffectiveCoverage(Table):
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), primary_key=True)
     status: Mapped[Coverage]
     is_indirect: Mapped[Flag]
+    own: Mapped[Coverage] = mapped_column(server_default="0")

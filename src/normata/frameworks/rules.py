@@ -13,7 +13,7 @@ from normata.changes.rows import PendingRow
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import OwnRules
 from normata.db.transaction import batches
-from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.schema.table import sql_table
 
 
@@ -42,19 +42,42 @@ def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
 
 
 def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
-    """Give matches the organization of their controls: null where both are centralized."""
+    """Give matches the organization of their controls, unless an organization has made one for itself.
+
+    It is null where both controls are centralized and nobody claims the match.
+    """
     for row in rows:
         organizations = {
             control["organization_id"]
             for name in ("source_control_id", "target_control_id")
             if (control := references.get("control", row.final[name])) and control["organization_id"]
         }
-        row.final["organization_id"] = min(organizations, default=None)
         if len(organizations) > 1:
             row.blame("target_control_id", "names a control of another organization than the source's")
+            continue
+        owner = row.final["organization_id"] or min(organizations, default=None)
+        if row.stored is not None and owner != row.stored["organization_id"]:
+            row.blame("organization_id", f"cannot be changed: the stored row has {row.stored['organization_id']!r}")
+        elif organizations and owner not in organizations:
+            row.blame("organization_id", "is not the organization that one of the controls belongs to")
+        row.final["organization_id"] = owner
 
 
-RULES: OwnRules = {Framework: _check_frameworks, Control: _check_controls, ControlMatch: _check_matches}
+def _check_statements(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
+    """Blame statements that leave a control out without saying why (ISO/IEC 27001, 6.1.3 d)."""
+    for row in rows:
+        if row.long is None or row.final["is_applicable"]:
+            continue  # nothing has changed, or nothing has to be justified
+        if not (row.long["justification"] or "").strip():
+            row.blame("justification", "is required where the control is not applicable")
+
+
+RULES: OwnRules = {
+    Framework: _check_frameworks,
+    Control: _check_controls,
+    ControlMatch: _check_matches,
+    ControlCoverage: _check_statements,
+}
 
 
 def count_controls(unit: UnitOfWork, framework_ids: Iterable[str]) -> None:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
-from sqlalchemy import Boolean, Dialect, Double, Integer
+from sqlalchemy import Boolean, Dialect, Double, Integer, String
 from sqlalchemy.orm import mapped_column
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from normata.db.types import Conversion, Document, UtcTimestamp, format_timestamp, text
 from normata.schema.text import fold
@@ -116,6 +116,42 @@ ShortId = Annotated[int, Field(ge=1, le=LARGEST_NUMBER), mapped_column(Integer)]
 Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
 Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, mapped_column(Document())]
+
+
+# --- Why a control applies, or does not
+
+# What ISO/IEC 27001, 6.1.3 d, wants to be justified has one of these reasons, or one that an organization names itself.
+REASONS = ("RISK_TREATMENT", "LEGAL", "CONTRACTUAL", "BUSINESS_REQUIREMENT", "BEST_PRACTICE")
+_MOST_REASONS = 20
+
+
+class _Tokens(TypeDecorator[list[str]]):
+    """Tokens in their order, stored as one text with a space between them: no token has one."""
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        return text(_MOST_REASONS * 65).dialect_impl(dialect)
+
+    def process_bind_param(self, value: list[str] | None, _dialect: object) -> str | None:
+        return None if value is None else " ".join(value)
+
+    def process_result_value(self, value: str | None, _dialect: object) -> list[str] | None:
+        return None if value is None else value.split()
+
+
+_Reason = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Z][A-Z0-9_]*$"),
+    Field(json_schema_extra={"x-extensible-enum": list(REASONS)}),
+]
+Reasons = Annotated[
+    list[_Reason],
+    Field(max_length=_MOST_REASONS),
+    AfterValidator(lambda given: list(dict.fromkeys(given))),  # to say it twice says nothing more
+    mapped_column(_Tokens),
+]
 
 
 # --- Closed enums: the engine computes with them

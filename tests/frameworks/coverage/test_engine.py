@@ -38,11 +38,11 @@ def test_nothing_adopted() -> None:
 
 @pytest.mark.parametrize("stated", Level)
 def test_statement_counts_as_it_is(stated: Level) -> None:
-    assert compute(top("a"), [], {"a": stated}) == {"a": Computed(stated, indirect=False)}
+    assert compute(top("a"), [], {"a": stated}) == {"a": Computed.of(stated, own=stated)}
 
 
 def test_without_a_statement_a_control_is_at_none() -> None:
-    assert compute(top("a"), [], {}) == {"a": Computed(NONE, indirect=False)}
+    assert compute(top("a"), [], {}) == {"a": Computed.of(NONE, own=NONE)}
 
 
 def test_answers_for_each_control_in_the_order_given() -> None:
@@ -208,7 +208,7 @@ def test_two_frameworks_that_map_onto_each_other(
 
 @pytest.mark.parametrize("stated", Level)
 def test_self_match_adds_nothing(stated: Level) -> None:
-    assert compute(top("a"), [("a", "a", FULL)], {"a": stated}) == {"a": Computed(stated, indirect=False)}
+    assert compute(top("a"), [("a", "a", FULL)], {"a": stated}) == {"a": Computed.of(stated, own=stated)}
 
 
 def test_cycle_of_parents_ends() -> None:
@@ -235,8 +235,8 @@ def test_statement_on_a_control_outside_is_ignored() -> None:
 
 def test_parent_outside_counts_as_none() -> None:
     assert compute({"a": "x", "b": "x"}, [("a", "b", FULL)], {"a": FULL}) == {
-        "a": Computed(FULL, indirect=False),
-        "b": Computed(FULL, indirect=True),
+        "a": Computed.of(FULL, own=FULL),
+        "b": Computed.of(FULL, own=NONE),
     }
 
 

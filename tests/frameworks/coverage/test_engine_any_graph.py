@@ -84,9 +84,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 @given(graphs())
 def test_equals_the_definition(graph: Graph) -> None:
     reached, alone = fixpoint(*graph), fixpoint(graph.parents, [], graph.statements)
-    assert compute(*graph) == {
-        control: Computed(reached[control], indirect=reached[control] > alone[control]) for control in graph.parents
-    }
+    assert compute(*graph) == {control: Computed.of(reached[control], own=alone[control]) for control in graph.parents}
 
 
 @settings(deadline=None, max_examples=200)
@@ -119,7 +117,7 @@ def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
     """Idempotent; and with everything stated, nothing is left for a match to add."""
     settled = effective(*graph)
     assert compute(graph.parents, graph.matches, settled) == {
-        control: Computed(level, indirect=False) for control, level in settled.items()
+        control: Computed.of(level, own=level) for control, level in settled.items()
     }
 
 
@@ -141,4 +139,4 @@ def test_larger_graphs_equal_the_definition() -> None:
         computed = compute(parents, matches, statements)
         assert {c: found.effective for c, found in computed.items()} == fixpoint(parents, matches, statements)
         seen.update(computed.values())
-    assert seen == {Computed(level, found) for level in Level for found in (False, True)} - {Computed(NONE, True)}
+    assert seen == {Computed.of(level, own) for level in Level for own in Level if own <= level}

@@ -14,6 +14,8 @@ better depends only on which are PARTIAL or better. So the fixpoint falls apart 
 FULL reaches PARTIAL by the same path, hence its level is the number of questions answered yes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -32,11 +34,17 @@ class Level(IntEnum):
 class Computed(NamedTuple):
     """The coverage that follows for one control.
 
-    `indirect` is true where `effective` is above what statements and roll-up alone would give: it took a match.
+    `own` is what statements and roll-up alone give; `indirect` tells that `effective` is above that: it took a match.
     """
 
     effective: Level
+    own: Level
     indirect: bool
+
+    @classmethod
+    def of(cls, effective: Level, own: Level) -> Computed:
+        """The coverage of a control that is this far covered, and on its own that far."""
+        return cls(effective, own, effective > own)
 
 
 # From here on a control is its position in `parents`: the loops index lists and never hash a string.
@@ -71,8 +79,7 @@ def compute(
     effective = _levels(hierarchy, stated, to_partial, to_full)
     own = _levels(hierarchy, stated, unmatched, unmatched)
     return {
-        control: Computed(reached, reached > alone)
-        for control, reached, alone in zip(parents, effective, own, strict=True)
+        control: Computed.of(reached, alone) for control, reached, alone in zip(parents, effective, own, strict=True)
     }
 
 

@@ -11,6 +11,7 @@ from normata.changes.unit_of_work import UnitOfWork
 from normata.db.transaction import Transaction, batches
 from normata.frameworks.coverage.engine import Computed, Level, compute
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
+from normata.frameworks.visibility import match_visible_to
 from normata.schema.table import Table, sql_table
 
 Row = Mapping[str, Any]
@@ -27,7 +28,13 @@ def recompute(unit: UnitOfWork, organization_id: str) -> int:
     changed: list[dict[str, Any]] = []
     for control_id, result in computed.items():
         if stored.get(control_id) != result:
-            row = {**key, "control": control_id, "new_status": result.effective.name, "new_indirect": result.indirect}
+            row = {
+                **key,
+                "control": control_id,
+                "new_status": result.effective.name,
+                "new_indirect": result.indirect,
+                "new_own": result.own.name,
+            }
             (changed if control_id in stored else new).append(row)
     for statement, rows in ((_REMOVE, gone), (_ADD, new), (_CHANGE, changed)):
         for batch in batches(rows):
@@ -51,7 +58,7 @@ def current_coverage(transaction: Transaction, organization_id: str) -> dict[str
 def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
     """What the lists show."""
     rows = transaction.rows(_STORED, {"organization": organization_id})
-    return {row.control_id: Computed(Level[row.status], row.is_indirect) for row in rows}
+    return {row.control_id: Computed(Level[row.status], Level[row.own], row.is_indirect) for row in rows}
 
 
 def affected_organizations(transaction: Transaction, changes: Changes) -> list[str]:
@@ -64,11 +71,11 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
     def changed(table: type[Table], column: str) -> set[str]:
         return {row[column] for row in _rows_that_matter(changes, table)}
 
+    matches = list(_rows_that_matter(changes, ControlMatch))
+    shared = {row["target_control_id"] for row in matches if row["organization_id"] is None}
     affected = changed(FrameworkAdoption, "organization_id") | changed(ControlCoverage, "organization_id")
-    for statement, ids in (
-        (_ADOPTERS, changed(Control, "framework_id")),
-        (_ADOPTERS_OF_CONTROLS, changed(ControlMatch, "target_control_id")),
-    ):
+    affected |= {row["organization_id"] for row in matches} - {None}
+    for statement, ids in ((_ADOPTERS, changed(Control, "framework_id")), (_ADOPTERS_OF_CONTROLS, shared)):
         for batch in batches(sorted(ids)):
             affected.update(transaction.scalars(statement, {"ids": batch}))
     return sorted(affected)
@@ -77,7 +84,7 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
 # The columns that coverage follows from.
 _MATTERS: Mapping[type[Table], Sequence[str]] = {
     Control: ("parent_id",),
-    ControlMatch: ("source_control_id", "target_control_id", "match_level"),
+    ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id"),
     FrameworkAdoption: ("framework_id",),
     ControlCoverage: ("control_id", "coverage_status"),
 }
@@ -102,12 +109,14 @@ _controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_adopted))
 _PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_adopted))
 # Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
 _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
-    _MATCH.c.source_control_id.in_(_controls), _MATCH.c.target_control_id.in_(_controls)
+    _MATCH.c.source_control_id.in_(_controls),
+    _MATCH.c.target_control_id.in_(_controls),
+    match_visible_to(_ORGANIZATION),
 )
 _STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status).where(
     _STATEMENT.c.organization_id == _ORGANIZATION
 )
-_STORED = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.is_indirect).where(
+_STORED = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION
 )
 _ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
@@ -121,11 +130,14 @@ _ADOPTERS_OF_CONTROLS = (
 _is_meant = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
 _REMOVE = delete(_EFFECTIVE).where(_is_meant)
 _CHANGE = (
-    update(_EFFECTIVE).where(_is_meant).values(status=bindparam("new_status"), is_indirect=bindparam("new_indirect"))
+    update(_EFFECTIVE)
+    .where(_is_meant)
+    .values(status=bindparam("new_status"), is_indirect=bindparam("new_indirect"), own=bindparam("new_own"))
 )
 _ADD = insert(_EFFECTIVE).values(
     organization_id=_ORGANIZATION,
     control_id=bindparam("control"),
     status=bindparam("new_status"),
     is_indirect=bindparam("new_indirect"),
+    own=bindparam("new_own"),
 )
