@@ -269,7 +269,10 @@ def one_control(transaction: Transaction, organization_id: str, control_id: str)
     row = transaction.row(_ROWS_BY_ID, {"organization": organization_id, "ids": [control_id]})
     if row is None or row.framework_id not in adopted:
         raise NotFound
-    matches, children = _matches(transaction, adopted, [control_id]), _children(transaction, [control_id])
+    matches, children = (
+        _matches(transaction, organization_id, adopted, [control_id]),
+        _children(transaction, [control_id]),
+    )
     return _item(row, adopted, matches.get(control_id, []), children.get(control_id, []))
 
 
