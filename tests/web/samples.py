@@ -6,8 +6,8 @@ The rules:
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
   table it is the first row that the world has of the organization, else the first that is nobody's own; of a framework
-  that it has adopted, where the row is of a framework.
-- A body is the declared ``body_example``, with the organization in place of the demo's.
+  that it has adopted, where the row is of a framework. Of a control it is one that the organization has stated.
+- A body is the declared ``body_example``, with the organization in place of the demo's, and such a control.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -27,12 +27,16 @@ from starlette.testclient import TestClient
 
 from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
+from normata.frameworks.model import Control
 from normata.identity.roles import ROLES, role_suffices
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
+from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
-from tests.world import ALPHA, record_id
+from tests.world import ALPHA, BETA, record_id
+
+DEMO_CONTROL = "iso-27001-2022:A.5.11"  # the one in the examples
 
 JSON = {"Content-Type": "application/json"}
 
@@ -116,8 +120,8 @@ def about_others(operation: Operation) -> Iterator[Sample]:
             yield sample(operation, row_id=other)
 
 
-def _row_id(operation: Operation, organization_id: str) -> str:
-    table = operation.about
+def _row_id(operation: Operation, organization_id: str, table: type[Table] | None = None) -> str:
+    table = table or operation.about
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
@@ -127,6 +131,10 @@ def _row_id(operation: Operation, organization_id: str) -> str:
     adopted = {one["frameworkId"] for one in adoptions if one["organizationId"] == organization_id}
     rows = [row for row in there if row.get("organizationId") == organization_id]
     rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in {None, *adopted}]
+    if table is Control:
+        statements = world.bundle()["controlCoverages"]
+        stated = {one["controlId"] for one in statements if one["organizationId"] == organization_id}
+        rows.sort(key=lambda row: row["id"] not in stated)
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
     return str(rows[0]["id"])
@@ -138,7 +146,9 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     if operation.body_required and operation.body_example is None:
         _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
-    return json.loads(text.replace(json.dumps(DEMO), json.dumps(organization_id)))
+    text = text.replace(json.dumps(DEMO), json.dumps(organization_id))
+    known = organization_id if organization_id in (ALPHA, BETA) else ALPHA
+    return json.loads(text.replace(json.dumps(DEMO_CONTROL), json.dumps(_row_id(operation, known, Control))))
 
 
 def _fail(operation: Operation, reason: str) -> NoReturn:
