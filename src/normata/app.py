@@ -51,14 +51,15 @@ def create_app(settings: Settings | None = None) -> Service:
     """
     settings = settings or Settings()
     log.configure(settings)
-    database = open_database(settings, serving=True)
+    metrics = Metrics()
+    database = open_database(settings, serving=True, watcher=metrics)
     services = Services(
         database=database,
         changes=changes_of(database),
         last_use=LastUse(database),
         requests_by_token=RateLimit(settings.rate_limit),
         bad_tokens_by_address=RateLimit(settings.bad_token_limit),
-        metrics=Metrics(),
+        metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
     )
 

@@ -21,7 +21,7 @@ class RequestContext:
     ``raw_path`` is the path as it was sent, without ``prefix``, under which a proxy serves the application.
     ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where it sent none. The rest is found
     on the way: the template of the path, the caller, the organization that the request is about, and the code of the
-    problem that it is answered with.
+    problem that it is answered with, with the word for its reason where that code has several.
     """
 
     request_id: str
@@ -33,6 +33,7 @@ class RequestContext:
     caller: Caller | None = None
     organization_id: str | None = None
     problem: str | None = None
+    reason: str = ""
 
     @property
     def instance(self) -> str:
