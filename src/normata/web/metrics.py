@@ -28,7 +28,7 @@ _SECONDS = (
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 # Anyone may send any method; as a label each would be kept for ever.
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class _Labels(NamedTuple):
@@ -84,7 +84,7 @@ class Metrics:
     def end(self, context: RequestContext, method: str, status: int, seconds: float) -> None:
         """Count its answer, by what its context has found out: the template of the path, and the problem."""
         self._active.dec()
-        method = method if method in _METHODS else "_OTHER"
+        method = method if method in METHODS else "_OTHER"
         labels = _Labels(method, "other" if context.route is None else context.route.rstrip("/"), str(status))
         histogram = self._histograms.get(labels)
         if histogram is None:
