@@ -1,4 +1,4 @@
-"""Spans leave the shipped server as OTLP, where the standard variables say; what cannot be done is told at the start."""
+"""Spans leave the shipped server as OTLP, where the variables OTEL_* say; what cannot be done is told at the start."""
 
 from __future__ import annotations
 
