@@ -31,6 +31,10 @@ class ConstraintViolation(Exception):
     """
 
 
+class NotPermitted(Exception):
+    """The login, or the role that it acts as, has not the right to do this. The message is the database's own."""
+
+
 @dataclass(frozen=True, slots=True)
 class TenantScope:
     """The organizations whose rows a transaction may read, and those whose rows it may change.
