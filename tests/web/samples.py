@@ -5,9 +5,10 @@ The rules:
 - What is read, and what has a query, takes the organization as ``organizationId``.
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
-  table it is the first row that the world has of the organization, else the first that is nobody's own; of a framework
-  that it has adopted, where the row is of a framework. Of a control it is one that the organization has stated.
-- A body is the declared ``body_example``, with the organization in place of the demo's, and such a control.
+  table it is the first row that the world has of the organization, also by its framework, else the first that is
+  nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
+  organization has stated. What the operation changes or removes is the organization's own.
+- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -34,9 +35,9 @@ from normata.records.base import Restorable
 from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
-from tests.world import ALPHA, BETA, record_id
+from tests.world import ALPHA, record_id
 
-DEMO_CONTROL = "iso-27001-2022:A.5.11"  # the one in the examples
+DEMO_CONTROLS = ("iso-27001-2022:A.5.11", "nist-csf-2.0:PR.AA-01")  # those in the examples
 
 JSON = {"Content-Type": "application/json"}
 
@@ -120,24 +121,43 @@ def about_others(operation: Operation) -> Iterator[Sample]:
             yield sample(operation, row_id=other)
 
 
-def _row_id(operation: Operation, organization_id: str, table: type[Table] | None = None) -> str:
-    table = table or operation.about
+def _row_id(operation: Operation, organization_id: str) -> str:
+    table = operation.about
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
-    there = world.bundle().get(table.array, ())
-    adoptions = world.bundle()["frameworkAdoptions"]
-    adopted = {one["frameworkId"] for one in adoptions if one["organizationId"] == organization_id}
-    rows = [row for row in there if row.get("organizationId") == organization_id]
-    rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in {None, *adopted}]
-    if table is Control:
-        statements = world.bundle()["controlCoverages"]
-        stated = {one["controlId"] for one in statements if one["organizationId"] == organization_id}
-        rows.sort(key=lambda row: row["id"] not in stated)
+    rows = _rows(table, organization_id, own=_changes(operation, table))
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
-    return str(rows[0]["id"])
+    return rows[0]
+
+
+def _changes(operation: Operation, table: type[Table]) -> bool:
+    """Whether it changes or removes rows of a table: these are the organization's own, since no others can be."""
+    writes = operation.writes if isinstance(operation, ChangeOperation) else ()
+    return any(write.table == table.__tablename__ and write.action != "INSERT" for write in writes)
+
+
+def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> list[str]:
+    """The ids of the rows of a table that an operation may be about, the best first; no more than its own if so."""
+    bundle = world.bundle()
+
+    def of_organization(array: str, name: str) -> set[str]:
+        return {row[name] for row in bundle[array] if row.get("organizationId") == organization_id}
+
+    frameworks = of_organization("frameworks", "id")
+    there = bundle.get(table.array, ())
+    rows = [
+        row for row in there if row.get("organizationId") == organization_id or row.get("frameworkId") in frameworks
+    ]
+    if not own:
+        adopted = {None, *of_organization("frameworkAdoptions", "frameworkId")} - frameworks
+        rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in adopted]
+    if table is Control:
+        stated = of_organization("controlCoverages", "controlId")
+        rows.sort(key=lambda row: row["id"] not in stated)
+    return [row["id"] for row in rows]
 
 
 def _body(operation: ChangeOperation, organization_id: str) -> Any:
@@ -146,9 +166,11 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     if operation.body_required and operation.body_example is None:
         _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
-    text = text.replace(json.dumps(DEMO), json.dumps(organization_id))
-    known = organization_id if organization_id in (ALPHA, BETA) else ALPHA
-    return json.loads(text.replace(json.dumps(DEMO_CONTROL), json.dumps(_row_id(operation, known, Control))))
+    controls = _rows(Control, organization_id) or [row["id"] for row in world.bundle()["controls"]]
+    replaced = {DEMO: organization_id, **dict(zip(DEMO_CONTROLS, controls, strict=False))}
+    for name, found in replaced.items():
+        text = text.replace(json.dumps(name), json.dumps(found))
+    return json.loads(text)
 
 
 def _fail(operation: Operation, reason: str) -> NoReturn:

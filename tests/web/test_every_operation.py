@@ -116,7 +116,7 @@ def test_an_operation_that_has_no_sample_says_what_is_missing() -> None:
         "no `about`": {"about": None},
         "names id, other": {"path": "/labels/{id}/{other}/"},
         "no row of ListRevision": {"about": ListRevision},
-        "no `body_example`": {"body": IntegrationCheckRestore, "body_required": True},
+        "no `body_example`": {"body": IntegrationCheckRestore, "body_required": True, "body_example": None},
     }
     for reason, changes in cases.items():
         with pytest.raises(pytest.fail.Exception, match=reason):
