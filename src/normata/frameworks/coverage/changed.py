@@ -19,9 +19,10 @@ COVERAGE_WRITES: tuple[Write, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The ids of what has changed: controls whose statements have."""
+    """The ids of what has changed: controls whose statements have, and frameworks that were adopted or left."""
 
     statements: Set[str] = frozenset()
+    frameworks: Set[str] = frozenset()
 
 
 def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, bindparam, delete, insert, select, union_all, update
 
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.transaction import Transaction, batches
@@ -42,9 +42,12 @@ def recompute(unit: UnitOfWork, organization_id: str) -> int:
     return len(gone) + len(new) + len(changed)
 
 
-def current_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
-    """What follows from what is stored now, for every control of the adopted frameworks."""
-    key = {"organization": organization_id}
+def current_coverage(transaction: Transaction, organization_id: str, *, also: str | None = None) -> dict[str, Computed]:
+    """What follows from what is stored now, for every control of the adopted frameworks.
+
+    ``also`` is a framework that is taken for adopted as well; null for none.
+    """
+    key = {"organization": organization_id, "also": also}
     parents = dict(map(tuple, transaction.rows(_PARENTS, key)))
     matches = transaction.rows(_MATCHES, key)
     statements = transaction.rows(_STATEMENTS, key)
@@ -105,7 +108,10 @@ _STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-_adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION)
+_adopted = union_all(
+    select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION),
+    select(bindparam("also", type_=_ADOPTION.c.framework_id.type)),
+)
 _controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_adopted))
 _PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_adopted))
 # Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
