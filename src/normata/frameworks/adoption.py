@@ -10,8 +10,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_o
 from normata.db.security import Write
 from normata.db.transaction import Transaction
 from normata.errors import CommandError, NotFound
-from normata.frameworks.coverage.changed import COVERAGE_WRITES, Changed, bring_up_to_date, lock_coverage
-from normata.frameworks.coverage.recompute import recompute
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage, recompute
 from normata.frameworks.model import ControlCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.schema.table import new_id, sql_table
@@ -49,7 +48,7 @@ def adopt_one(unit: UnitOfWork, organization_id: str, framework_id: str) -> None
     if framework_id not in unit.scalars(_FIND, {"organization": organization_id, "name": framework_id}):
         raise NotFound
     if _adopt(unit, organization_id, framework_id):
-        bring_up_to_date(unit, organization_id, Changed(frameworks={framework_id}))
+        bring_up_to_date(unit, organization_id, Touched(frameworks={framework_id}))
 
 
 def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
@@ -65,7 +64,7 @@ def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
     row = unit.row(_LEAVE, {"organization": organization_id, "framework": framework_id})
     if row is None:
         return False
-    bring_up_to_date(unit, organization_id, Changed(frameworks={framework_id}))
+    bring_up_to_date(unit, organization_id, Touched(frameworks={framework_id}))
     unit.publish(Change("leave", FrameworkAdoption, organization_id, row.id, row._asdict()))
     return True
 

@@ -15,7 +15,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_o
 from normata.db.security import Write
 from normata.db.transaction import Transaction, batches
 from normata.errors import NotFound
-from normata.frameworks.coverage.changed import COVERAGE_WRITES, Changed, bring_up_to_date, lock_coverage
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.rules import objections_to_statement
 from normata.schema.fields import CoverageStatus
@@ -148,7 +148,7 @@ def stated(transaction: Transaction, organization_id: str, control_ids: Sequence
 
 def _follow(unit: UnitOfWork, organization_id: str, action: str, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        bring_up_to_date(unit, organization_id, Changed(statements={row["control_id"] for row in rows}))
+        bring_up_to_date(unit, organization_id, Touched(statements={row["control_id"] for row in rows}))
     for row in rows:
         unit.publish(Change(action, ControlCoverage, organization_id, row["id"], row))
 
