@@ -29,9 +29,10 @@ from tests.postgres import running_server
 _CONTROLS = 1_500
 _GRACE = 30  # seconds that the attackers get to end
 
-# Seconds, and requests a second of each client, before the attack: the caches of pages and of the database fill up to
-# their limits, which would look like growth.
-_WARMING, _WARMING_RATE = 20, 10
+# Rounds, seconds of each, and requests a second of each client, before the attack: the caches of pages and of the
+# database fill up to their limits, which would look like growth. A round has new connections, for a worker that came
+# late.
+_WARMING_ROUNDS, _WARMING, _WARMING_RATE = 4, 5, 10
 
 
 def main() -> None:
@@ -88,7 +89,8 @@ async def _run(
     server: Server, tokens: list[str], policies: int, rate: float, seconds: float
 ) -> tuple[Served, dict[int, list[float]], Outcomes]:
     """Attack while honest clients ask, and look at the memory each minute."""
-    await honest.ask(server.port, tokens[:-1], 0, _WARMING_RATE, time.monotonic() + _WARMING)
+    for _ in range(_WARMING_ROUNDS):
+        await honest.ask(server.port, tokens[:-1], 0, _WARMING_RATE, time.monotonic() + _WARMING)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     attackers = context.Process(target=hostile.run, args=(server.port, seconds, tokens[-1], theirs))
