@@ -96,8 +96,8 @@ def said(row: Any) -> dict[str, Any]:
 def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], found: Sequence[Fault] = ()) -> list[Any]:
     """Make all statements, bring coverage up to date, and return :func:`stated` of their controls, in their order.
 
-    ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput with all faults, and NotFound where the one control that the input is about cannot be found. Then
-    nothing is changed.
+    ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput
+    with all faults, and NotFound where the one control that the input is about cannot be found. Then nothing is changed.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
