@@ -7,11 +7,16 @@ from normata.db.security import Security
 from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
-from normata.web.api import frameworks, notifications, records
+from normata.web.api import frameworks, notifications, records, reports
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
 
-OPERATIONS: tuple[Operation, ...] = (*frameworks.OPERATIONS, *notifications.OPERATIONS, *records.OPERATIONS)
+OPERATIONS: tuple[Operation, ...] = (
+    *frameworks.OPERATIONS,
+    *reports.OPERATIONS,
+    *notifications.OPERATIONS,
+    *records.OPERATIONS,
+)
 
 SECURITY = Security(
     writes=all_writes(

@@ -66,6 +66,10 @@ _TAGS = [
         "name": "Frameworks",
         "description": "Catalogs of controls, which of them the organization has adopted, and how far it covers them.",
     },
+    {
+        "name": "Reports",
+        "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
+    },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
     {
         "name": "Restore",
