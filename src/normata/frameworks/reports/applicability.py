@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from sqlalchemy import select
@@ -48,10 +48,7 @@ class ApplicabilityEntry(Wire):
     parent: ControlReference | None
     is_mandatory: bool
     is_applicable: bool
-    reasons: list[str] = Field(
-        description="Why the control applies, or does not (ISO/IEC 27001, 6.1.3 d).",
-        json_schema_extra={"items": {"type": "string", "x-extensible-enum": list(REASONS)}},
-    )
+    reasons: list[Annotated[str, Field(json_schema_extra={"x-extensible-enum": list(REASONS)})]]
     justification: str | None
     is_stated: bool = Field(description="Whether the organization has said anything of the control.")
     coverage_status: CoverageStatus
@@ -65,9 +62,8 @@ class ApplicabilityEntry(Wire):
     covered_by: list[CoveringMatch] = Field(
         description="Where it is indirectly covered: the matches of the shortest proofs, in catalog order. Else empty."
     )
-    objections: list[str] = Field(
-        description="What ISO/IEC 27001, 6.1.3 d, would object to.",
-        json_schema_extra={"items": {"type": "string", "x-extensible-enum": list(OBJECTIONS)}},
+    objections: list[Annotated[str, Field(json_schema_extra={"x-extensible-enum": list(OBJECTIONS)})]] = Field(
+        description="What ISO/IEC 27001, 6.1.3 d, would object to."
     )
 
 
