@@ -81,7 +81,7 @@ class StatementOfApplicability(Report):
     """Every control of a framework that has no children, with whether it applies and how far it is covered."""
 
     counts: CoverageCounts = Field(description="Of all leaves of the framework.")
-    objections: ObjectionCounts = Field(description="How many controls there is each objection to.")
+    objections: ObjectionCounts = Field(description="The objections to all controls, counted.")
     controls: list[ApplicabilityEntry] = Field(description="Every control without children, in catalog order.")
 
 
