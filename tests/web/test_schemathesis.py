@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from normata.operations import OPERATIONS
-from normata.web.operation import ListOperation, Operation
+from normata.web.operation import ListOperation, Operation, ReadOperation
 from tests.served import served
 from tests.server import serving
 from tests.web.samples import sample, takes_body
@@ -22,7 +22,7 @@ def configuration(token: str, *, real: bool) -> str:
     lines = [f'headers = {{ Authorization = "Bearer {token}" }}']
     for operation in OPERATIONS if real else ():
         found = []
-        if isinstance(operation, ListOperation):
+        if isinstance(operation, ReadOperation):
             found.append(f'"query.organizationId" = "{ALPHA}"')
         if "{id}" in operation.path:
             found.append(f'"path.id" = "{sample(operation).path.split("/")[2]}"')

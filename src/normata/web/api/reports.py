@@ -6,10 +6,43 @@ from typing import Any
 
 from normata.frameworks.model import Framework
 from normata.frameworks.reports import summary
-from normata.frameworks.reports.applicability import StatementOfApplicability, read_applicability
-from normata.frameworks.reports.gaps import GapReport, read_gaps
+from normata.frameworks.reports.applicability import (
+    Applicability,
+    StatementOfApplicability,
+    read_applicability,
+)
+from normata.frameworks.reports.gaps import GapReport, Gaps, read_gaps
+from normata.frameworks.reports.sheets import (
+    applicability_sheet,
+    file_name,
+    gaps_sheet,
+    next_steps_sheet,
+    summary_sheet,
+)
+from normata.frameworks.reports.tables import as_csv, as_xlsx
 from normata.schema.paging import OrganizationQuery
+from normata.web.formats import JSON, FormatQuery, Formats, csv, xlsx
 from normata.web.operation import Operation, ReadOperation
+
+GAPS = Formats(
+    present=Gaps.wire,
+    file_name=lambda report: file_name(report, "gaps"),
+    by_name={
+        "json": JSON,
+        "csv": csv(lambda report: as_csv(gaps_sheet(report))),
+        "xlsx": xlsx(lambda report: as_xlsx([gaps_sheet(report), next_steps_sheet(report), summary_sheet(report)])),
+    },
+)
+
+APPLICABILITY = Formats(
+    present=Applicability.wire,
+    file_name=lambda report: file_name(report, "statement-of-applicability"),
+    by_name={
+        "json": JSON,
+        "csv": csv(lambda report: as_csv(applicability_sheet(report))),
+        "xlsx": xlsx(lambda report: as_xlsx([applicability_sheet(report), summary_sheet(report)])),
+    },
+)
 
 _ID = "The id of a framework that the organization has adopted."
 
@@ -142,11 +175,14 @@ match leads from, with what the gap would become if that control became `FULL`, 
 would lift. What closes the gap comes before what only lifts it, and then what lifts most. Only what follows in one step
 is told, so every entry can be checked against its match.
 
-`nextSteps` looks at the same from the other side: the controls that would lift most gaps at once.""",
+`nextSteps` looks at the same from the other side: the controls that would lift most gaps at once.
+
+As CSV it is the table of the gaps; a workbook (XLSX) has the next steps and the counts, too.""",
         about=Framework,
         id_description=_ID,
-        query=OrganizationQuery,
-        build=lambda transaction, query, asker: read_gaps(transaction, query.organization_id, asker.id).wire(),
+        query=FormatQuery,
+        build=lambda transaction, query, asker: read_gaps(transaction, query.organization_id, asker.id),
+        formats=GAPS,
         answer=GapReport,
         answer_description="The gaps.",
         example=_HEAD | {"counts": _COUNTS, "nextSteps": [_STEP], "gaps": [_GAP]},
@@ -165,11 +201,13 @@ covers it.
 standard would object to: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither reasons nor a
 justification), `APPLICABLE_WITHOUT_STATUS` (the organization has made no statement of the control).
 
-The same data give the same bytes: nothing in it depends on when it is asked for.""",
+As CSV it is the table of the controls; a workbook (XLSX) has the counts, too. The same data give the same bytes in
+every format: nothing in them depends on when they are asked for.""",
         about=Framework,
         id_description=_ID,
-        query=OrganizationQuery,
-        build=lambda transaction, query, asker: read_applicability(transaction, query.organization_id, asker.id).wire(),
+        query=FormatQuery,
+        build=lambda transaction, query, asker: read_applicability(transaction, query.organization_id, asker.id),
+        formats=APPLICABILITY,
         answer=StatementOfApplicability,
         answer_description="The statement of applicability.",
         example=_HEAD
