@@ -48,9 +48,8 @@ def serving(
     database_url: str, *, workers: int = 1, log: Path | None = None, settings: Mapping[str, str] = _NO_SETTINGS
 ) -> Iterator[str]:
     """``normata serve`` over a database: the base of its addresses, once it is ready."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")} | dict(
-        settings
-    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
+    environment |= settings
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
         process = subprocess.Popen(

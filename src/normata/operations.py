@@ -7,13 +7,14 @@ from normata.db.security import Security
 from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
-from normata.web.api import frameworks, notifications, own_frameworks, records
+from normata.web.api import frameworks, notifications, own_frameworks, records, statements
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
 
 OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
     *own_frameworks.OPERATIONS,
+    *statements.OPERATIONS,
     *notifications.OPERATIONS,
     *records.OPERATIONS,
 )

@@ -66,6 +66,10 @@ _TAGS = [
         "name": "Frameworks",
         "description": "Catalogs of controls, which of them the organization has adopted, and how far it covers them.",
     },
+    {
+        "name": "Coverage",
+        "description": "What the organization says of controls, what follows from it, and why.",
+    },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
     {
         "name": "Restore",

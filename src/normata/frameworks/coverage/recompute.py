@@ -51,7 +51,8 @@ def current_coverage(transaction: Transaction, organization_id: str) -> dict[str
     return compute(
         parents,
         ((source_id, target_id, Level[level]) for source_id, target_id, level in matches),
-        {control_id: Level[status] for control_id, status in statements},
+        {control_id: Level[status] for control_id, status, _ in statements},
+        [control_id for control_id, _, is_applicable in statements if not is_applicable],
     )
 
 
@@ -86,7 +87,7 @@ _MATTERS: Mapping[type[Table], Sequence[str]] = {
     Control: ("parent_id",),
     ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id"),
     FrameworkAdoption: ("framework_id",),
-    ControlCoverage: ("control_id", "coverage_status"),
+    ControlCoverage: ("control_id", "coverage_status", "is_applicable"),
 }
 
 
@@ -113,7 +114,7 @@ _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH
     _MATCH.c.target_control_id.in_(_controls),
     match_visible_to(_ORGANIZATION),
 )
-_STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status).where(
+_STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status, _STATEMENT.c.is_applicable).where(
     _STATEMENT.c.organization_id == _ORGANIZATION
 )
 _STORED = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect).where(

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from normata.frameworks import control_list, framework_list
+from typing import Any
+
+from normata.db.transaction import Transaction
+from normata.frameworks import control_list, control_wire, framework_list
 from normata.frameworks.model import Control
+from normata.frameworks.statements import Statement, said, stated
 from normata.schema.paging import OrganizationQuery, Page
-from normata.web.operation import ListOperation, Operation, ReadOperation
+from normata.web.operation import Asker, ListOperation, Operation, ReadOperation
 
 
-class ControlPage(Page[control_list.Control]):
+class ControlPage(Page[control_wire.Control]):
     """A page of controls."""
+
+
+class ControlDetails(control_wire.Control):
+    """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
+
+    coverage: Statement  # type: ignore[assignment] # the list has less of it
+
+
+def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
+    control = control_list.one_control(transaction, query.organization_id, asker.id)
+    (stated_control,) = stated(transaction, query.organization_id, [asker.id])
+    return control | {"coverage": said(stated_control)}
 
 
 class FrameworkPage(Page[framework_list.Framework]):
@@ -138,10 +154,20 @@ coverage.""",
         about=Control,
         id_description="The id of the control.",
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: control_list.one_control(transaction, query.organization_id, asker.id),
-        answer=control_list.Control,
+        build=_one_control,
+        answer=ControlDetails,
         answer_description="The control.",
-        example=_CONTROL,
+        example=_CONTROL
+        | {
+            "coverage": {
+                "coverageStatus": "NONE",
+                "coverageGap": None,
+                "isApplicable": True,
+                "justification": None,
+                "reasons": [],
+                "updatedAt": None,
+            }
+        },
     ),
     ListOperation(
         path="/frameworks/",
