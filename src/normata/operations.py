@@ -7,7 +7,7 @@ from normata.db.security import Security
 from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
-from normata.web.api import frameworks, notifications, own_frameworks, records, statements
+from normata.web.api import frameworks, notifications, own_frameworks, own_matches, records, statements
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
 
@@ -15,6 +15,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
     *own_frameworks.OPERATIONS,
     *statements.OPERATIONS,
+    *own_matches.OPERATIONS,
     *notifications.OPERATIONS,
     *records.OPERATIONS,
 )

@@ -14,7 +14,7 @@ from normata.frameworks.own import controls, frameworks
 from normata.frameworks.own.storing import every_column_of
 from normata.schema.fields import Identifier, ShortText
 from normata.schema.paging import OrganizationId, OrganizationQuery
-from normata.schema.wire import Wire, body_model, wire
+from normata.schema.wire import Input, Wire, body_model, wire
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 
 _ORGANIZATION = "org-harbourlight"
@@ -80,6 +80,7 @@ identifier. `createdBy` is the name of the user.""",
     role="admin",
     body=FrameworkCreation,
     body_required=True,
+    has_rules=True,
     body_example={
         "organizationId": _ORGANIZATION,
         "name": "Harbourlight Robotics Internal Control Set",
@@ -131,6 +132,7 @@ A centralized framework stays what imports make of it: the answer is 403.""",
     query=OrganizationQuery,
     body=FrameworkPatch,
     body_required=True,
+    has_rules=True,
     body_example={"name": "Harbourlight Robotics Internal Control Set", "version": "4.2", "description": None},
     work=lambda unit, given: frameworks.change(unit, given.query.organization_id, given.id, given_of(given.body)),
     present=lambda framework: framework,
@@ -173,7 +175,7 @@ class ControlCreation(
     parent: _Parent
 
 
-class ControlsCreation(body_model("_ControlsCreation", Control, (), doc="")):  # type: ignore[misc] # as above
+class ControlsCreation(Input):
     """Controls to add to a framework, in catalog order: all of them, or none."""
 
     controls: Annotated[
