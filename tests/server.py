@@ -9,11 +9,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 SCRIPT = Path(sys.executable).with_name("normata")
+_NO_SETTINGS: Mapping[str, str] = {}
 
 
 def free_port() -> int:
@@ -43,9 +44,12 @@ def serve_command(port: int, database_url: str, workers: int = 1) -> list[str]:
 
 
 @contextmanager
-def serving(database_url: str, *, workers: int = 1, log: Path | None = None) -> Iterator[str]:
+def serving(
+    database_url: str, *, workers: int = 1, log: Path | None = None, settings: Mapping[str, str] = _NO_SETTINGS
+) -> Iterator[str]:
     """``normata serve`` over a database: the base of its addresses, once it is ready."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
+    environment |= settings
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
         process = subprocess.Popen(

@@ -36,7 +36,7 @@ def test_an_empty_database_is_whole(empty: Database) -> None:
         "UPDATE effective_coverage SET is_indirect = NOT is_indirect WHERE control_id = 'moon.A.1'",
         "DELETE FROM effective_coverage WHERE control_id = 'sun.A.1'",
         "UPDATE control_coverage SET coverage_status = 0 WHERE control_id = 'sun.A.1'",
-        "DELETE FROM control_match WHERE id = 'sun.A.2->moon.A.2'",
+        "DELETE FROM control_match WHERE id = 'sun.A.1->moon.A.1'",
         "UPDATE control SET parent_id = NULL WHERE id = 'own.A.2'",
         "DELETE FROM framework_adoption WHERE id = 'adopt-sun'",
     ],

@@ -5,9 +5,11 @@ The rules:
 - What is read, and what has a query, takes the organization as ``organizationId``.
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
-  table it is the first row that the world has of the organization, else the first that is nobody's own; of a framework
-  that it has adopted, where the row is of a framework.
-- A body is the declared ``body_example``, with the organization in place of the demo's.
+  table it is the first row that the world has of the organization, also by its framework, else the first that is
+  nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
+  organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
+  is the organization's own.
+- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -27,12 +29,16 @@ from starlette.testclient import TestClient
 
 from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
+from normata.frameworks.model import Control, FrameworkAdoption
 from normata.identity.roles import ROLES, role_suffices
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
+from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
 from tests.world import ALPHA, record_id
+
+DEMO_CONTROLS = ("iso-27001-2022:A.5.11", "nist-csf-2.0:PR.AA-01")  # those in the examples
 
 JSON = {"Content-Type": "application/json"}
 
@@ -122,14 +128,41 @@ def _row_id(operation: Operation, organization_id: str) -> str:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
-    there = world.bundle().get(table.array, ())
-    adoptions = world.bundle()["frameworkAdoptions"]
-    adopted = {one["frameworkId"] for one in adoptions if one["organizationId"] == organization_id}
-    rows = [row for row in there if row.get("organizationId") == organization_id]
-    rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in {None, *adopted}]
+    rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
+    if _does(operation, FrameworkAdoption, "INSERT"):
+        adoptions = world.bundle()["frameworkAdoptions"]
+        adopted = {row["frameworkId"] for row in adoptions if row["organizationId"] == organization_id}
+        rows = sorted(rows, key=adopted.__contains__)
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
-    return str(rows[0]["id"])
+    return rows[0]
+
+
+def _does(operation: Operation, table: type[Table], *actions: str) -> bool:
+    """Whether it does this to rows of a table. Those that it changes or removes can be the organization's own only."""
+    writes = operation.writes if isinstance(operation, ChangeOperation) else ()
+    return any(write.table == table.__tablename__ and write.action in actions for write in writes)
+
+
+def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> list[str]:
+    """The ids of the rows of a table that an operation may be about, the best first; no more than its own if so."""
+    bundle = world.bundle()
+
+    def of_organization(array: str, name: str) -> set[str]:
+        return {row[name] for row in bundle[array] if row.get("organizationId") == organization_id}
+
+    frameworks = of_organization("frameworks", "id")
+    there = bundle.get(table.array, ())
+    rows = [
+        row for row in there if row.get("organizationId") == organization_id or row.get("frameworkId") in frameworks
+    ]
+    if not own:
+        adopted = {None, *of_organization("frameworkAdoptions", "frameworkId")} - frameworks
+        rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in adopted]
+    if table is Control:
+        stated = of_organization("controlCoverages", "controlId")
+        rows.sort(key=lambda row: row["id"] not in stated)
+    return [row["id"] for row in rows]
 
 
 def _body(operation: ChangeOperation, organization_id: str) -> Any:
@@ -138,7 +171,11 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     if operation.body_required and operation.body_example is None:
         _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
-    return json.loads(text.replace(json.dumps(DEMO), json.dumps(organization_id)))
+    controls = _rows(Control, organization_id) or [row["id"] for row in world.bundle()["controls"]]
+    replaced = {DEMO: organization_id, **dict(zip(DEMO_CONTROLS, controls, strict=False))}
+    for name, found in replaced.items():
+        text = text.replace(json.dumps(name), json.dumps(found))
+    return json.loads(text)
 
 
 def _fail(operation: Operation, reason: str) -> NoReturn:

@@ -11,7 +11,8 @@ from normata.changes.revisions import ListRevision
 from normata.events.model import AuditEvent
 from normata.identity.roles import ROLES, SCOPES
 from normata.operations import OPERATIONS
-from normata.web.api.records import IntegrationCheckRestore
+from normata.records.base import Restorable
+from normata.web.api.records import IntegrationCheckRestore, restore_operation
 from normata.web.operation import ChangeOperation, Operation
 from normata.web.problems import SORTS
 from tests import stored
@@ -110,12 +111,12 @@ def test_each_has_its_own_name_and_place() -> None:
 
 def test_an_operation_that_has_no_sample_says_what_is_missing() -> None:
     """So that whoever adds one knows what to do."""
-    operation = next(one for one in OPERATIONS if isinstance(one, ChangeOperation) and "{id}" in one.path)
+    operation = restore_operation(Restorable.kinds[0])
     cases: dict[str, dict[str, Any]] = {
         "no `about`": {"about": None},
         "names id, other": {"path": "/labels/{id}/{other}/"},
         "no row of ListRevision": {"about": ListRevision},
-        "no `body_example`": {"body": IntegrationCheckRestore, "body_required": True},
+        "no `body_example`": {"body": IntegrationCheckRestore, "body_required": True, "body_example": None},
     }
     for reason, changes in cases.items():
         with pytest.raises(pytest.fail.Exception, match=reason):

@@ -18,7 +18,7 @@ from normata.web.operation import ChangeOperation, ListOperation, Operation
 from tests import stored, world
 from tests.listing import LISTS, SEARCHED
 from tests.served import Served
-from tests.web.samples import Sample, sample, takes_body
+from tests.web.samples import Sample, sample
 from tests.world import ALPHA, BETA, record_id
 
 EVERY = {operation.operation_id for operation in OPERATIONS}
@@ -86,7 +86,7 @@ def _about_rows(operation: Operation, target: str) -> Iterator[Pair]:
     for row_id in ids:
         there, nowhere = (sample(operation, target, row_id=one) for one in (row_id, nonexistent(row_id)))
         bodies = [there.body]
-        if takes_body(operation):
+        if isinstance(operation, ChangeOperation) and operation.body and not operation.body_required:
             bodies += [{}, {"organizationId": ALPHA}, {"organizationId": BETA}, None]
         for body in bodies:
             yield Pair(there.but(body=body), nowhere.but(body=body))

@@ -26,71 +26,8 @@ from normata.frameworks.model import (
     FrameworkAdoption,
 )
 from normata.frameworks.visibility import match_visible_to
-from normata.schema.fields import CoverageStatus, MatchLevel
 from normata.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.schema.wire import Wire, columns, wire, wire_names
-
-
-class FrameworkReference(Wire):
-    """The framework that a matched control belongs to."""
-
-    id: str
-    name: str
-    identifier: str
-    identifier_color: str | None
-
-
-class ControlFramework(FrameworkReference):
-    """The framework that a control belongs to."""
-
-    version: str | None
-    is_centralized: bool
-
-
-class ControlReference(Wire):
-    """A parent or child of a control."""
-
-    id: str
-    identifier: str
-    name: str
-
-
-class MatchedControl(ControlReference):
-    """The source of a match: where it is covered, so is the control, as far as the match goes."""
-
-    slug: str
-    framework: FrameworkReference
-
-
-class SourceMatch(Wire):
-    """A match from a control of another adopted framework, or of the same."""
-
-    id: str
-    match_level: MatchLevel
-    matched_control: MatchedControl
-
-
-class CoverageStatement(Wire):
-    """What the organization itself says of a control: `NONE` and null where it has said nothing."""
-
-    coverage_status: CoverageStatus
-    coverage_gap: str | None
-
-
-class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run time, from the table
-    """A requirement of an adopted framework, or a category of them, with how far it is covered and by what."""
-
-    framework: ControlFramework
-    parent: ControlReference | None
-    coverage: CoverageStatement
-    effective_coverage_status: CoverageStatus = Field(
-        description="What follows from statements, matches and roll-up: the best of all paths."
-    )
-    is_indirectly_covered: bool = Field(
-        description="Whether matches lift the control above what statements and roll-up alone would give."
-    )
-    source_matches: list[SourceMatch]
-    children: list[ControlReference]
+from normata.schema.wire import columns, wire_names
 
 
 class ControlQuery(PageQuery):

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, select
 
 from normata.db.transaction import Transaction
+from normata.errors import NotFound
 from normata.frameworks.model import Framework as FrameworkTable
 from normata.frameworks.model import FrameworkAdoption
 from normata.frameworks.visibility import visible_to
@@ -82,21 +83,7 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
 
 def list_frameworks(transaction: Transaction, query: FrameworkQuery) -> dict[str, Any]:
     """A page of frameworks: the active centralized ones, those adopted, and the organization's own; two statements."""
-    statement = (
-        select(
-            *sql_table(FrameworkTable).columns,
-            FrameworkAdoption.id.label("adoption_id"),
-            FrameworkAdoption.adopted_at,
-        )
-        .outerjoin(
-            FrameworkAdoption,
-            and_(
-                FrameworkAdoption.framework_id == FrameworkTable.id,
-                FrameworkAdoption.organization_id == query.organization_id,
-            ),
-        )
-        .where(visible_to(query.organization_id))
-    )
+    statement = _in_sight(query.organization_id)
     if not query.include_user_defined:
         statement = statement.where(FrameworkTable.organization_id.is_(None))
     if query.adopted_only:
@@ -106,6 +93,33 @@ def list_frameworks(transaction: Transaction, query: FrameworkQuery) -> dict[str
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=FrameworkTable.id.expression)
     rows, total = fetch_page(transaction, statement, order, query)
     return envelope([_item(row) for row in rows], total, query)
+
+
+def one_framework(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
+    """A framework that the organization can see, as the list has it. Raises NotFound."""
+    row = transaction.row(_ONE, {"organization": organization_id, "framework": framework_id})
+    if row is None:
+        raise NotFound
+    return _item(row)
+
+
+def _in_sight(organization_id: str | BindParameter[str]) -> Select[Any]:
+    """The frameworks that the organization can see, each with its adoption, if any."""
+    adopted = and_(
+        FrameworkAdoption.framework_id == FrameworkTable.id, FrameworkAdoption.organization_id == organization_id
+    )
+    return (
+        select(
+            *sql_table(FrameworkTable).columns,
+            FrameworkAdoption.id.label("adoption_id"),
+            FrameworkAdoption.adopted_at,
+        )
+        .outerjoin(FrameworkAdoption, adopted)
+        .where(visible_to(organization_id))
+    )
+
+
+_ONE = _in_sight(bindparam("organization")).where(FrameworkTable.id == bindparam("framework"))
 
 
 def _item(row: Any) -> dict[str, Any]:

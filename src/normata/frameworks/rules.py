@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import bindparam, func, select, update
@@ -63,13 +63,18 @@ def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
         row.final["organization_id"] = owner
 
 
+def objections_to_statement(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a statement as a whole: columns, each with the reason."""
+    # ISO/IEC 27001, 6.1.3 d
+    if not statement["is_applicable"] and not (statement["justification"] or "").strip():
+        yield "justification", "is required where the control is not applicable"
+
+
 def _check_statements(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
-    """Blame statements that leave a control out without saying why (ISO/IEC 27001, 6.1.3 d)."""
     for row in rows:
-        if row.long is None or row.final["is_applicable"]:
-            continue  # nothing has changed, or nothing has to be justified
-        if not (row.long["justification"] or "").strip():
-            row.blame("justification", "is required where the control is not applicable")
+        if row.long is not None:  # else nothing has changed
+            for column, reason in objections_to_statement({**row.final, **row.long}):
+                row.blame(column, reason)
 
 
 RULES: OwnRules = {

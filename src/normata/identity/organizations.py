@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, or_, select
 
+from normata.changes.unit_of_work import UnitOfWork
 from normata.db.transaction import Transaction
-from normata.errors import CommandError
+from normata.errors import CommandError, NotFound
 from normata.identity.model import Organization
 from normata.schema.table import sql_table
 
@@ -31,6 +32,20 @@ def find(transaction: Transaction, name: str | None) -> str:
         return known[0]
     there = f"there is {', '.join(known)}" if known else "there is none yet; load a bundle that has one"
     raise NoSuchOrganization(f"name an organization: {there}" if name is None else f"no organization {name!r}; {there}")
+
+
+def reached(unit: UnitOfWork, name: str) -> str:
+    """The id of the organization with this id or slug, which the actor may change.
+
+    Raises RoleTooSmall, or NotFound where there is none that they may see.
+    """
+    found = unit.scalars(_CALLED, {"name": name})
+    # An id comes before a slug of the same spelling, but only where the actor may see its organization.
+    for organization_id in sorted(found, key=lambda one: one != name):
+        if unit.may_read(organization_id):
+            unit.require_reach(organization_id)
+            return str(organization_id)
+    raise NotFound
 
 
 _TABLE = sql_table(Organization)

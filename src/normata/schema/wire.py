@@ -5,6 +5,7 @@ Both are made from the class that declares the table, once, so that no field is 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -61,6 +62,26 @@ def input_model(table: type[Table]) -> type[BaseModel]:
         column.name: (hint, ...) if column.primary_key else (hint, None) for column, hint in _typed_columns(table)
     }
     return create_model(f"{table.__name__}Row", __base__=_Input, **fields)
+
+
+def body_model(
+    name: str, table: type[Table], columns: Collection[str], *, doc: str, required: Collection[str] = ()
+) -> type[BaseModel]:
+    """The model of what a request may say of a row: these columns, all but the ``required`` ones optional.
+
+    What is left out is unset, and has no default that OpenAPI could show.
+    """
+    fields: dict[str, Any] = {
+        column.name: (
+            hint,
+            Field(**_described(column))
+            if column.name in required
+            else Field(default_factory=lambda: None, **_described(column)),
+        )
+        for column, hint in _typed_columns(table)
+        if column.name in columns
+    }
+    return create_model(name, __base__=_Input, __doc__=doc, **fields)
 
 
 def _typed_columns(table: type[Table]) -> list[tuple[Column[Any], Any]]:

@@ -48,12 +48,12 @@ async def authenticate(
         if wait:
             # A good token from the same address goes on undisturbed: it never comes here.
             await asyncio.sleep(_DELAY)
-            raise TooManyRequests(_TOO_MANY_BAD_TOKENS, headers={"Retry-After": str(wait)}) from None
+            raise TooManyRequests(_TOO_MANY_BAD_TOKENS, wait=wait, reason="bad_tokens") from None
         raise
     context_of(request).caller = caller
     wait = services.requests_by_token.seconds_to_wait(caller.token_id)
     if wait:
-        raise TooManyRequests(headers={"Retry-After": str(wait)})
+        raise TooManyRequests(wait=wait)
     if media_types and best_media_type(headers.get(b"accept", b""), media_types) is None:
         raise NotAcceptable
     if not scope_suffices(caller.scope, scope):

@@ -67,6 +67,10 @@ _TAGS = [
         "description": "Catalogs of controls, which of them the organization has adopted, and how far it covers them.",
     },
     {
+        "name": "Coverage",
+        "description": "What the organization says of controls, what follows from it, and why.",
+    },
+    {
         "name": "Reports",
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },

@@ -139,7 +139,8 @@ class ChangeOperation(Operation):
 
     ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
     null where it has none; a body that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes,
-    null for the setting's. ``creates`` tells that the answer is a new row: then it is 201, with its address.
+    null for the setting's. ``has_rules`` tells that a body can break rules that its schema does not have. ``creates``
+    tells that the answer is a new row: then it is 201, with its address.
     """
 
     http_method: str
@@ -149,6 +150,7 @@ class ChangeOperation(Operation):
     body: type[BaseModel] | None = None
     body_required: bool = False
     body_limit: int | None = None
+    has_rules: bool = False
     body_example: Any = None
     query: type[OrganizationQuery] | None = None
     creates: bool = False

@@ -1,6 +1,6 @@
 """Coverage: each rule by example, then all of them at once against the definition, iterated naively."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 
 import pytest
@@ -20,9 +20,13 @@ def top(controls: str) -> dict[str, str | None]:
 
 
 def effective(
-    parents: Parents, matches: Iterable[Match] = (), statements: Statements | None = None
+    parents: Parents,
+    matches: Iterable[Match] = (),
+    statements: Statements | None = None,
+    not_applicable: Collection[str] = (),
 ) -> dict[str, Level]:
-    return {control: computed.effective for control, computed in compute(parents, matches, statements or {}).items()}
+    computed = compute(parents, matches, statements or {}, not_applicable)
+    return {control: found.effective for control, found in computed.items()}
 
 
 def indirect(parents: Parents, matches: Iterable[Match] = (), statements: Statements | None = None) -> set[str]:
@@ -53,9 +57,28 @@ def test_answers_for_each_control_in_the_order_given() -> None:
 
 
 @pytest.mark.parametrize("level", [PARTIAL, FULL])
-@pytest.mark.parametrize("source", Level)
-def test_match_passes_on_the_smaller_of_its_level_and_its_source(source: Level, level: Level) -> None:
-    assert effective(top("ab"), [("a", "b", level)], {"a": source})["b"] == min(source, level)
+def test_match_from_a_full_control_gives_its_level(level: Level) -> None:
+    assert effective(top("ab"), [("a", "b", level)], {"a": FULL})["b"] == level
+
+
+@pytest.mark.parametrize("level", [PARTIAL, FULL])
+@pytest.mark.parametrize("source", [NONE, PARTIAL])
+def test_match_from_any_other_control_gives_nothing(source: Level, level: Level) -> None:
+    """What is done of the source may be just what is not in the target."""
+    assert effective(top("ab"), [("a", "b", level)], {"a": source})["b"] == NONE
+
+
+@pytest.mark.parametrize("level", [PARTIAL, FULL])
+@pytest.mark.parametrize(("back", "expected"), [(PARTIAL, NONE), (FULL, PARTIAL)])
+def test_match_from_a_partial_control_gives_partial_where_it_lies_within(
+    level: Level, back: Level, expected: Level
+) -> None:
+    """What is done of the source is done of the target, which contains all of it: the match back says so."""
+    assert effective(top("ab"), [("a", "b", level), ("b", "a", back)], {"a": PARTIAL})["b"] == expected
+
+
+def test_match_back_alone_gives_nothing() -> None:
+    assert effective(top("ab"), [("b", "a", FULL)], {"a": FULL})["b"] == NONE
 
 
 def test_match_leads_one_way() -> None:
@@ -65,12 +88,19 @@ def test_match_leads_one_way() -> None:
 @pytest.mark.parametrize("stated", Level)
 @pytest.mark.parametrize("matched", Level)
 def test_larger_of_statement_and_match_wins(stated: Level, matched: Level) -> None:
-    assert effective(top("ab"), [("a", "b", FULL)], {"a": matched, "b": stated})["b"] == max(stated, matched)
+    equal = [("a", "b", FULL), ("b", "a", FULL)]
+    assert effective(top("ab"), equal, {"a": matched, "b": stated})["b"] == max(stated, matched)
 
 
-def test_chain_is_as_strong_as_its_weakest_match() -> None:
+def test_overlap_is_not_handed_on() -> None:
     chain = [("a", "b", FULL), ("b", "c", PARTIAL), ("c", "d", FULL)]
-    assert effective(top("abcd"), chain, {"a": FULL}) == {"a": FULL, "b": FULL, "c": PARTIAL, "d": PARTIAL}
+    assert effective(top("abcd"), chain, {"a": FULL}) == {"a": FULL, "b": FULL, "c": PARTIAL, "d": NONE}
+
+
+def test_partial_climbs_from_what_is_within_to_what_contains_it() -> None:
+    chain = [("a", "b", PARTIAL), ("b", "a", FULL), ("b", "c", PARTIAL), ("c", "b", FULL)]
+    assert effective(top("abc"), chain, {"a": PARTIAL}) == {"a": PARTIAL, "b": PARTIAL, "c": PARTIAL}
+    assert effective(top("abc"), chain, {"c": PARTIAL}) == {"a": NONE, "b": NONE, "c": PARTIAL}
 
 
 def test_best_of_all_paths_wins_however_long() -> None:
@@ -156,7 +186,9 @@ def test_roll_up_counts_what_matches_give() -> None:
 
 def test_match_passes_on_what_the_roll_up_gives() -> None:
     assert effective(CATEGORY_AND_X, [("p", "x", FULL)], {"a": FULL, "b": FULL})["x"] == FULL
-    assert effective(CATEGORY_AND_X, [("p", "x", FULL)], {"a": FULL})["x"] == PARTIAL
+    assert effective(CATEGORY_AND_X, [("p", "x", FULL)], {"a": FULL})["x"] == NONE
+    equal = [("p", "x", FULL), ("x", "p", FULL)]
+    assert effective(CATEGORY_AND_X, equal, {"a": FULL})["x"] == PARTIAL
 
 
 def test_roll_up_and_match_feed_each_other() -> None:
@@ -167,10 +199,38 @@ def test_roll_up_and_match_feed_each_other() -> None:
     assert set(computed.values()) == {FULL}
 
 
-def test_parent_that_feeds_its_own_child_lifts_it_to_partial_only() -> None:
+def test_parent_does_not_lift_the_child_that_it_needs() -> None:
     """Only if p were FULL could b be, and the other way round: nothing stated supports either."""
     computed = effective(CATEGORY, [("p", "b", FULL)], {"a": FULL})
-    assert computed == {"p": PARTIAL, "a": FULL, "b": PARTIAL}
+    assert computed == {"p": PARTIAL, "a": FULL, "b": NONE}
+
+
+# Controls that do not apply
+
+
+def test_not_applicable_is_none_whatever_is_stated() -> None:
+    computed = compute(CATEGORY, [("a", "p", FULL)], {"a": FULL}, {"a"})
+    assert computed == dict.fromkeys(CATEGORY, Computed.of(NONE, own=NONE))
+
+
+def test_not_applicable_is_no_child() -> None:
+    assert effective(CATEGORY, [], {"a": FULL}, {"b"}) == {"p": FULL, "a": FULL, "b": NONE}
+    assert effective(CATEGORY, [], {"a": PARTIAL}, {"b"}) == {"p": PARTIAL, "a": PARTIAL, "b": NONE}
+    assert effective(CATEGORY, [], {"a": FULL, "b": FULL}, {"a", "b"}) == {"p": NONE, "a": NONE, "b": NONE}
+
+
+def test_not_applicable_hands_nothing_on() -> None:
+    chain = [("a", "b", FULL), ("b", "c", FULL)]
+    assert effective(top("abc"), chain, {"a": FULL}, {"b"}) == {"a": FULL, "b": NONE, "c": NONE}
+
+
+def test_not_applicable_parent_cuts_the_roll_up_off() -> None:
+    tree = {"r": None, "p": "r", "a": "p"}
+    assert effective(tree, [], {"a": FULL}, {"p"}) == {"r": NONE, "p": NONE, "a": FULL}
+
+
+def test_not_applicable_elsewhere_is_ignored() -> None:
+    assert effective(top("a"), [], {"a": FULL}, {"x"}) == {"a": FULL}
 
 
 # Cycles
@@ -183,7 +243,9 @@ def test_cycle_without_a_statement_stays_at_none() -> None:
 
 def test_cycle_does_not_amplify() -> None:
     ring = [("a", "b", FULL), ("b", "c", FULL), ("c", "a", FULL)]
-    assert effective(top("abc"), ring, {"b": PARTIAL}) == {"a": PARTIAL, "b": PARTIAL, "c": PARTIAL}
+    assert effective(top("abc"), ring, {"b": PARTIAL}) == {"a": NONE, "b": PARTIAL, "c": NONE}
+    equal = [*ring, ("b", "a", FULL), ("c", "b", FULL), ("a", "c", FULL)]
+    assert effective(top("abc"), equal, {"b": PARTIAL}) == {"a": PARTIAL, "b": PARTIAL, "c": PARTIAL}
 
 
 @pytest.mark.parametrize(
@@ -204,6 +266,10 @@ def test_two_frameworks_that_map_onto_each_other(
     assert effective(parents, matches, {"left": FULL}) == {"left": FULL, "right": stated_left}
     assert effective(parents, matches, {"right": FULL}) == {"left": stated_right, "right": FULL}
     assert effective(parents, matches) == {"left": NONE, "right": NONE}
+    # PARTIAL shows where the one that is PARTIAL lies within the other.
+    shows = {FULL: PARTIAL, PARTIAL: NONE}
+    assert effective(parents, matches, {"left": PARTIAL})["right"] == shows[back]
+    assert effective(parents, matches, {"right": PARTIAL})["left"] == shows[forward]
 
 
 @pytest.mark.parametrize("stated", Level)

@@ -1,7 +1,7 @@
 """The coverage engine against its definition, on graphs of any shape."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from hypothesis import given, settings
@@ -16,9 +16,12 @@ Match = tuple[str, str, Level]
 Statements = Mapping[str, Level]
 
 
-def effective(parents: Parents, matches: Iterable[Match], statements: Statements | None = None) -> dict[str, Level]:
+def effective(
+    parents: Parents, matches: Iterable[Match], statements: Statements, not_applicable: Collection[str]
+) -> dict[str, Level]:
     """How far each control is covered."""
-    return {control: computed.effective for control, computed in compute(parents, matches, statements or {}).items()}
+    computed = compute(parents, matches, statements, not_applicable)
+    return {control: found.effective for control, found in computed.items()}
 
 
 class Graph(NamedTuple):
@@ -27,34 +30,46 @@ class Graph(NamedTuple):
     parents: dict[str, str | None]
     matches: list[Match]
     statements: dict[str, Level]
+    not_applicable: frozenset[str]
 
 
-def fixpoint(parents: Parents, matches: Iterable[Match], statements: Statements) -> dict[str, Level]:
+def fixpoint(
+    parents: Parents, matches: Iterable[Match], statements: Statements, not_applicable: Collection[str] = ()
+) -> dict[str, Level]:
     """The definition, word by word: from NONE everywhere, apply the rules to all controls until nothing changes."""
-    matches = list(matches)
+    graph = Graph(dict(parents), list(matches), dict(statements), frozenset(not_applicable))
     levels = dict.fromkeys(parents, NONE)
     while True:
-        following = {control: apply_rules(control, parents, matches, statements, levels) for control in parents}
+        following = {
+            control: NONE if control in not_applicable else apply_rules(control, graph, levels) for control in parents
+        }
         if following == levels:
             return levels
         levels = following
 
 
-def apply_rules(
-    control: str, parents: Parents, matches: list[Match], statements: Statements, levels: Mapping[str, Level]
-) -> Level:
-    stated = statements.get(control, NONE)
-    matched = [
-        min(level, levels[source]) for source, target, level in matches if target == control and source in levels
+def apply_rules(control: str, graph: Graph, levels: Mapping[str, Level]) -> Level:
+    """How far an applicable control is covered, given how far all others are."""
+    stated = graph.statements.get(control, NONE)
+    into = [(source, level) for source, target, level in graph.matches if target == control and source in levels]
+    back = {target for source, target, level in graph.matches if source == control and level == FULL}
+    children = [
+        levels[child]
+        for child, parent in graph.parents.items()
+        if parent == control and child not in graph.not_applicable
     ]
-    children = [levels[child] for child, parent in parents.items() if parent == control]
-    if children and all(child == FULL for child in children):
-        rolled_up = FULL
-    elif any(child > NONE for child in children):
-        rolled_up = PARTIAL
-    else:
-        rolled_up = NONE
-    return max(stated, rolled_up, *matched)
+    full = (
+        stated == FULL
+        or any(level == FULL and levels[source] == FULL for source, level in into)
+        or (children != [] and all(child == FULL for child in children))
+    )
+    partial = (
+        stated == PARTIAL
+        or any(levels[source] == FULL for source, _ in into)
+        or any(levels[source] == PARTIAL and source in back for source, _ in into)
+        or any(child >= PARTIAL for child in children)
+    )
+    return FULL if full else PARTIAL if partial else NONE
 
 
 CONTROLS = [f"c{number}" for number in range(12)]
@@ -77,13 +92,14 @@ def graphs(draw: st.DrawFn) -> Graph:
         dict(draw(st.permutations(list(parents.items())))),
         draw(matches),
         draw(statements),
+        draw(st.frozensets(anyone, max_size=3)),
     )
 
 
 @settings(deadline=None, max_examples=800)
 @given(graphs())
 def test_equals_the_definition(graph: Graph) -> None:
-    reached, alone = fixpoint(*graph), fixpoint(graph.parents, [], graph.statements)
+    reached, alone = fixpoint(*graph), fixpoint(*graph._replace(matches=[]))
     assert compute(*graph) == {control: Computed.of(reached[control], own=alone[control]) for control in graph.parents}
 
 
@@ -93,21 +109,21 @@ def test_order_does_not_matter(graph: Graph, rng: random.Random) -> None:
     parents, matches, statements = list(graph.parents.items()), list(graph.matches), list(graph.statements.items())
     for part in (parents, matches, statements):
         rng.shuffle(part)
-    assert compute(dict(parents), matches, dict(statements)) == compute(*graph)
+    assert compute(dict(parents), matches, dict(statements), graph.not_applicable) == compute(*graph)
 
 
 @settings(deadline=None, max_examples=200)
 @given(graphs(), st.sampled_from(CONTROLS), st.sampled_from(Level))
 def test_raising_a_statement_lowers_nothing(graph: Graph, control: str, level: Level) -> None:
     raised = {**graph.statements, control: max(level, graph.statements.get(control, NONE))}
-    before, after = effective(*graph), effective(graph.parents, graph.matches, raised)
+    before, after = effective(*graph), effective(*graph._replace(statements=raised))
     assert all(after[control] >= before[control] for control in graph.parents)
 
 
 @settings(deadline=None, max_examples=200)
 @given(graphs(), st.sampled_from(CONTROLS), st.sampled_from(CONTROLS), st.sampled_from([PARTIAL, FULL]))
 def test_adding_a_match_lowers_nothing(graph: Graph, source: str, target: str, level: Level) -> None:
-    before, after = compute(*graph), compute(graph.parents, [*graph.matches, (source, target, level)], graph.statements)
+    before, after = compute(*graph), compute(*graph._replace(matches=[*graph.matches, (source, target, level)]))
     assert all(after[control] >= before[control] for control in graph.parents)
 
 
@@ -116,7 +132,7 @@ def test_adding_a_match_lowers_nothing(graph: Graph, source: str, target: str, l
 def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
     """Idempotent; and with everything stated, nothing is left for a match to add."""
     settled = effective(*graph)
-    assert compute(graph.parents, graph.matches, settled) == {
+    assert compute(*graph._replace(statements=settled)) == {
         control: Computed.of(level, own=level) for control, level in settled.items()
     }
 
@@ -124,7 +140,13 @@ def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
 @settings(deadline=None, max_examples=200)
 @given(graphs())
 def test_nothing_comes_from_nothing(graph: Graph) -> None:
-    assert set(effective(graph.parents, graph.matches).values()) == {NONE}
+    assert set(effective(*graph._replace(statements={})).values()) == {NONE}
+
+
+def both_ways(rng: random.Random, matches: list[Match]) -> list[Match]:
+    """These matches, half of them with a match back, as mappings have it."""
+    back = [(target, source, rng.choice([PARTIAL, FULL])) for source, target, _ in matches if rng.random() < 0.5]
+    return [*matches, *back]
 
 
 def test_larger_graphs_equal_the_definition() -> None:
@@ -136,7 +158,9 @@ def test_larger_graphs_equal_the_definition() -> None:
         parents = {c: rng.choice([None, *controls[:n][-9:]]) for n, c in enumerate(controls)}
         matches = [(rng.choice(controls), rng.choice(controls), rng.choice([PARTIAL, FULL])) for _ in range(90)]
         statements = {c: rng.choice([PARTIAL, FULL]) for c in rng.sample(controls, 12)}
-        computed = compute(parents, matches, statements)
-        assert {c: found.effective for c, found in computed.items()} == fixpoint(parents, matches, statements)
+        left_out = frozenset(rng.sample(controls, 6))
+        graph = Graph(parents, both_ways(rng, matches), statements, left_out)
+        computed = compute(*graph)
+        assert {c: found.effective for c, found in computed.items()} == fixpoint(*graph)
         seen.update(computed.values())
     assert seen == {Computed.of(level, own) for level in Level for own in Level if own <= level}

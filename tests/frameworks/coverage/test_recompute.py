@@ -89,6 +89,26 @@ NONE, PARTIAL, FULL = Level
             id="statement moved to another control",
         ),
         pytest.param(
+            {"controlCoverages": [{"id": "say-sun.A.1", "isApplicable": False, "justification": "Not ours."}]},
+            {"sun.A.1": (NONE, False), "moon.A.1": (NONE, False), "own.A.2": (NONE, False)},
+            id="statement that the control does not apply",
+        ),
+        pytest.param(
+            {
+                "controlCoverages": [
+                    statement(f"sun.A.{number}", "NONE") | {"isApplicable": False, "justification": "Not ours."}
+                    for number in range(2, 13)
+                ]
+            },
+            {"sun.A": (FULL, False), "sun.A.2": (NONE, False)},
+            id="all other children do not apply",
+        ),
+        pytest.param(
+            {"controlMatches": [match("moon.A.2", "sun.A.2", "FULL")]},
+            {"moon.A.2": (PARTIAL, True)},
+            id="match back tells that the source lies within",
+        ),
+        pytest.param(
             {"controlCoverages": [statement("own.A.1", "FULL")]},
             {"own.A.1": (FULL, False), "own.A": (PARTIAL, False)},
             id="statement added",
@@ -105,7 +125,7 @@ NONE, PARTIAL, FULL = Level
         ),
         pytest.param(
             {"controlMatches": [match("sun.A.1", "moon.A.1", "PARTIAL")]},
-            {"moon.A.1": (PARTIAL, True), "own.A.2": (PARTIAL, True)},
+            {"moon.A.1": (PARTIAL, True), "own.A.2": (NONE, False)},
             id="match weakened",
         ),
         pytest.param(

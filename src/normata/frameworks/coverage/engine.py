@@ -1,22 +1,28 @@
 """How far each control is covered, given what is stated, how controls match and how they nest.
 
-Effective coverage is the least fixpoint of three rules, of which the largest result wins:
+A control is a set of requirements, and a match says how two such sets lie to each other (NIST IR 8477). FULL says that
+whoever does all of the source does all of the target. PARTIAL says only that the two overlap. That a source lies within
+its target is known where the match back is FULL. From that follows, and from nothing else:
 
-- a control is covered as far as its statement says;
-- a match covers its target as far as its source is covered, but never further than the match's own level;
-- a control with children is FULL where all of them are FULL, and otherwise PARTIAL where any is above NONE.
+- a control is FULL where that is stated; where a FULL match leads to it from a FULL control; and where all of its
+  applicable children are FULL, and it has one;
+- a control is PARTIAL where it is FULL; where PARTIAL is stated; where any match leads to it from a FULL control; where
+  a match leads to it from a PARTIAL control that lies within it; and where a child of it is PARTIAL.
 
-"Least" is what keeps cycles honest: controls that only vouch for one another stay at NONE.
+Overlap is not handed on: that A overlaps B and B overlaps C says nothing of A and C. A control that does not apply is
+NONE, hands nothing on, and is no child of its parent.
 
-Two passes find it. Whether a rule yields FULL depends only on which controls are FULL, and whether it yields PARTIAL or
-better depends only on which are PARTIAL or better. So the fixpoint falls apart into two questions of plain yes and no,
-"which controls reach PARTIAL?" and "which reach FULL?", and neither needs the other's answer. A control that reaches
-FULL reaches PARTIAL by the same path, hence its level is the number of questions answered yes.
+Effective coverage is the least fixpoint of these rules. "Least" is what keeps cycles honest: controls that only vouch
+for one another stay at NONE.
+
+Two passes find it. Which controls are FULL depends on nothing but which controls are FULL. Which are PARTIAL depends on
+that, and on which are PARTIAL. So the first pass marks those that are FULL, and the second starts from what these make
+PARTIAL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -24,7 +30,7 @@ _NO_PARENT: Final = -1
 
 
 class Level(IntEnum):
-    """How far a control is covered; as the level of a match, PARTIAL or FULL, the most that it can pass on."""
+    """How far a control is covered, or how much a match says."""
 
     NONE = 0
     PARTIAL = 1
@@ -47,7 +53,9 @@ class Computed(NamedTuple):
         return cls(effective, own, effective > own)
 
 
-# From here on a control is its position in `parents`: the loops index lists and never hash a string.
+NOTHING: Final = Computed.of(Level.NONE, Level.NONE)
+
+# From here on a control is its position among those that apply: the loops index lists and never hash a string.
 _Targets: TypeAlias = Sequence[Sequence[int]]  # for each control, those that its matches lead to
 
 
@@ -56,10 +64,19 @@ class _Hierarchy(NamedTuple):
     children: list[int]  # how many each control has
 
 
+class _Matches(NamedTuple):
+    """Where matches lead: all of them, the FULL ones, and those of sources that lie within their targets."""
+
+    any: _Targets
+    full: _Targets
+    within: _Targets
+
+
 def compute(
     parents: Mapping[str, str | None],
     matches: Iterable[tuple[str, str, Level]],
     statements: Mapping[str, Level],
+    not_applicable: Collection[str] = (),
 ) -> dict[str, Computed]:
     """Compute the coverage of every control of the adopted frameworks.
 
@@ -70,21 +87,26 @@ def compute(
     The result has one entry for each key of `parents`, in that order. It depends on no other order, and cycles, in
     matches or in parents, do no harm. Time and memory are linear in controls, matches and statements.
     """
-    index = {control: position for position, control in enumerate(parents)}
-    hierarchy = _hierarchy(parents, index)
+    left_out = frozenset(not_applicable)
+    # What does not apply is as good as not there.
+    applicable = [control for control in parents if control not in left_out] if left_out else list(parents)
+    index = {control: position for position, control in enumerate(applicable)}
+    hierarchy = _hierarchy(parents, applicable, index)
     stated = {index[control]: level for control, level in statements.items() if control in index}
-    to_partial, to_full = _targets(matches, index)
     unmatched: _Targets = [()] * len(index)
 
-    effective = _levels(hierarchy, stated, to_partial, to_full)
-    own = _levels(hierarchy, stated, unmatched, unmatched)
-    return {
-        control: Computed.of(reached, alone) for control, reached, alone in zip(parents, effective, own, strict=True)
+    effective = _levels(hierarchy, stated, _led_to(matches, index))
+    own = _levels(hierarchy, stated, _Matches(unmatched, unmatched, unmatched))
+    computed = {
+        control: Computed(reached, alone, reached > alone)
+        for control, reached, alone in zip(applicable, effective, own, strict=True)
     }
+    return {control: computed.get(control, NOTHING) for control in parents} if left_out else computed
 
 
-def _hierarchy(parents: Mapping[str, str | None], index: Mapping[str, int]) -> _Hierarchy:
-    parent = [_NO_PARENT if name is None else index.get(name, _NO_PARENT) for name in parents.values()]
+def _hierarchy(parents: Mapping[str, str | None], controls: Sequence[str], index: Mapping[str, int]) -> _Hierarchy:
+    names = (parents[control] for control in controls)
+    parent = [_NO_PARENT if name is None else index.get(name, _NO_PARENT) for name in names]
     children = [0] * len(parent)
     for position in parent:
         if position != _NO_PARENT:
@@ -92,41 +114,54 @@ def _hierarchy(parents: Mapping[str, str | None], index: Mapping[str, int]) -> _
     return _Hierarchy(parent, children)
 
 
-def _targets(matches: Iterable[tuple[str, str, Level]], index: Mapping[str, int]) -> tuple[_Targets, _Targets]:
-    """The matches that can make their target PARTIAL, which is all of them, and those that can make it FULL."""
-    to_partial: list[list[int]] = [[] for _ in index]
+def _led_to(matches: Iterable[tuple[str, str, Level]], index: Mapping[str, int]) -> _Matches:
+    count = len(index)
+    to_any: list[list[int]] = [[] for _ in index]
     to_full: list[list[int]] = [[] for _ in index]
+    to_within: list[list[int]] = [[] for _ in index]
+    pairs: list[tuple[int, int]] = []
+    whole: set[int] = set()  # the pairs with a FULL match, each as one number
     partial, full = Level.PARTIAL, Level.FULL  # looked up once: each access to a member costs more than the comparison
     for source_control, target_control, level in matches:
         source, target = index.get(source_control), index.get(target_control)
-        if source is None or target is None:
+        if source is None or target is None or level < partial:
             continue
-        if level >= partial:
-            to_partial[source].append(target)
+        pairs.append((source, target))
         if level >= full:
+            whole.add(source * count + target)
+    for source, target in pairs:
+        to_any[source].append(target)
+        if source * count + target in whole:
             to_full[source].append(target)
-    return to_partial, to_full
+        if target * count + source in whole:
+            to_within[source].append(target)
+    return _Matches(to_any, to_full, to_within)
 
 
-def _levels(hierarchy: _Hierarchy, stated: Mapping[int, Level], to_partial: _Targets, to_full: _Targets) -> list[Level]:
-    partial = _reached(
-        [control for control, level in stated.items() if level >= Level.PARTIAL],
-        to_partial,
-        hierarchy.parent,
-        quorum=[1] * len(hierarchy.parent),
-    )
+def _levels(hierarchy: _Hierarchy, stated: Mapping[int, Level], matches: _Matches) -> list[Level]:
     full = _reached(
         [control for control, level in stated.items() if level >= Level.FULL],
-        to_full,
+        matches.full,
         hierarchy.parent,
         quorum=hierarchy.children.copy(),
     )
+    whole = [control for control, reached in enumerate(full) if reached]
+    partial = _reached(
+        [
+            *(control for control, level in stated.items() if level >= Level.PARTIAL),
+            *whole,
+            *(target for control in whole for target in matches.any[control]),
+        ],
+        matches.within,
+        hierarchy.parent,
+        quorum=[1] * len(hierarchy.parent),
+    )
     levels = tuple(Level)
-    return [levels[some + whole] for some, whole in zip(partial, full, strict=True)]
+    return [levels[some + every] for some, every in zip(partial, full, strict=True)]
 
 
-def _reached(stated: Sequence[int], targets: _Targets, parent: list[int], quorum: list[int]) -> bytearray:
-    """Mark with 1 the controls that reach one level, starting from those stated to have it.
+def _reached(given: Iterable[int], targets: _Targets, parent: list[int], quorum: list[int]) -> bytearray:
+    """Mark with 1 the controls that reach one level, starting from those that are given to have it.
 
     `quorum` says how many of a control's children must reach the level before it does: one for PARTIAL, all for FULL.
     It is used up. A childless control is nobody's parent, so that nobody ever asks for its quorum.
@@ -137,14 +172,13 @@ def _reached(stated: Sequence[int], targets: _Targets, parent: list[int], quorum
 
     It is linear because a control enters the work list once, at the moment of its mark: each match is followed at most
     once, and each child is counted at most once. The count spares a look at all siblings whenever one of them changes.
-
-    Every mark rests on marks made before it. To note, at that moment, the match or the children that gave it would
-    therefore yield an explanation that never runs in a circle.
     """
     reached = bytearray(len(parent))
-    pending = list(stated)
-    for control in stated:
-        reached[control] = 1
+    pending: list[int] = []
+    for control in given:
+        if not reached[control]:
+            reached[control] = 1
+            pending.append(control)
     while pending:
         control = pending.pop()
         for target in targets[control]:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import aliased
 
 from normata.db.transaction import Transaction
-from normata.frameworks.control_list import ControlReference, MatchedControl
+from normata.frameworks.control_wire import ControlReference, MatchedControl
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.frameworks.reports.counts import CoverageCounts, Tally
 from normata.frameworks.reports.head import Head, Report, read_head

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import aliased
 
 from normata.db.transaction import Transaction
-from normata.frameworks.control_list import MatchedControl
+from normata.frameworks.control_wire import MatchedControl
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
 from normata.frameworks.reports.leaves import FRAMEWORK, IS_APPLICABLE, ORGANIZATION, STATEMENT_OF_CONTROL
 from normata.frameworks.visibility import match_visible_to

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from normata.db.transaction import Transaction
-from normata.frameworks.control_list import ControlReference
+from normata.frameworks.control_wire import ControlReference
 from normata.frameworks.reports.closers import Closer, Closers, NextStep, read_candidates
 from normata.frameworks.reports.counts import CoverageCounts, Tally
 from normata.frameworks.reports.head import Head, Report, read_head

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from normata.frameworks import control_list, framework_list
+from typing import Any
+
+from normata.db.transaction import Transaction
+from normata.frameworks import control_list, control_wire, framework_list
 from normata.frameworks.model import Control
+from normata.frameworks.statements import Statement, said, stated
 from normata.schema.paging import OrganizationQuery, Page
-from normata.web.operation import ListOperation, Operation, ReadOperation
+from normata.web.operation import Asker, ListOperation, Operation, ReadOperation
 
 
-class ControlPage(Page[control_list.Control]):
+class ControlPage(Page[control_wire.Control]):
     """A page of controls."""
+
+
+class ControlDetails(control_wire.Control):
+    """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
+
+    coverage: Statement  # type: ignore[assignment] # the list has less of it
+
+
+def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
+    control = control_list.one_control(transaction, query.organization_id, asker.id)
+    (stated_control,) = stated(transaction, query.organization_id, [asker.id])
+    return control | {"coverage": said(stated_control)}
 
 
 class FrameworkPage(Page[framework_list.Framework]):
@@ -74,29 +90,28 @@ _CONTROL_PAGE = {
 
 _ADOPTION = {"id": "adoption-nist-csf-2.0", "adoptedAt": "2025-02-10T09:30:00.000Z"}
 
+FRAMEWORK_EXAMPLE = _CSF | {
+    "organizationId": None,
+    "slug": "nist-csf-2-0",
+    "version": "2.0",
+    "publishedAt": "2024-02-26T00:00:00.000Z",
+    "deprecatedAt": None,
+    "description": None,
+    "lastSyncAt": None,
+    "createdAt": "2025-02-10T09:30:00.000Z",
+    "updatedAt": "2025-02-10T09:30:00.000Z",
+    "createdBy": None,
+    "isActive": True,
+    "isCentralized": True,
+    "isAdopted": True,
+    "requiredTier": "free-trial",
+    "_count": {"controls": 134},
+    "frameworkAdoptions": [_ADOPTION],
+    "adoption": _ADOPTION,
+}
+
 _FRAMEWORK_PAGE = {
-    "items": [
-        _CSF
-        | {
-            "organizationId": None,
-            "slug": "nist-csf-2-0",
-            "version": "2.0",
-            "publishedAt": "2024-02-26T00:00:00.000Z",
-            "deprecatedAt": None,
-            "description": None,
-            "lastSyncAt": None,
-            "createdAt": "2025-02-10T09:30:00.000Z",
-            "updatedAt": "2025-02-10T09:30:00.000Z",
-            "createdBy": None,
-            "isActive": True,
-            "isCentralized": True,
-            "isAdopted": True,
-            "requiredTier": "free-trial",
-            "_count": {"controls": 134},
-            "frameworkAdoptions": [_ADOPTION],
-            "adoption": _ADOPTION,
-        }
-    ],
+    "items": [FRAMEWORK_EXAMPLE],
     "total": 3,
     "page": 1,
     "limit": 100,
@@ -138,10 +153,20 @@ coverage.""",
         about=Control,
         id_description="The id of the control.",
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: control_list.one_control(transaction, query.organization_id, asker.id),
-        answer=control_list.Control,
+        build=_one_control,
+        answer=ControlDetails,
         answer_description="The control.",
-        example=_CONTROL,
+        example=_CONTROL
+        | {
+            "coverage": {
+                "coverageStatus": "NONE",
+                "coverageGap": None,
+                "isApplicable": True,
+                "justification": None,
+                "reasons": [],
+                "updatedAt": None,
+            }
+        },
     ),
     ListOperation(
         path="/frameworks/",

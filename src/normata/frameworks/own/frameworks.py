@@ -1,0 +1,85 @@
+"""Frameworks that an organization makes for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import and_, bindparam, select
+
+from normata.changes.source import Row
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.changes.writing import write
+from normata.errors import Forbidden, NotFound
+from normata.frameworks.framework_list import one_framework
+from normata.frameworks.model import Framework, FrameworkAdoption
+from normata.frameworks.own.storing import BODY, final_row, valid_rows
+from normata.frameworks.visibility import visible_to
+from normata.identity.organizations import reached
+from normata.schema.table import new_id, sql_table
+
+# What people may say of a framework of their own. The rest is set here, or means nothing for such a framework.
+WRITABLE = (
+    "identifier",
+    "slug",
+    "version",
+    "identifier_color",
+    "published_at",
+    "deprecated_at",
+    "name",
+    "description",
+)
+
+_CENTRALIZED = "A centralized framework stays as imports make it; an organization changes only frameworks of its own."
+
+
+def create(unit: UnitOfWork, organization: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a framework of an organization's own, and return it as it travels.
+
+    ``organization`` is an id or slug, ``given`` has values of :data:`WRITABLE` by their wire names, the name at least.
+    Raises NotFound, RoleTooSmall and FaultyInput.
+    """
+    organization_id = reached(unit, organization)
+    framework_id = new_id()
+    fixed = {"id": framework_id, "organizationId": organization_id, "isCentralized": False}
+    row = Row("frameworks", BODY, "", {"createdBy": unit.actor.user_name or None, **given, **fixed})
+    _store(unit, "create", organization_id, row)
+    return one_framework(unit, organization_id, framework_id)
+
+
+def change(unit: UnitOfWork, organization: str, framework_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Change what ``given`` has of a framework of the organization's own (RFC 7396), and return it as it travels.
+
+    Raises NotFound, Forbidden where the framework is centralized, RoleTooSmall and FaultyInput.
+    """
+    organization_id = reached(unit, organization)
+    unit.lock("content")  # what is read here is written back
+    require_own(unit, organization_id, framework_id)
+    _store(unit, "update", organization_id, Row("frameworks", BODY, "", {"id": framework_id, **given}))
+    return one_framework(unit, organization_id, framework_id)
+
+
+def require_own(unit: UnitOfWork, organization_id: str, framework_id: str) -> None:
+    """Raise NotFound where the organization cannot see a framework, and Forbidden where it is centralized."""
+    row = unit.row(_OWNER, {"organization": organization_id, "framework": framework_id})
+    if row is None:
+        raise NotFound
+    if row.organization_id is None:
+        raise Forbidden(_CENTRALIZED)
+
+
+def _store(unit: UnitOfWork, action: str, organization_id: str, row: Row) -> None:
+    for written in write(unit, Framework, valid_rows(unit, Framework, [row])):
+        unit.publish(Change(action, Framework, organization_id, written.id, final_row(written)))
+
+
+_FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)
+
+_OWNER = (
+    select(_FRAMEWORK.c.organization_id)
+    .outerjoin(
+        _ADOPTION,
+        and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == bindparam("organization")),
+    )
+    .where(_FRAMEWORK.c.id == bindparam("framework"), visible_to(bindparam("organization")))
+)

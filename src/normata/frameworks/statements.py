@@ -1,0 +1,248 @@
+"""Statements: what an organization says of controls, one or many at once, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+from pydantic.alias_generators import to_camel
+from sqlalchemy import BindParameter, Select, and_, bindparam, delete, insert, select, update
+
+from normata.changes.source import Fault, FaultyInput, Row
+from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.db.security import Write
+from normata.db.transaction import Transaction, batches
+from normata.errors import NotFound
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
+from normata.frameworks.rules import objections_to_statement
+from normata.schema.fields import CoverageStatus
+from normata.schema.table import new_id, sql_table
+from normata.schema.wire import Wire
+
+MOST_AT_ONCE = 500
+
+# What a statement says, by column.
+SAYS = ("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons")
+
+_SILENCE: Mapping[str, Any] = {
+    "coverage_status": "NONE",
+    "coverage_gap": None,
+    "is_applicable": True,
+    "justification": None,
+    "reasons": [],
+}
+
+STATEMENT_WRITES: tuple[Write, ...] = (
+    insert_of(ControlCoverage),
+    update_of(ControlCoverage, *SAYS, "updated_at"),
+    delete_of(ControlCoverage),
+    *COVERAGE_WRITES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What shall be said of a control: ``values`` by column. With ``whole``, all that they leave out is unsaid.
+
+    The control is named by its id, or by its identifier and, where that is not enough, its framework (an id, slug or
+    identifier). ``source`` is its place in the input; its fields are the wire's. Where that has no place, the control
+    is what the input as a whole is about.
+    """
+
+    source: Row
+    values: Mapping[str, Any]
+    control_id: str | None = None
+    identifier: str | None = None
+    framework: str | None = None
+    whole: bool = False
+
+
+class Statement(Wire):
+    """What the organization says of a control: `NONE`, applicable, and nothing more where it has said nothing."""
+
+    coverage_status: CoverageStatus
+    coverage_gap: str | None
+    is_applicable: bool
+    justification: str | None
+    reasons: list[str]
+    updated_at: str | None = Field(description="When it was last said; null where nothing is.")
+
+
+def said(row: Any) -> dict[str, Any]:
+    """The statement in a row of :func:`stated`, as it travels."""
+    is_there = row.statement_id is not None
+    values = {to_camel(name): getattr(row, name) if is_there else _SILENCE[name] for name in SAYS}
+    return values | {"updatedAt": row.updated_at}
+
+
+def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying]) -> list[Any]:
+    """Make all statements, bring coverage up to date, and return :func:`stated` of their controls, in their order.
+
+    Raises FaultyInput with all faults, and NotFound where the one control that the input is about cannot be found. Then
+    nothing is changed.
+    """
+    unit.require_reach(organization_id)
+    lock_coverage(unit, organization_id)
+    faults: list[Fault] = []
+    found = _controls_of(unit, organization_id, sayings, faults)
+    new: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    seen: dict[str, Saying] = {}
+    for saying, control in found:
+        if (first := seen.setdefault(control.id, saying)) is not saying:
+            faults.append(saying.source.fault(None, f"is about the same control as {first.source.place or 'another'}"))
+            continue
+        before = _SILENCE if control.statement_id is None else {name: getattr(control, name) for name in SAYS}
+        after = {**(_SILENCE if saying.whole else before), **saying.values}
+        faults += [saying.source.fault(to_camel(name), reason) for name, reason in objections_to_statement(after)]
+        if control.statement_id is None:
+            new.append(
+                {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}
+                | {"created_at": unit.moment, "updated_at": unit.moment}
+            )
+        elif after != before:
+            changed.append(
+                {"id": control.statement_id, "organization_id": organization_id, "control_id": control.id, **after}
+                | {"created_at": control.created_at, "updated_at": unit.moment}
+            )
+    if faults:
+        raise FaultyInput(faults)
+    for batch in batches(new):
+        unit.execute_many(_INSERT, batch)
+    for batch in batches(changed):
+        unit.execute_many(
+            _UPDATE, [{f"new_{name}": row[name] for name in (*SAYS, "id", "updated_at")} for row in batch]
+        )
+    _follow(unit, organization_id, "state", [*new, *changed])
+    return stated(unit, organization_id, [control.id for _, control in found])
+
+
+def unstate(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
+    """Take back the statement of a control, if there is one, and return :func:`stated` of it. Raises NotFound."""
+    unit.require_reach(organization_id)
+    lock_coverage(unit, organization_id)
+    row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
+    if row is not None:
+        _follow(unit, organization_id, "unstate", [row._asdict()])
+    return stated(unit, organization_id, [control_id])[0]
+
+
+def stated(transaction: Transaction, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
+    """What is said of controls of adopted frameworks, and what follows for them: rows in the order of the ids.
+
+    Raises NotFound where one of them is no such control.
+    """
+    rows = {
+        row.id: row
+        for batch in batches(control_ids)
+        for row in transaction.rows(_BY_ID, {"organization": organization_id, "ids": batch})
+    }
+    try:
+        return [rows[control_id] for control_id in control_ids]
+    except KeyError:
+        raise NotFound from None
+
+
+def _follow(unit: UnitOfWork, organization_id: str, action: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        bring_up_to_date(unit, organization_id, Touched(statements={row["control_id"] for row in rows}))
+    for row in rows:
+        unit.publish(Change(action, ControlCoverage, organization_id, row["id"], row))
+
+
+# --- Which controls are meant
+
+
+def _controls_of(
+    transaction: Transaction, organization_id: str, sayings: Sequence[Saying], faults: list[Fault]
+) -> list[tuple[Saying, Any]]:
+    """The control that each saying is about, with its statement; a fault for each that names none, or several."""
+    by_id = _by(transaction, _BY_ID, organization_id, (saying.control_id for saying in sayings))
+    by_identifier = _by(transaction, _BY_IDENTIFIER, organization_id, (saying.identifier for saying in sayings))
+    found = []
+    for saying in sayings:
+        if saying.control_id is not None:
+            there, name = by_id.get(saying.control_id, []), "controlId"
+        else:
+            there, name = by_identifier.get(saying.identifier or "", []), "identifier"
+            if saying.framework is not None:
+                there = [row for row in there if saying.framework in _names_of_framework(row)]
+        if not there and not saying.source.place:
+            raise NotFound
+        if len(there) == 1:
+            found.append((saying, there[0]))
+        else:
+            faults.append(saying.source.fault(name, _not_one(saying, there)))
+    return found
+
+
+def _by(
+    transaction: Transaction, statement: Select[Any], organization_id: str, names: Iterable[str | None]
+) -> dict[str, list[Any]]:
+    wanted = sorted({name for name in names if name is not None})
+    found: dict[str, list[Any]] = {}
+    for batch in batches(wanted):
+        for row in transaction.rows(statement, {"organization": organization_id, "ids": batch}):
+            found.setdefault(row.id if statement is _BY_ID else row.identifier, []).append(row)
+    return found
+
+
+def _names_of_framework(row: Any) -> tuple[str, str, str]:
+    return row.framework_id, row.framework_slug, row.framework_identifier
+
+
+def _not_one(saying: Saying, there: Sequence[Any]) -> str:
+    if not there:
+        where = f"the adopted framework {saying.framework!r}" if saying.framework else "an adopted framework"
+        return f"names no control of {where}"
+    frameworks = {row.framework_identifier for row in there}
+    if len(frameworks) > 1:
+        return f"is ambiguous; name the framework: {', '.join(sorted(frameworks))}"
+    return f"is ambiguous; name the control by its id: {', '.join(sorted(row.id for row in there))}"
+
+
+_CONTROL, _FRAMEWORK, _ADOPTION = sql_table(Control), sql_table(Framework), sql_table(FrameworkAdoption)
+_STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+
+_ROWS = (
+    select(
+        _CONTROL.c.id,
+        _CONTROL.c.identifier,
+        _CONTROL.c.name,
+        _FRAMEWORK.c.id.label("framework_id"),
+        _FRAMEWORK.c.name.label("framework_name"),
+        _FRAMEWORK.c.identifier.label("framework_identifier"),
+        _FRAMEWORK.c.identifier_color.label("framework_color"),
+        _FRAMEWORK.c.slug.label("framework_slug"),
+        _STATEMENT.c.id.label("statement_id"),
+        *(_STATEMENT.c[name] for name in (*SAYS, "created_at", "updated_at")),
+        _EFFECTIVE.c.status.label("effective"),
+        _EFFECTIVE.c.is_indirect,
+    )
+    .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
+    .join(_ADOPTION, and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == _ORGANIZATION))
+    .outerjoin(
+        _STATEMENT, and_(_STATEMENT.c.control_id == _CONTROL.c.id, _STATEMENT.c.organization_id == _ORGANIZATION)
+    )
+    .outerjoin(
+        _EFFECTIVE, and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
+    )
+)
+_BY_ID = _ROWS.where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
+_BY_IDENTIFIER = _ROWS.where(_CONTROL.c.identifier.in_(bindparam("ids", expanding=True)))
+
+_INSERT = insert(_STATEMENT).values({column.name: bindparam(column.name, type_=column.type) for column in _STATEMENT.c})
+_UPDATE = (
+    update(_STATEMENT)
+    .where(_STATEMENT.c.id == bindparam("new_id"))
+    .values({name: bindparam(f"new_{name}", type_=_STATEMENT.c[name].type) for name in (*SAYS, "updated_at")})
+)
+_DELETE = (
+    delete(_STATEMENT)
+    .where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control"))
+    .returning(*_STATEMENT.c)
+)
