@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from normata.errors import NotArchived
+from normata.frameworks.model import Framework
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.web.operation import ChangeOperation, ListOperation, Operation
@@ -67,7 +68,7 @@ def test_it_takes_as_many_among_many(
     with served(f"sqlite:///{shutil.copy(crowded_template, tmp_path / 'crowded.db')}") as among:
         among_many = asked_for(sample(operation), among, monkeypatch)
     assert among_many.statements == among_few.statements
-    if isinstance(operation, ChangeOperation):
+    if isinstance(operation, ChangeOperation) and operation.about is not Framework:  # it touches all of its controls
         assert among_many.rows == among_few.rows
     assert among_many.lookups == among_few.lookups == 1
 

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, sele
 from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of
 from normata.db.security import Write
 from normata.db.transaction import Transaction
-from normata.errors import CommandError, NotFound
+from normata.errors import CommandError, NotFound, Unavailable
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage, recompute
 from normata.frameworks.model import ControlCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
@@ -61,9 +61,11 @@ def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
     lock_coverage(unit, organization_id)
     if framework_id not in unit.scalars(_FIND, {"organization": organization_id, "name": framework_id}):
         raise NotFound
-    row = unit.row(_LEAVE, {"organization": organization_id, "framework": framework_id})
-    if row is None:
+    if framework_id not in unit.scalars(_ADOPTED, {"organization": organization_id}):
         return False
+    row = unit.row(_LEAVE, {"organization": organization_id, "framework": framework_id})
+    if row is None:  # somebody else has just left it
+        raise Unavailable("the adoption was changed meanwhile")
     bring_up_to_date(unit, organization_id, Touched(frameworks={framework_id}))
     unit.publish(Change("leave", FrameworkAdoption, organization_id, row.id, row._asdict()))
     return True

@@ -24,8 +24,8 @@ class Wire(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
 
 
-class _Input(BaseModel):
-    """The base of bundle rows: JSON's own types only (no "3" for 3), and no field that nobody reads."""
+class Input(BaseModel):
+    """The base of what comes in: JSON's own types only (no "3" for 3), and no field that nobody reads."""
 
     model_config = ConfigDict(alias_generator=to_camel, strict=True, extra="forbid")
 
@@ -61,7 +61,7 @@ def input_model(table: type[Table]) -> type[BaseModel]:
     fields: dict[str, Any] = {
         column.name: (hint, ...) if column.primary_key else (hint, None) for column, hint in _typed_columns(table)
     }
-    return create_model(f"{table.__name__}Row", __base__=_Input, **fields)
+    return create_model(f"{table.__name__}Row", __base__=Input, **fields)
 
 
 def body_model(
@@ -81,7 +81,7 @@ def body_model(
         for column, hint in _typed_columns(table)
         if column.name in columns
     }
-    return create_model(name, __base__=_Input, __doc__=doc, **fields)
+    return create_model(name, __base__=Input, __doc__=doc, **fields)
 
 
 def _typed_columns(table: type[Table]) -> list[tuple[Column[Any], Any]]:

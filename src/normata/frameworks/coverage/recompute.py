@@ -194,12 +194,10 @@ _FRAMEWORK, _STATEMENT, _EFFECTIVE = sql_table(Framework), sql_table(ControlCove
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-_adopted = union_all(
-    select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION),
-    select(bindparam("also", type_=_ADOPTION.c.framework_id.type)),
-)
-_controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_adopted))
-_PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_adopted))
+_adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION)
+_considered = union_all(_adopted, select(bindparam("also", type_=_ADOPTION.c.framework_id.type)))
+_controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_considered))
+_PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_considered))
 # Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
 _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     _MATCH.c.source_control_id.in_(_controls),
