@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from normata.errors import NotArchived
+from normata.frameworks.model import Framework
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.web.operation import ChangeOperation, ListOperation, Operation
@@ -77,7 +78,7 @@ def test_it_takes_as_many_among_many(
         assert len(among_many.statements) <= len(among_few.statements) + 10
         return
     assert among_many.statements == among_few.statements
-    if isinstance(operation, ChangeOperation):
+    if isinstance(operation, ChangeOperation) and operation.about is not Framework:  # it may read all of its controls
         assert among_many.rows == among_few.rows
 
 
