@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, people, serve
+from normata.cli import backup, coverage, data, explaining, people, serve
 from normata.cli.shared import echo, fail
 
 _SHOWN_FAULTS = 50
@@ -30,6 +30,7 @@ app.command()(data.load)
 app.command()(data.dump)
 app.command("import")(data.import_)
 app.command()(coverage.adopt)
+app.command()(explaining.explain)
 app.add_typer(people.tokens, name="token")
 app.command()(data.migrate)
 app.command()(data.check)
