@@ -11,8 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, people, reports, serve
-from normata.cli import backup, coverage, data, explaining, people, serve
+from normata.cli import backup, coverage, data, explaining, people, reports, serve
 from normata.cli.shared import echo, fail
 
 _SHOWN_FAULTS = 50
