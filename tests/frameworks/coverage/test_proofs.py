@@ -203,7 +203,7 @@ def chain(length: int) -> MemoryGraph:
     for number in range(1, length):
         graph.relations[str(number)] = (f"c{number - 1}", f"c{number}", FULL)
     graph.statements["c0"] = FULL
-    graph.stored = graph.afresh()
+    graph.recompute()
     return graph
 
 

@@ -19,7 +19,7 @@ from normata.schema.table import sql_table
 
 MOST_SHOWN = 10  # of each list: other proofs, effects, lifts, children that are lacking
 
-_MOST_READ = 20_000  # controls; the searches have limits of their own, far below
+_MOST_READ = 1_000_000  # controls: the searches have limits of their own, and what has many children is shown with all
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ class Node(NamedTuple):
     """A control, as it is now and with the coverage that is stored for it.
 
     ``counts`` tells that it is of an adopted framework and applies; only then can it be covered at all. ``stated`` is
-    NONE where it does not apply. ``effective`` and ``own`` are what is stored, null where nothing is.
+    NONE where it does not apply. ``effective``, ``own`` and ``rank`` are what is stored, null where nothing is.
     """
 
     parent: str | None
@@ -21,6 +21,7 @@ class Node(NamedTuple):
     stated: Level
     effective: Level | None
     own: Level | None
+    rank: int | None
 
     @property
     def counts(self) -> bool:

@@ -73,9 +73,9 @@ def effects(graph: Graph, control: str) -> list[Effect] | None:
     except TooMuch:
         return None
     return [
-        Effect(name, without.levels[name], found.effective)
+        Effect(name, without.levels[name], found.computed.effective)
         for name, found in changes.items()
-        if name != control and found is not None and found.effective != without.levels[name]
+        if name != control and found is not None and found.computed.effective != without.levels[name]
     ]
 
 

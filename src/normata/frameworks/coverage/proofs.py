@@ -1,9 +1,12 @@
 """Why a control is covered as far as it is: the shortest proof, and the other statements that would each do.
 
 A fact is that a control is FULL, or that it is PARTIAL or better. It follows from others by one of the rules in
-``engine.py``. What is stored tells which facts hold, so the search goes backwards from what is to be proved over facts
-that hold, in waves. A fact that holds may still support itself in a circle. So nothing counts as proved until it has
-been derived forwards again, from statements: the cheapest derivation of each fact first (Knuth's generalization of
+``engine.py``. What is stored tells which facts hold.
+
+One proof is always at hand: down the ranks, from each fact to others of lower rank, until statements are reached. Then
+a search looks for shorter ones. It goes backwards from what is to be proved over facts that hold, in waves, until it
+has seen enough. A fact that holds may still support itself in a circle. So nothing counts as proved until it has been
+derived forwards again, from statements: the cheapest derivation of each fact first (Knuth's generalization of
 Dijkstra's algorithm), which can use no fact before that has been derived itself.
 """
 
@@ -68,7 +71,7 @@ class Found(NamedTuple):
     is_complete: bool
 
 
-_ENOUGH = 60  # facts; once there is a proof, no wave is begun that goes beyond
+_ENOUGH = 40  # facts; no wave is begun that goes beyond
 
 
 def prove(view: View, fact: Fact, most_others: int) -> Found:
@@ -77,25 +80,52 @@ def prove(view: View, fact: Fact, most_others: int) -> Found:
     A proof with the least number of steps is found, unless that takes a look at more than some dozen facts: then it is
     the shortest that has been seen. Raises TooMuch, and LookupError where the stored coverage does not follow.
     """
+    proof = _down_the_ranks(view, fact)
     inferences: dict[Fact, list[Inference]] = {}
     frontier = [fact]
-    proof: Proof | None = None
     others: list[Proof] = []
     depth = 0
-    while frontier:
+    while frontier and (len(inferences) + len(frontier) <= _ENOUGH or not inferences):
         frontier = _look_behind(view, frontier, inferences)
         depth += 1
-        proof = _shortest(inferences, fact) or proof
-        if proof is None:
-            continue
+        shorter = _shortest(inferences, fact)
+        if shorter is not None and len(shorter) < len(proof):
+            proof = shorter
         others = list(_alternatives(inferences, fact, proof))
         # What has not been looked at is `depth` steps away, so a proof by it has one step more than that.
-        settled = len(proof) <= depth + 1 and len(others) > most_others
-        if settled or len(inferences) + len(frontier) > _ENOUGH:
+        if len(proof) <= depth + 1 and len(others) > most_others:
             break
-    if proof is None:
-        raise LookupError(f"the coverage of {fact.control} does not follow from what is stated")
     return Found(proof, others[:most_others], is_complete=not frontier and len(others) <= most_others)
+
+
+def _down_the_ranks(view: View, goal: Fact) -> Proof:
+    """The proof in which each fact follows from facts of the lowest ranks. Raises LookupError where there is none."""
+    chosen: dict[Fact, Inference] = {}
+    wave = {goal}
+    while wave:
+        controls = {fact.control for fact in wave}
+        view.read_matches(controls)
+        view.read_below(controls)
+        for fact in wave:
+            own = _place(view, fact.control)
+            found = [
+                (max((_place(view, premise.control) for premise in inference.premises), default=(0, -1)), inference)
+                for inference in _inferences(view, fact)
+            ]
+            lower = [one for one in found if one[1].rule is None or one[0] < own or not one[1].premises]
+            if not lower:
+                raise LookupError(f"the coverage of {fact.control} does not follow from what is stated")
+            chosen[fact] = min(lower, key=lambda one: one[0])[1]
+        wave = {premise for fact in wave for premise in chosen[fact].premises} - chosen.keys()
+    return _written_out(chosen, goal)
+
+
+def _place(view: View, control: str) -> tuple[int, int]:
+    """Where a control is among all: those that are FULL are before those that are PARTIAL, each by their ranks."""
+    node = view.node(control)
+    if node is None:
+        return 2, 0
+    return (0 if node.effective == FULL else 1), node.rank or 0
 
 
 def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, list[Inference]]) -> list[Fact]:

@@ -25,7 +25,7 @@ class StoredGraph:
         """See :meth:`normata.frameworks.coverage.graph.Graph.nodes`."""
         found: dict[str, Node] = {}
         for batch in batches(sorted(controls)):
-            for control, parent, adoption, stated, is_applicable, effective, own in self._transaction.rows(
+            for control, parent, adoption, stated, is_applicable, effective, own, rank in self._transaction.rows(
                 _NODES, {**self._key, "ids": batch}
             ):
                 applies = is_applicable is not False  # null where nothing is stated
@@ -36,6 +36,7 @@ class StoredGraph:
                     stated=_LEVELS[stated] if applies and stated else Level.NONE,
                     effective=effective and _LEVELS[effective],
                     own=own and _LEVELS[own],
+                    rank=rank,
                 )
         return found
 
@@ -85,6 +86,7 @@ _NODES = (
         _STATEMENT.c.is_applicable,
         _EFFECTIVE.c.status,
         _EFFECTIVE.c.own,
+        _EFFECTIVE.c.rank,
     )
     .outerjoin(_ADOPTION, _adopted)
     .outerjoin(_STATEMENT, _stated)

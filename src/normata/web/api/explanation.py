@@ -117,7 +117,7 @@ class CoverageExplanation(Wire):
         description="Whether matches lift the control above what statements and roll-up alone would give."
     )
     proof: list[ProofStep] = Field(
-        description="The shortest proof: each step after those that it rests on, the last about this control. It is empty"
+        description="The shortest proof: each step after those that it rests on, the last about this control. Empty"
         " where the control is not covered."
     )
     others: list[list[ProofStep]] = Field(
