@@ -90,8 +90,8 @@ def change(unit: UnitOfWork, organization: str, control_id: str, given: Given) -
     written = write(unit, Control, [pending])
     _publish(unit, "update", organization_id, written)
     if before.get("parent_id") != pending.final["parent_id"]:
-        moved = {pending.id, before.get("parent_id")} - {None}
-        follow(unit, organization_id, [framework_id], Touched(controls=moved))
+        moved = (pending.id, before.get("parent_id"))
+        follow(unit, organization_id, [framework_id], Touched(controls=[one for one in moved if one is not None]))
     return _as_they_are(unit, [control_id])[0]
 
 
