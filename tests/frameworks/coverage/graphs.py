@@ -68,6 +68,14 @@ class MemoryGraph:
                 )
         return found
 
+    def below(self, controls: Collection[str]) -> Mapping[str, list[str]]:
+        """See :class:`normata.frameworks.coverage.graph.Graph`."""
+        found: dict[str, list[str]] = {}
+        for child, parent in self.parents.items():
+            if parent in controls and parent is not None and child not in self.not_applicable:
+                found.setdefault(parent, []).append(child)
+        return found
+
     def _node(self, control: str) -> Node:
         applies = control not in self.not_applicable
         stored = self.stored.get(control)
