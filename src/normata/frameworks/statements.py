@@ -97,7 +97,7 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
     """Make all statements, bring coverage up to date, and return :func:`stated` of their controls, in their order.
 
     ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput
-    with all faults, and NotFound where the one control that the input is about cannot be found. Then nothing is changed.
+    with all faults, and NotFound where the one control that the input is about cannot be found; then nothing changes.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
