@@ -104,3 +104,15 @@ def assert_consistent(database: Database, organization_id: str = ALPHA) -> None:
     """The stored coverage is what follows from scratch."""
     stored = database.read_now(lambda transaction: stored_coverage(transaction, organization_id))
     assert stored == database.read_now(lambda transaction: current_coverage(transaction, organization_id))
+
+
+def large(size: int) -> dict[str, list[Json]]:
+    """A framework of so many controls, which alpha has adopted."""
+    return {
+        "frameworks": [{"id": "fw-large", "identifier": "LARGE", "name": "Large"}],
+        "controls": [
+            {"id": f"large.{number}", "frameworkId": "fw-large", "identifier": f"L{number}", "name": f"L{number}"}
+            for number in range(size)
+        ],
+        "frameworkAdoptions": [{"id": "adopt-large", "organizationId": ALPHA, "frameworkId": "fw-large"}],
+    }

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from normata.db.database import Database
 from normata.frameworks.model import Framework
 from normata.frameworks.statements import MOST_AT_ONCE
 from tests import stored, world
-from tests.frameworks.stating import SILENCE, Stating, assert_consistent, done, faults
-from tests.world import ALPHA, BETA
+from tests.frameworks.stating import SILENCE, Stating, assert_consistent, done, faults, large
+from tests.world import BETA
 
 NO_CONTROL = "names no control of an adopted framework"
-
-
-def large(size: int) -> dict[str, list[dict[str, Any]]]:
-    """A framework of so many controls, which alpha has adopted."""
-    return {
-        "frameworks": [{"id": "fw-large", "identifier": "LARGE", "name": "Large"}],
-        "controls": [
-            {"id": f"large.{number}", "frameworkId": "fw-large", "identifier": f"L{number}", "name": f"L{number}"}
-            for number in range(size)
-        ],
-        "frameworkAdoptions": [{"id": "adopt-large", "organizationId": ALPHA, "frameworkId": "fw-large"}],
-    }
 
 
 # --- What is stored
