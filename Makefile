@@ -44,8 +44,8 @@ migration: $(VENV)/.installed-dev ## Write a migration for what the tables have 
 	@$(BIN)/ruff check --quiet --fix src/normata/schema/migrations/versions
 
 requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
-	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal pyproject.toml requirements/build.in -o requirements/run.txt
-	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel pyproject.toml requirements/build.in -o requirements/run.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/clients.in -o requirements/clients.txt
 
 COMPILE := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate

@@ -25,6 +25,7 @@ OTHER = {
     "bad_token_limit": "5",
     "log_level": "debug",
     "log_format": "text",
+    "tracing": "True",
 }
 
 

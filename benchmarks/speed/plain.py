@@ -19,7 +19,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import ForeignKey, create_engine, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, joinedload, mapped_column, relationship, selectinload
 
-from normata.frameworks import control_list as wire
+from normata.frameworks import control_wire as wire
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage, FrameworkAdoption
 from normata.identity.model import AccessToken, Membership
 from normata.schema.fields import COVERAGE_STATUSES

@@ -1,5 +1,14 @@
 """Normata: a self-hosted compliance service."""
 
-from importlib.metadata import version
+from __future__ import annotations
 
-__version__ = version("normata")
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    """The version, when it is asked for: looking it up would take a quarter of the time of ``normata --help``."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version  # noqa: PLC0415 - as above
+
+    return version("normata")

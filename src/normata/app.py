@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware.exceptions import ExceptionMiddleware
@@ -25,7 +25,11 @@ from normata.web.page_cache import KeptPages
 from normata.web.rate_limit import RateLimit
 from normata.web.routing import resources, routes
 from normata.web.services import Services
+from normata.web.telemetry import require_possible
 from normata.wiring import changes_of
+
+if TYPE_CHECKING:
+    from normata.web.tracing import Tracing
 
 
 class Service(FastAPI):
@@ -36,6 +40,7 @@ class Service(FastAPI):
 
     gateway: Callable[[ASGIApp], ASGIApp]
     services: Services
+    tracing: Tracing | None
 
     def build_middleware_stack(self) -> ASGIApp:
         """Put the gateway around the router."""
@@ -50,14 +55,18 @@ def create_app(settings: Settings | None = None) -> Service:
     """
     settings = settings or Settings()
     log.configure(settings)
-    database = open_database(settings, serving=True)
+    metrics = Metrics()
+    database = open_database(settings, serving=True, watcher=metrics)
+    tracing = _tracing(settings)
+    if tracing is not None:
+        tracing.watch(database, "sqlite" if database.embedded else "postgresql")
     services = Services(
         database=database,
         changes=changes_of(database),
         last_use=LastUse(database),
         requests_by_token=RateLimit(settings.rate_limit),
         bad_tokens_by_address=RateLimit(settings.bad_token_limit),
-        metrics=Metrics(),
+        metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
     )
 
@@ -74,6 +83,8 @@ def create_app(settings: Settings | None = None) -> Service:
                 await services.last_use.store()
             finally:
                 await database.aclose()
+                if tracing is not None:
+                    await asyncio.to_thread(tracing.close)
 
     app = Service(
         **openapi.METADATA,
@@ -91,10 +102,22 @@ def create_app(settings: Settings | None = None) -> Service:
     app.router.routes.extend([*routes(found.values()), *health.routes(services), *documentation.routes(app.openapi)])
     install_error_handlers(app)
     kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
-    app.gateway = partial(
+    gateway = partial(
         Gateway,
         shortcuts={variant: found[path] for path in kept for variant in (path, path.rstrip("/"))},
         settings=settings,
         metrics=services.metrics,
     )
+    app.tracing = tracing
+    app.gateway = gateway if tracing is None else lambda inner: tracing.around(gateway(inner))
     return app
+
+
+def _tracing(settings: Settings) -> Tracing | None:
+    """What makes spans; null where nobody asks for them. Raises TracingImpossible."""
+    if not settings.tracing:
+        return None
+    require_possible(settings)
+    from normata.web.tracing import Tracing  # noqa: PLC0415 - an extra, which is slow to import
+
+    return Tracing()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class DomainError(Exception):
@@ -55,5 +55,17 @@ class CommandError(DomainError):
     """A command cannot do what it was told to; the message says why."""
 
 
+# Why the database is not available: nothing answers, too many others wait, another transaction has the lock, a
+# statement takes too long, the disk is full, the service is ending, or the schema is another version's.
+UnavailableReason = Literal["unreachable", "crowded", "locked", "slow", "full", "ending", "schema"]
+
+
 class Unavailable(Exception):
-    """The database cannot be reached, or not in time. What was asked has not been done; asking again may work."""
+    """The database cannot be reached, or not in time. What was asked has not been done; asking again may work.
+
+    The message is for people. ``reason`` is one of few words, fit to count by.
+    """
+
+    def __init__(self, message: str, reason: UnavailableReason = "unreachable") -> None:
+        super().__init__(message)
+        self.reason: UnavailableReason = reason

@@ -91,3 +91,8 @@ class Settings(BaseSettings):
     log_format: Literal["json", "text"] = Field(
         default="json", description="`json` writes one JSON object a line, `text` is for people."
     )
+    tracing: bool = Field(
+        default=False,
+        description="Send spans of requests and of the database with OpenTelemetry, as the variables OTEL_* say."
+        " It needs the extra `otel`.",
+    )

@@ -27,7 +27,16 @@ def test_the_installed_program(folder: Path) -> None:
 
 
 LATE = {
-    "help": ("sqlalchemy", "pydantic", "rich", "alembic", "fastapi", "structlog", "normata.settings"),
+    "help": (
+        "sqlalchemy",
+        "pydantic",
+        "rich",
+        "alembic",
+        "fastapi",
+        "structlog",
+        "normata.settings",
+        "importlib.metadata",
+    ),
     "serve": ("rich", "alembic", "fastapi", "structlog", "normata.tables"),
     "token": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "normata.schema.paging"),
 }

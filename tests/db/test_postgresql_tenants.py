@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 from sqlalchemy import Table, delete, insert, select, update
 
-from normata.db.transaction import NO_TENANT, TenantScope, Transaction
+from normata.db.transaction import NO_TENANT, NotPermitted, TenantScope, Transaction
 from normata.errors import Unavailable
 from tests.db.example import (
     ALPHA,
@@ -128,9 +128,10 @@ def everything(admin: Session) -> dict[str, list[Any]]:
 
 def refusal(act: Callable[[], object]) -> str:
     """The SQLSTATE that the database refuses something with."""
-    with pytest.raises(asyncpg.PostgresError) as caught:
+    with pytest.raises((asyncpg.PostgresError, NotPermitted)) as caught:
         act()
-    return str(caught.value.sqlstate)
+    error: Any = caught.value.__cause__ if isinstance(caught.value, NotPermitted) else caught.value
+    return str(error.sqlstate)
 
 
 def changing(statement: Any) -> Callable[[Transaction], list[Any]]:

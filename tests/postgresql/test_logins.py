@@ -21,9 +21,9 @@ from normata.settings import Settings
 from tests.databases import migrate, open_url
 from tests.db.sessions import Service, as_role, session
 from tests.postgres import Server
-from tests.postgresql.conftest import new_token
-from tests.server import serving
-from tests.world import ALPHA, record_id
+from tests.postgresql.conftest import is_one_sentence, new_token, normata
+from tests.server import free_port, serving
+from tests.world import ALPHA, USERS, record_id
 
 KINDS = Restorable.kinds
 
@@ -180,3 +180,34 @@ def test_serve_says_nothing_of_the_weak_login(weak_url: str, tmp_path: Path) -> 
     lines = [json.loads(line) for line in said(weak_url, tmp_path)]
     assert "serving" in {line["event"] for line in lines}
     assert {line["level"] for line in lines} == {"info"}
+
+
+# --- Commands that the login may not run
+
+COMMANDS = {
+    "load": ("load", "bundle.json"),
+    "token create": ("token", "create", "--user", USERS["editor"]),
+    "token list": ("token", "list"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_under_the_login_of_the_service_says_what_it_needs(
+    command: tuple[str, ...], weak_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bundle.json").write_text('{"organizations": [{"id": "new", "name": "New"}]}', "utf-8")
+    done = normata(*command, url=weak_url)
+    assert done.returncode == 1
+    assert is_one_sentence(done.stderr), done.stderr
+    assert done.stderr.startswith("normata: the login of the database URL has not the rights for this (")
+    assert "every other command the owner of the tables" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("serve",), ("check",), ("token", "list")], ids=" ".join)
+def test_a_login_that_may_read_nothing_is_told_so(command: tuple[str, ...], roles: Roles) -> None:
+    done = normata(*command, url=roles.login(""), settings={"NORMATA_PORT": str(free_port())})
+    assert done.returncode == 1
+    assert is_one_sentence(done.stderr), done.stderr
+    assert "permission denied for table alembic_version" in done.stderr
+    assert "`normata serve` needs a member of the service's role" in done.stderr

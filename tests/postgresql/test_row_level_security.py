@@ -13,7 +13,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy import insert, update
 
 from normata.changes.unit_of_work import Actor, UnitOfWork
-from normata.db.transaction import NO_TENANT, TenantScope, Transaction
+from normata.db.transaction import NO_TENANT, NotPermitted, TenantScope, Transaction
 from normata.db.types import now
 from normata.errors import NotFound, Unavailable
 from normata.events.model import AuditEvent
@@ -97,9 +97,10 @@ def everything(admin: Session) -> dict[str, list[tuple[Any, ...]]]:
 
 def refusal(act: Callable[[], object]) -> str:
     """The SQLSTATE that the database refuses something with."""
-    with pytest.raises(asyncpg.PostgresError) as caught:
+    with pytest.raises((asyncpg.PostgresError, NotPermitted)) as caught:
         act()
-    return str(caught.value.sqlstate)
+    error: Any = caught.value.__cause__ if isinstance(caught.value, NotPermitted) else caught.value
+    return str(error.sqlstate)
 
 
 # --- Reading

@@ -7,7 +7,8 @@ The rules:
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
   table it is the first row that the world has of the organization, also by its framework, else the first that is
   nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
-  organization has stated. What the operation changes or removes is the organization's own.
+  organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
+  is the organization's own.
 - A body is the declared ``body_example``, with the organization in place of the demo's, and such controls.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
@@ -28,7 +29,7 @@ from starlette.testclient import TestClient
 
 from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
-from normata.frameworks.model import Control
+from normata.frameworks.model import Control, FrameworkAdoption
 from normata.identity.roles import ROLES, role_suffices
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -127,16 +128,20 @@ def _row_id(operation: Operation, organization_id: str) -> str:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
-    rows = _rows(table, organization_id, own=_changes(operation, table))
+    rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
+    if _does(operation, FrameworkAdoption, "INSERT"):
+        adoptions = world.bundle()["frameworkAdoptions"]
+        adopted = {row["frameworkId"] for row in adoptions if row["organizationId"] == organization_id}
+        rows = sorted(rows, key=adopted.__contains__)
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
     return rows[0]
 
 
-def _changes(operation: Operation, table: type[Table]) -> bool:
-    """Whether it changes or removes rows of a table: these are the organization's own, since no others can be."""
+def _does(operation: Operation, table: type[Table], *actions: str) -> bool:
+    """Whether it does this to rows of a table. Those that it changes or removes can be the organization's own only."""
     writes = operation.writes if isinstance(operation, ChangeOperation) else ()
-    return any(write.table == table.__tablename__ and write.action != "INSERT" for write in writes)
+    return any(write.table == table.__tablename__ and write.action in actions for write in writes)
 
 
 def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> list[str]:

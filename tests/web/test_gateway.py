@@ -25,10 +25,17 @@ SERVICE = ("/livez/", "/readyz/", "/metrics/", "/openapi.json/", "/docs/", "/doc
 @pytest.mark.parametrize(
     "path",
     [
-        *("/nothing", "/nothing/", "/controls/x/", "/controls//", "/Controls/", "/controls.json"),
+        *("/nothing", "/nothing/", "/controls/x/y/", "/controls//", "/Controls/", "/controls.json"),
         *("/v1/controls/", "/label/x/restore/", "/findings/x/restore/", "/restore/", "/labels/x/restored/"),
         *("/labels/x/restore/y/", "/labels//restore/", "/.env", "/controls/../nothing/", "/favicon.ico"),
-        *("/controls%2f", "/controls%2F", "/controls/%2F", "/%2Fcontrols/", "/controls%252F", "/controls%00/"),
+        *(
+            "/controls%2f",
+            "/controls%2F",
+            "/controls/x%2Fcoverage/y/",
+            "/%2Fcontrols/",
+            "/controls%252F",
+            "/controls%00/",
+        ),
         *("/labels/a/b/restore/", "/labels%2Fx%2Frestore/"),
     ],
 )

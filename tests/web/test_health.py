@@ -1,8 +1,7 @@
-"""What those who run the service look at: whether it lives, whether it can serve, its figures, and outages."""
+"""What those who run the service look at: whether it lives, whether it can serve, and outages."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -95,54 +94,3 @@ def test_starting_without_a_database(service: Served) -> None:
         away.rename(file)
         assert client.get("/readyz").status_code == 200
         assert client.get(PATHS[0], params=QUERY, headers=headers).status_code == 200
-
-
-def counted(client: TestClient) -> dict[tuple[str, ...], float]:
-    """How many requests there were by method, route and status."""
-    pattern = (
-        r"^http_server_request_duration_seconds_count\{"
-        r'http_request_method="(.*)",http_response_status_code="(.*)",http_route="(.*)"\} (\S+)$'
-    )
-    lines = re.findall(pattern, client.get("/metrics").text, re.MULTILINE)
-    return {(method, route, status): float(value) for method, status, route, value in lines}
-
-
-def test_metrics(service: Served) -> None:
-    """Requests by method, route and status; an address with the slash and without it is one route."""
-    client, headers = service.client, service.bearer("editor")
-    for address in ("/controls/", "/controls", "/controls/?limit=1"):
-        client.get(address, params=None if "?" in address else QUERY, headers=headers)
-    client.get("/controls/")
-    client.post(LABEL, headers=headers)
-    client.post("/labels/secret/restore", headers=headers)
-    for number in range(3):
-        client.get(f"/nothing/{number}")
-    client.request("BREW", "/controls/")
-    client.request("BREW2", "/nothing/")
-    assert counted(client) == {
-        ("GET", "/controls", "200"): 2,
-        ("GET", "/controls", "400"): 1,
-        ("GET", "/controls", "401"): 1,
-        ("POST", "/labels/{id}/restore", "200"): 1,
-        ("POST", "/labels/{id}/restore", "404"): 1,
-        ("GET", "other", "404"): 3,
-        ("_OTHER", "/controls", "405"): 1,
-        ("_OTHER", "other", "404"): 1,
-    }
-
-
-def test_metrics_are_in_prometheus_text_format(service: Served) -> None:
-    client, headers = service.client, service.bearer("viewer")
-    for _ in range(3):
-        client.get("/controls/", params=QUERY, headers=headers)
-    client.get("/nothing/")
-    response = client.get("/metrics")
-    assert response.headers["content-type"].startswith("text/plain; version=")
-    lines = response.text.splitlines()
-    assert "# TYPE http_server_request_duration_seconds histogram" in lines
-    assert "http_server_active_requests 1.0" in lines, "this one"
-    assert 'normata_kept_pages_total{kept="yes"} 2.0' in lines
-    assert 'normata_kept_pages_total{kept="no"} 1.0' in lines
-    assert 'normata_problems_total{code="not_found"} 1.0' in lines
-    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
-    assert any(line.startswith("normata_build_info{") for line in lines)

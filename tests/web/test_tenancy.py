@@ -56,8 +56,11 @@ class Pair(NamedTuple):
 
 
 def calls(target: str) -> Iterator[Pair]:
-    """Every operation on something of the organization ``target``, and the same on nothing."""
-    for operation in OPERATIONS:
+    """Every operation on something of the organization ``target``, and the same on nothing.
+
+    Those that read come first: a change may take away what they are about.
+    """
+    for operation in sorted(OPERATIONS, key=lambda operation: isinstance(operation, ChangeOperation)):
         if "{id}" in operation.path:
             yield from _about_rows(operation, target)
         else:

@@ -90,6 +90,7 @@ class UnitOfWork(Transaction):
         self._transaction = transaction
         self._allowed = None if writes is None else _allowed(tuple(writes))
         self._written: set[str] = set()
+        self._held: set[tuple[str, bool]] = set()
         self.published: list[Change] = []
 
     def publish(self, change: Change) -> None:
@@ -128,9 +129,11 @@ class UnitOfWork(Transaction):
         self._note(statement)
         return self._transaction.stream(statement, parameters)
 
-    def lock(self, name: str) -> None:
-        """See :meth:`Transaction.lock`."""
-        self._transaction.lock(name)
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """See :meth:`Transaction.lock`; what is held already is not asked for again."""
+        if (name, shared) not in self._held:
+            self._transaction.lock(name, shared=shared)
+            self._held.add((name, shared))
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""

@@ -1,19 +1,35 @@
-"""The commands for frameworks and their coverage: ``adopt``."""
+"""The commands for frameworks and their coverage: ``adopt``, ``leave``, ``state``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from normata.cli.shared import DatabaseOption, changed, echo
+from normata.cli.shared import DatabaseOption, changed, echo, fail
 
 if TYPE_CHECKING:
+    from normata.changes.source import Fault
     from normata.changes.unit_of_work import UnitOfWork
+    from normata.frameworks.statements import Saying
+
+_LARGEST_FILE = 64 * 2**20  # bytes
+
+# How the command line calls the fields of a statement.
+_OPTIONS = {
+    "coverageStatus": "STATUS",
+    "coverageGap": "--gap",
+    "isApplicable": "--applicable",
+    "justification": "--justification",
+    "reasons": "--reason",
+}
+
+OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
 
 
 def adopt(
-    organization: Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")],
+    organization: OrganizationArgument,
     frameworks: Annotated[
         list[str], typer.Argument(metavar="FRAMEWORK…", help="Frameworks, by id, slug or identifier.")
     ],
@@ -28,3 +44,113 @@ def adopt(
 
     for framework_id, is_new in changed(database, work).items():
         echo(f"{framework_id}: {'adopted' if is_new else 'was adopted already'}")
+
+
+def leave(
+    organization: OrganizationArgument,
+    frameworks: Annotated[
+        list[str], typer.Argument(metavar="FRAMEWORK…", help="Frameworks, by id, slug or identifier.")
+    ],
+    database: DatabaseOption = None,
+) -> None:
+    """Have an organization work with frameworks no longer. What it has stated of their controls is kept."""
+    from normata.frameworks import adoption
+    from normata.identity.organizations import find
+
+    def work(unit: UnitOfWork) -> dict[str, bool]:
+        organization_id = find(unit, organization)
+        chosen = dict.fromkeys(adoption.find_framework(unit, organization_id, name) for name in frameworks)
+        return {framework_id: adoption.leave(unit, organization_id, framework_id) for framework_id in chosen}
+
+    for framework_id, was_adopted in changed(database, work).items():
+        echo(f"{framework_id}: {'left' if was_adopted else 'was not adopted'}")
+
+
+def state(  # noqa: PLR0917 - the parameters are the command line's
+    organization: OrganizationArgument,
+    control: Annotated[
+        str | None, typer.Argument(metavar="CONTROL", help="A control of an adopted framework, by id or identifier.")
+    ] = None,
+    status: Annotated[
+        str | None, typer.Argument(metavar="STATUS", help="How far it is covered: NONE, PARTIAL or FULL.")
+    ] = None,
+    framework: Annotated[
+        str | None, typer.Option(help="Where several frameworks have the identifier: which one.", show_default=False)
+    ] = None,
+    gap: Annotated[str | None, typer.Option(help="What is missing.", show_default=False)] = None,
+    applicable: Annotated[
+        bool | None, typer.Option("--applicable/--not-applicable", help="Whether the control applies at all.")
+    ] = None,
+    justification: Annotated[str | None, typer.Option(help="Why it applies, or does not.", show_default=False)] = None,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(help="Why it is included, such as LEGAL; once for each reason.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Read statements from a CSV file instead: framework, identifier, status, gap, applicable,"
+            " justification, reasons.",
+            show_default=False,
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """State how far an organization covers a control, or all controls of a file; what is left out stays as it is."""
+    from normata.frameworks import statements
+    from normata.identity.organizations import find
+
+    given = {
+        "coverageStatus": status and status.upper(),
+        "coverageGap": gap,
+        "isApplicable": applicable,
+        "justification": justification,
+        "reasons": reason and [one.upper() for one in reason],
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if (file is None) == (control is None) or (file is not None and (given or framework)):
+        fail("name a control and what to state of it, or a file with --file", code=2)
+    sayings, faults = _read_file(file) if file is not None else ([_saying(str(control), framework, given)], [])
+
+    def work(unit: UnitOfWork) -> list[Any]:
+        return statements.state(unit, find(unit, organization), sayings, faults)
+
+    rows = changed(database, work)
+    for row in rows if file is None else ():
+        statement = statements.said(row)
+        applies = "" if statement["isApplicable"] else ", not applicable"
+        echo(
+            f"{row.framework_identifier} {row.identifier} {row.name}: stated {statement['coverageStatus']}{applies};"
+            f" effective {row.effective}"
+        )
+    if file is not None:
+        echo(f"{len(rows)} statement{'s' if len(rows) != 1 else ''} stored")
+
+
+def _read_file(path: Path) -> tuple[list[Saying], list[Fault]]:
+    """The statements of a file, and the faults that it has."""
+    from normata.changes.source import Fault
+    from normata.frameworks.catalogs.files import Unreadable, read_input
+    from normata.frameworks.statement_table import read_statements
+
+    try:
+        text = read_input(path, _LARGEST_FILE)
+    except Unreadable as error:
+        return [], [Fault(str(path), "", str(error))]
+    return read_statements(text, str(path))
+
+
+def _saying(control: str, framework: str | None, given: dict[str, Any]) -> Saying:
+    """What the arguments say. Raises FaultyInput."""
+    from pydantic import ValidationError
+
+    from normata.changes.source import FaultyInput, Row
+    from normata.frameworks.statements import Saying, StatementFields
+    from normata.schema.faults import describe
+
+    source = Row("controlCoverages", "the command line", "", {}, _OPTIONS)
+    try:
+        fields = StatementFields.model_validate(given)
+    except ValidationError as error:
+        raise FaultyInput([source.fault(str(one["loc"][0]), describe(one)[1]) for one in error.errors()]) from None
+    return Saying(source, fields.given(), name=control, framework=framework)

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, people, serve
+from normata.cli import backup, coverage, data, people, reports, serve
 from normata.cli.shared import echo, fail
 
 _SHOWN_FAULTS = 50
@@ -30,6 +30,10 @@ app.command()(data.load)
 app.command()(data.dump)
 app.command("import")(data.import_)
 app.command()(coverage.adopt)
+app.command()(coverage.leave)
+app.command()(coverage.state)
+app.command()(reports.gaps)
+app.command()(reports.soa)
 app.add_typer(people.tokens, name="token")
 app.command()(data.migrate)
 app.command()(data.check)
@@ -71,7 +75,7 @@ def _tell(error: Exception) -> NoReturn:
 
     from normata.changes.source import FaultyInput
     from normata.db.database import BadDatabaseUrl
-    from normata.db.transaction import ConstraintViolation
+    from normata.db.transaction import ConstraintViolation, NotPermitted
     from normata.errors import DomainError, Unavailable
 
     match error:
@@ -84,6 +88,11 @@ def _tell(error: Exception) -> NoReturn:
             fail(f"the setting NORMATA_{str(fault['loc'][0]).upper()} is wrong: {fault['msg'].lower()}", code=2)
         case Unavailable():
             fail(f"the database cannot be used: {error}")
+        case NotPermitted():
+            fail(
+                f"the login of the database URL has not the rights for this ({error}); `normata serve` needs a member"
+                " of the service's role, every other command the owner of the tables"
+            )
         case ConstraintViolation():
             fail(f"rows contradict each other or what is stored, so nothing was changed: {error}")
         case DBAPIError():

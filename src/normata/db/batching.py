@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from normata.db.watching import Waits
 from normata.errors import Unavailable
 
 CROWDED = "too many others are waiting for the database"
@@ -19,27 +21,41 @@ A = TypeVar("A")
 Serve = Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]
 
 
+class _Call(NamedTuple, Generic[Q, A]):
+    """A question that waits for its answer, and since when."""
+
+    question: Q
+    answer: asyncio.Future[A]
+    began: float
+
+
 class Batcher(Generic[Q, A]):
     """Has ``serve`` answer many calls at once: with an answer or an error for each, in their order.
 
     A batch begins after all its calls were made, so no answer is older than its call. What ``serve`` raises is raised
     for all calls of its batch. A call that waits longer than ``timeout`` seconds for its batch to begin raises
-    Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound.
+    Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` is told
+    how long each call waits for its batch; null where that is not worth knowing.
     """
 
-    def __init__(self, serve: Serve[Q, A], timeout: float, *, limit: int | None = None) -> None:
+    def __init__(
+        self, serve: Serve[Q, A], timeout: float, *, limit: int | None = None, waits: Waits | None = None
+    ) -> None:
         self._serve = serve
         self._timeout = timeout
         self._limit = limit
-        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
+        self._waits = waits
+        self._waiting: list[_Call[Q, A]] = []
         self._serving: asyncio.Task[None] | None = None
 
     async def ask(self, question: Q) -> A:
         """The answer to a question."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[A] = loop.create_future()
-        call = question, answer
+        call = _Call(question, answer, time.perf_counter() if self._waits else 0.0)
         self._waiting.append(call)
+        if self._waits:
+            self._waits.begin()
         if self._serving is None or self._serving.done():
             # Not in the context of this call: the batches are others' as well.
             self._serving = asyncio.create_task(self._serve_all(), context=Context())
@@ -54,29 +70,38 @@ class Batcher(Generic[Q, A]):
         if self._serving is not None and not self._serving.done():
             await asyncio.wait({self._serving})
 
-    def _refuse(self, call: tuple[Q, asyncio.Future[A]]) -> None:
+    def _refuse(self, call: _Call[Q, A]) -> None:
         with suppress(ValueError):  # its batch has begun, so it gets its answer
             self._waiting.remove(call)
-            _settle(call[1], Unavailable(CROWDED))
+            self._end_waits([call])
+            _settle(call.answer, Unavailable(CROWDED, "crowded"))
 
     async def _serve_all(self) -> None:
         while self._waiting:
-            batch = [call for call in self._waiting[: self._limit] if not call[1].done()]  # nobody awaits the others
+            taken = self._waiting[: self._limit]
             del self._waiting[: self._limit]
+            self._end_waits(taken)
+            batch = [call for call in taken if not call.answer.done()]  # nobody awaits the others
             if batch:
                 await self._serve_batch(batch)
 
-    async def _serve_batch(self, batch: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
+    def _end_waits(self, calls: Sequence[_Call[Q, A]]) -> None:
+        if self._waits:
+            moment = time.perf_counter()
+            for call in calls:
+                self._waits.end(moment - call.began)
+
+    async def _serve_batch(self, batch: Sequence[_Call[Q, A]]) -> None:
         try:
-            answers = await self._serve([question for question, _ in batch])
-            for (_, waiter), answer in zip(batch, answers, strict=True):
-                _settle(waiter, answer)
+            answers = await self._serve([call.question for call in batch])
+            for call, answer in zip(batch, answers, strict=True):
+                _settle(call.answer, answer)
         except Exception as error:  # every call of the batch awaits it, so every one gets the error
-            for _, waiter in batch:
-                _settle(waiter, error)
+            for call in batch:
+                _settle(call.answer, error)
         finally:
-            for _, waiter in batch:
-                waiter.cancel()  # this task was cancelled, where a call has no answer by now
+            for call in batch:
+                call.answer.cancel()  # this task was cancelled, where a call has no answer by now
 
 
 def _settle(waiter: asyncio.Future[A], answer: A | Exception) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, MetaData, exc, make_url
 from normata.db.lookup import Lookup
 from normata.db.security import Security
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
+from normata.db.watching import Unwatched, Watcher
 
 if TYPE_CHECKING:
     from normata.settings import Settings
@@ -88,12 +89,15 @@ class Database(ABC):
         """Give everything back. The database cannot be used afterwards."""
 
 
-def open_database(settings: Settings, *, serving: bool = False, create: bool = False) -> Database:
+def open_database(
+    settings: Settings, *, serving: bool = False, create: bool = False, watcher: Watcher | None = None
+) -> Database:
     """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
 
     With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
-    is none.
+    is none. ``watcher`` is told who waits for it.
     """
+    watcher = watcher or Unwatched()
     url = settings.database_url
     try:
         # What names several hosts is a URL to PostgreSQL's own tools, but not to SQLAlchemy.
@@ -106,9 +110,9 @@ def open_database(settings: Settings, *, serving: bool = False, create: bool = F
         case "sqlite":
             from normata.db.sqlite.database import SQLite  # noqa: PLC0415 - a process needs one of the two
 
-            return SQLite(settings, create=create)
+            return SQLite(settings, create=create, watcher=watcher)
         case "postgresql":
             from normata.db.postgresql.database import PostgreSQL  # noqa: PLC0415 - as above
 
-            return PostgreSQL(settings, serving=serving)
+            return PostgreSQL(settings, serving=serving, watcher=watcher)
     raise BadDatabaseUrl(f"the database URL names {backend}; Normata takes sqlite:///… and postgresql://…")

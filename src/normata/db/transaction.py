@@ -31,6 +31,10 @@ class ConstraintViolation(Exception):
     """
 
 
+class NotPermitted(Exception):
+    """The login, or the role that it acts as, has not the right to do this. The message is the database's own."""
+
+
 @dataclass(frozen=True, slots=True)
 class TenantScope:
     """The organizations whose rows a transaction may read, and those whose rows it may change.
@@ -68,10 +72,11 @@ class Transaction(ABC):
         """The rows of ``statement``, some at a time: for more than memory should hold."""
 
     @abstractmethod
-    def lock(self, name: str) -> None:
+    def lock(self, name: str, *, shared: bool = False) -> None:
         """Wait for every other transaction that holds the lock ``name``, and hold it until this one ends.
 
-        For work that reads what it will write back, such as loads. SQLite has one writer anyway.
+        Those that hold it ``shared`` do not wait for each other. For work that reads what it will write back, such as
+        loads. SQLite has one writer anyway.
         """
 
     @abstractmethod

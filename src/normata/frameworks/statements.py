@@ -15,12 +15,12 @@ from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_o
 from normata.db.security import Write
 from normata.db.transaction import Transaction, batches
 from normata.errors import NotFound
-from normata.frameworks.coverage.changed import COVERAGE_WRITES, Changed, bring_up_to_date, lock_coverage
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.rules import objections_to_statement
-from normata.schema.fields import CoverageStatus
+from normata.schema.fields import CoverageStatus, Reasons, Text
 from normata.schema.table import new_id, sql_table
-from normata.schema.wire import Wire
+from normata.schema.wire import Input, Wire
 
 MOST_AT_ONCE = 500
 
@@ -45,19 +45,34 @@ STATEMENT_WRITES: tuple[Write, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """What shall be said of a control: ``values`` by column. With ``whole``, all that they leave out is unsaid.
+    """What shall be said of a control: ``values`` by column.
 
-    The control is named by its id, or by its identifier and, where that is not enough, its framework (an id, slug or
-    identifier). ``source`` is its place in the input; its fields are the wire's. Where that has no place, the control
-    is what the input as a whole is about.
+    The control is named by its id, by its identifier, or by a ``name`` that may be either; where an identifier is not
+    enough, with its framework (an id, slug or identifier). ``source`` is its place in the input; its fields are the
+    wire's. With ``whole``, the control is what a request as a whole is about, and what the values leave out is unsaid.
     """
 
     source: Row
     values: Mapping[str, Any]
     control_id: str | None = None
     identifier: str | None = None
+    name: str | None = None
     framework: str | None = None
     whole: bool = False
+
+
+class StatementFields(Input):
+    """What may be said of a control."""
+
+    coverage_status: CoverageStatus = "NONE"
+    coverage_gap: Text | None = None
+    is_applicable: bool = True
+    justification: Text | None = None
+    reasons: Reasons = Field(default_factory=list)
+
+    def given(self) -> dict[str, Any]:
+        """What is said, by column."""
+        return {name: getattr(self, name) for name in SAYS if name in self.model_fields_set}
 
 
 class Statement(Wire):
@@ -78,20 +93,20 @@ def said(row: Any) -> dict[str, Any]:
     return values | {"updatedAt": row.updated_at}
 
 
-def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying]) -> list[Any]:
+def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], found: Sequence[Fault] = ()) -> list[Any]:
     """Make all statements, bring coverage up to date, and return :func:`stated` of their controls, in their order.
 
-    Raises FaultyInput with all faults, and NotFound where the one control that the input is about cannot be found. Then
-    nothing is changed.
+    ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput
+    with all faults, and NotFound where the one control that the input is about cannot be found; then nothing changes.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
-    faults: list[Fault] = []
-    found = _controls_of(unit, organization_id, sayings, faults)
+    faults = [*found]
+    meant = _controls_of(unit, organization_id, sayings, faults)
     new: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
     seen: dict[str, Saying] = {}
-    for saying, control in found:
+    for saying, control in meant:
         if (first := seen.setdefault(control.id, saying)) is not saying:
             faults.append(saying.source.fault(None, f"is about the same control as {first.source.place or 'another'}"))
             continue
@@ -117,16 +132,18 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying]) -> 
             _UPDATE, [{f"new_{name}": row[name] for name in (*SAYS, "id", "updated_at")} for row in batch]
         )
     _follow(unit, organization_id, "state", [*new, *changed])
-    return stated(unit, organization_id, [control.id for _, control in found])
+    return stated(unit, organization_id, [control.id for _, control in meant])
 
 
 def unstate(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
     """Take back the statement of a control, if there is one, and return :func:`stated` of it. Raises NotFound."""
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
+    (before,) = stated(unit, organization_id, [control_id])
+    if before.statement_id is None:
+        return before
     row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
-    if row is not None:
-        _follow(unit, organization_id, "unstate", [row._asdict()])
+    _follow(unit, organization_id, "unstate", [row._asdict()] if row else [])
     return stated(unit, organization_id, [control_id])[0]
 
 
@@ -148,7 +165,7 @@ def stated(transaction: Transaction, organization_id: str, control_ids: Sequence
 
 def _follow(unit: UnitOfWork, organization_id: str, action: str, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        bring_up_to_date(unit, organization_id, Changed(statements={row["control_id"] for row in rows}))
+        bring_up_to_date(unit, organization_id, Touched(statements={row["control_id"] for row in rows}))
     for row in rows:
         unit.publish(Change(action, ControlCoverage, organization_id, row["id"], row))
 
@@ -160,22 +177,25 @@ def _controls_of(
     transaction: Transaction, organization_id: str, sayings: Sequence[Saying], faults: list[Fault]
 ) -> list[tuple[Saying, Any]]:
     """The control that each saying is about, with its statement; a fault for each that names none, or several."""
-    by_id = _by(transaction, _BY_ID, organization_id, (saying.control_id for saying in sayings))
-    by_identifier = _by(transaction, _BY_IDENTIFIER, organization_id, (saying.identifier for saying in sayings))
+    by_id = _by(transaction, _BY_ID, organization_id, (one.control_id or one.name for one in sayings))
+    by_identifier = _by(transaction, _BY_IDENTIFIER, organization_id, (one.identifier or one.name for one in sayings))
     found = []
     for saying in sayings:
+        field: str | None = None
         if saying.control_id is not None:
-            there, name = by_id.get(saying.control_id, []), "controlId"
+            there, field = by_id.get(saying.control_id, []), "controlId"
+        elif saying.identifier is not None:
+            there, field = by_identifier.get(saying.identifier, []), "identifier"
         else:
-            there, name = by_identifier.get(saying.identifier or "", []), "identifier"
-            if saying.framework is not None:
-                there = [row for row in there if saying.framework in _names_of_framework(row)]
-        if not there and not saying.source.place:
+            there = by_id.get(saying.name or "") or by_identifier.get(saying.name or "", [])
+        if saying.framework is not None:
+            there = [row for row in there if saying.framework in _names_of_framework(row)]
+        if not there and saying.whole:
             raise NotFound
         if len(there) == 1:
             found.append((saying, there[0]))
         else:
-            faults.append(saying.source.fault(name, _not_one(saying, there)))
+            faults.append(saying.source.fault(field, _not_one(saying, there)))
     return found
 
 

@@ -49,7 +49,7 @@ def _refuse(unit: UnitOfWork, kind: type[Restorable], parameters: dict[str, str 
     if found.namesake is not None:
         raise SlugTaken(found.namesake)
     # Archived and free now, but not a moment ago: somebody changed it in between.
-    raise Unavailable("the record was changed while it was being restored")
+    raise Unavailable("the record was changed while it was being restored", "locked")
 
 
 @cache

@@ -25,7 +25,7 @@ class Wire(BaseModel):
 
 
 class Input(BaseModel):
-    """The base of what comes in, rows and bodies: JSON's own types only (no "3" for 3), no field that nobody reads."""
+    """The base of what comes in: JSON's own types only (no "3" for 3), and no field that nobody reads."""
 
     model_config = ConfigDict(alias_generator=to_camel, strict=True, extra="forbid")
 

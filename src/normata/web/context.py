@@ -22,8 +22,8 @@ class RequestContext:
     ``headers`` are combined, see :func:`normata.web.negotiation.combined`. ``raw_path`` is the path as it was sent,
     without ``prefix``, under which a proxy serves the application. ``trace_id`` and ``parent_id`` are those of the
     client's `traceparent`, null where it sent none. The rest is found on the way: the template of the path, the caller,
-    the organization that the request is about, the code of the problem that it is answered with, and how many bytes its
-    body may have, null for the setting's limit.
+    the organization that the request is about, the code of the problem that it is answered with, with the word for its
+    reason where that code has several, and how many bytes its body may have, null for the setting's limit.
     """
 
     request_id: str
@@ -37,6 +37,7 @@ class RequestContext:
     organization_id: str | None = None
     problem: str | None = None
     body_limit: int | None = None
+    reason: str = ""
 
     @property
     def instance(self) -> str:

@@ -30,6 +30,7 @@ from normata.web.problems import (
     RequestTimeout,
     ServiceUnavailable,
     TooLarge,
+    TooManyRequests,
     problem,
     sort_of,
 )
@@ -150,7 +151,7 @@ class Gateway:
             with suppress(OSError, ValueError):
                 request_id = context_of(scope).request_id
                 self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
-            return _problem(scope, ServiceUnavailable())
+            return _problem(scope, ServiceUnavailable(reason=error.reason))
         self._note_fault(scope, error)
         return _problem(scope, InternalError())
 
@@ -161,7 +162,7 @@ class Gateway:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         context = context_of(scope)
-        self._metrics.end(scope["method"], context.route, status, context.problem, seconds)
+        self._metrics.end(context, scope["method"], status, seconds)
         more: dict[str, Any] = {}
         if context.trace_id is not None:
             more = {"trace_id": context.trace_id, "parent_id": context.parent_id}
@@ -197,6 +198,7 @@ def _problem(scope: Scope, error: Exception) -> Response:
     context = context_of(scope)
     body = problem(error, context.instance, context.request_id)
     context.problem = body["code"]
+    context.reason = error.reason if isinstance(error, TooManyRequests | ServiceUnavailable) else ""
     return JsonResponse(body, body["status"], getattr(error, "headers", None))
 
 

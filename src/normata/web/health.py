@@ -28,7 +28,7 @@ def routes(services: Services) -> Iterator[Route]:
         """The database answers and this version can serve its schema; else 503."""
         if await services.database.read(is_servable):
             return JsonResponse({"status": "ready"})
-        raise ServiceUnavailable("The schema of the database is not the one that this version needs.")
+        raise ServiceUnavailable("The schema of the database is not the one that this version needs.", reason="schema")
 
     async def metrics(_request: Request) -> Response:
         """Figures for Prometheus."""

@@ -16,6 +16,9 @@ TYPE_BASE = "https://normata.dev/problems/"
 
 Part = Literal["query", "path", "header", "body"]
 
+# Which limit was reached: the requests of a token, or the bad tokens of an address.
+LimitReason = Literal["token_rate", "bad_tokens"]
+
 
 class FieldFault(BaseModel):
     """One thing that is wrong with a request."""
@@ -116,9 +119,9 @@ class MethodNotAllowed(HttpError):
 
 
 class NotAcceptable(HttpError):
-    """The client accepts no JSON, and there is nothing else."""
+    """The client accepts no media type that there is: JSON, and for reports CSV and XLSX."""
 
-    detail = "Answers are application/json only; the Accept header rules that out."
+    detail = "The Accept header rules out all that this address answers with, such as application/json."
 
 
 class PreconditionFailed(HttpError):
@@ -150,6 +153,10 @@ class TooManyRequests(HttpError):
 
     detail = "This token has used up its requests for now; wait as Retry-After says."
 
+    def __init__(self, detail: str | None = None, *, wait: int = 1, reason: LimitReason = "token_rate") -> None:
+        super().__init__(detail, headers={"Retry-After": str(wait)})
+        self.reason: LimitReason = reason
+
 
 class InternalError(HttpError):
     """A fault of the service. Nothing of it leaves; the log has it under the request id."""
@@ -162,8 +169,9 @@ class ServiceUnavailable(HttpError):
 
     detail = "The database cannot be reached right now, or not in time. Try again soon."
 
-    def __init__(self, detail: str | None = None) -> None:
+    def __init__(self, detail: str | None = None, *, reason: errors.UnavailableReason = "unreachable") -> None:
         super().__init__(detail, headers={"Retry-After": "1"})
+        self.reason: errors.UnavailableReason = reason
 
 
 class Sort(NamedTuple):

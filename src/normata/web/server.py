@@ -149,6 +149,7 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
                 is_young = time.monotonic() - worker.birth < _YOUNG
                 failures[worker.idx] = failures.get(worker.idx, 0) + 1 if is_young else 0
                 self._tell_of_death(worker)
+                _forget_figures(worker.inner.pid)
                 if self.interrupt_signal:
                     break
                 if failures[worker.idx] >= _ATTEMPTS:
@@ -170,6 +171,15 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
         log.configure(self._settings)
         with suppress(OSError, ValueError):  # a log that cannot be written is no reason to leave the workers alone
             getattr(structlog.get_logger("normata"), level)(event, **values)
+
+
+def _forget_figures(pid: int) -> None:
+    """Take a process that has died out of the metrics: what it was doing then it does no more."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - mostly no worker dies
+
+        with suppress(OSError):
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 def _load(target: str) -> Any:

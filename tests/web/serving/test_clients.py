@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -108,3 +109,9 @@ def test_there_are_never_more_connections_than_files(monkeypatch: pytest.MonkeyP
         limits["now"] = now
         assert serving.connection_limit() == connections
         assert limits["now"][0] == soft
+
+
+@pytest.mark.parametrize("unit", ["normata.service", "normata-sqlite.service"])
+def test_the_units_allow_as_many_files_as_a_worker_needs(unit: str) -> None:
+    lines = (Path(__file__).parents[3] / "deploy" / unit).read_text("utf-8").splitlines()
+    assert f"LimitNOFILE={serving.CONNECTIONS + serving._OTHER_FILES}" in lines

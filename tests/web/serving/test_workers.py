@@ -47,6 +47,22 @@ def test_workers_that_die_together_are_all_replaced(serve: Serve) -> None:
     assert {event["pid"] for event in server.events("worker_died")} == victims
 
 
+def test_a_worker_that_has_died_is_in_no_gauge(serve: Serve, tmp_path: Path) -> None:
+    """The requests that it was answering are answered by nobody."""
+    server = serve(2, TMPDIR=str(tmp_path))
+
+    def gauges(pid: int) -> list[Path]:
+        return list(tmp_path.glob(f"normata-metrics-*/gauge_live*_{pid}.db"))
+
+    wait_for(lambda: all(map(gauges, server.workers())))
+    victim = server.workers()[0]
+    os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: bool(server.events("worker_replaced")))
+    assert not gauges(victim)
+    (other,) = set(server.workers()) - {server.events("worker_replaced")[0]["pid"]}
+    assert gauges(other), "those who live stay"
+
+
 def test_without_the_main_process_workers_end_in_order(serve: Serve) -> None:
     """They would serve on, hold the port, and be stopped by nobody."""
     server = serve(2)

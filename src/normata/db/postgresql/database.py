@@ -20,6 +20,7 @@ from normata.db.postgresql.transaction import READING, WRITING, PostgreSQLTransa
 from normata.db.security import Security
 from normata.db.statements import Statements
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
+from normata.db.watching import Watcher
 from normata.errors import Unavailable
 from normata.settings import Settings
 
@@ -44,11 +45,11 @@ class PostgreSQL(Database):
 
     embedded = False
 
-    def __init__(self, configuration: Settings, *, serving: bool = False) -> None:
+    def __init__(self, configuration: Settings, *, watcher: Watcher, serving: bool = False) -> None:
         self._role = configuration.database_role
         self._serving = serving
         self._timeout = configuration.database_timeout
-        self._pool = Pool(configuration, serving=serving)
+        self._pool = Pool(configuration, serving=serving, watcher=watcher)
         self._statements = Statements(self._pool.engine.dialect, _NUMERIC)
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
         self._runner: asyncio.Runner | None = None

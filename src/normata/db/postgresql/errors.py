@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 import asyncpg
 from sqlalchemy import exc
 
-from normata.db.transaction import ConstraintViolation
-from normata.errors import Unavailable
+from normata.db.transaction import ConstraintViolation, NotPermitted
+from normata.errors import Unavailable, UnavailableReason
 
 CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
@@ -17,6 +18,14 @@ CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncp
 # URL takes writes, as between the loss of a primary and the next.
 _PASSING_CLASSES = frozenset({"08", "53", "57", "58"})
 _PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
+
+_REASONS: Mapping[str, UnavailableReason] = {
+    "40001": "locked",
+    "40P01": "locked",
+    "55P03": "locked",
+    "57014": "slow",
+    "53100": "full",
+}
 
 
 def is_lost(error: BaseException) -> bool:
@@ -40,12 +49,14 @@ def tell(error: Exception) -> NoReturn:
 def told(error: Exception) -> Exception:
     """The error as a caller of the database knows it; one that is the caller's own stays as it is."""
     if isinstance(error, exc.TimeoutError):
-        return Unavailable("all connections are in use")
+        return Unavailable("all connections are in use", "crowded")
     cause = _cause(error)
     if isinstance(cause, asyncpg.IntegrityConstraintViolationError):
         return ConstraintViolation(_words(cause))
     if isinstance(cause, CONNECT_ERRORS) and (is_lost(cause) or _is_passing(cause)):
-        return Unavailable(_words(cause))
+        return Unavailable(_words(cause), _reason(cause))
+    if isinstance(cause, asyncpg.InsufficientPrivilegeError):
+        return NotPermitted(_words(cause))
     return error
 
 
@@ -62,6 +73,10 @@ def _is_passing(error: BaseException) -> bool:
         return True
     code = getattr(error, "sqlstate", None) or ""
     return code[:2] in _PASSING_CLASSES or code in _PASSING_CODES
+
+
+def _reason(error: BaseException) -> UnavailableReason:
+    return _REASONS.get(getattr(error, "sqlstate", None) or "", "unreachable")
 
 
 def _words(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from normata.db.database import BadDatabaseUrl
 from normata.db.postgresql.errors import CONNECT_ERRORS
+from normata.db.watching import Watcher, waiting
 from normata.errors import Unavailable
 from normata.settings import Settings
 
@@ -27,12 +28,15 @@ class Pool:
     wait. So after one was found to lead nowhere, every connection from before that moment is renewed before it is used.
     """
 
-    def __init__(self, settings: Settings, *, serving: bool) -> None:
+    def __init__(self, settings: Settings, *, serving: bool, watcher: Watcher) -> None:
         self._dsns = _one_per_host(settings.database_url)
         self._timeout = settings.database_timeout
         self._serving = serving
         self._statement_cache = settings.database_statement_cache
         self._doubted = 0.0
+        self._limit = settings.database_pool_size
+        self._watcher = watcher
+        self._waits = watcher.waits("connection")
         self.engine: AsyncEngine = create_async_engine(
             "postgresql+asyncpg://",
             connect_args={
@@ -52,14 +56,17 @@ class Pool:
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[asyncpg.Connection[Any]]:
         """A connection for a block, which must leave it outside of any transaction, or terminate it."""
-        leased = await self.engine.raw_connection()
+        with waiting(self._waits):
+            leased = await self.engine.raw_connection()
         connection: Any = leased.driver_connection
         try:
+            self._tell_of_connections()
             yield connection
         finally:
             if connection.is_closed():
                 leased.invalidate()
             leased.close()
+            self._tell_of_connections()
 
     async def connect(self, **_kwargs: Any) -> asyncpg.Connection[Any]:
         """A new connection, to whichever host of the URL fits its ``target_session_attrs``; it is not the pool's.
@@ -101,6 +108,10 @@ class Pool:
         with suppress(TimeoutError):  # a server that does not answer need not be told
             async with asyncio.timeout(self._timeout):
                 await self.engine.dispose()
+
+    def _tell_of_connections(self) -> None:
+        pool: Any = self.engine.sync_engine.pool  # a queue, which can count
+        self._watcher.connections(used=pool.checkedout(), idle=pool.checkedin(), limit=self._limit)
 
     def _refuse_doubtful(self, connection: Any, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
         if self.is_doubtful(entry.info["made"]):

@@ -83,10 +83,10 @@ class PostgreSQLTransaction(Transaction):
             if prepared.rows is not None:
                 yield from prepared.rows(found)
 
-    def lock(self, name: str) -> None:
+    def lock(self, name: str, *, shared: bool = False) -> None:
         """See :meth:`Transaction.lock`."""
         key = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
-        self.fetch("SELECT pg_advisory_xact_lock($1)", key)
+        self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", key)
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""

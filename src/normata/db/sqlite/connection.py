@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from normata.db.transaction import ConstraintViolation
-from normata.errors import Unavailable
+from normata.errors import Unavailable, UnavailableReason
 
 # Result codes that speak of the file or of who else uses it. The others, such as a table that is missing or a
 # statement that is wrong, are faults that no waiting mends.
@@ -29,6 +29,12 @@ _PASSING = frozenset(
         sqlite3.SQLITE_PERM,
     }
 )
+
+_REASONS: Mapping[int, UnavailableReason] = {
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_FULL: "full",
+}
 
 _Identity = tuple[int, int]
 
@@ -89,7 +95,7 @@ class File:
         if isinstance(error, sqlite3.IntegrityError):
             return ConstraintViolation(str(error))
         if isinstance(error, sqlite3.Error) and code(error) in _PASSING:
-            return Unavailable(f"{self.path}: {error}")
+            return Unavailable(f"{self.path}: {error}", _REASONS.get(code(error), "unreachable"))
         return error
 
 

@@ -22,6 +22,7 @@ from normata.db.sqlite.transaction import SQLiteTransaction
 from normata.db.sqlite.writer import Writer, begin
 from normata.db.statements import Rows, Statements
 from normata.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
+from normata.db.watching import Watcher
 from normata.errors import Unavailable
 from normata.settings import Settings
 
@@ -31,7 +32,7 @@ class SQLite(Database):
 
     embedded = True
 
-    def __init__(self, settings: Settings, *, create: bool = False) -> None:
+    def __init__(self, settings: Settings, *, watcher: Watcher, create: bool = False) -> None:
         self.path = _path(settings.database_url)
         self._timeout = settings.database_timeout
         self._file = File(self.path, self._timeout, create=create)
@@ -39,8 +40,8 @@ class SQLite(Database):
         self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
         event.listen(self._engine, "begin", self._begin)
         self._statements = Statements(self._engine.dialect)
-        self._reader = Reader(self._file, self._statements, self._timeout)
-        self._writer = Writer(self._file, self._statements, self._timeout)
+        self._reader = Reader(self._file, self._statements, self._timeout, watcher)
+        self._writer = Writer(self._file, self._statements, self._timeout, watcher)
         self._at_hand = Connections(self._file, waits=False, only_reads=True)
         self._lookups: dict[str, tuple[str, Rows]] = {}
         self._closed = False
@@ -62,7 +63,7 @@ class SQLite(Database):
         wait after all, the reader's thread does.
         """
         if self._closed:
-            raise Unavailable(ENDING)
+            raise Unavailable(ENDING, "ending")
         sql, rows = self._lookups.get(lookup.name) or self._prepare(lookup)
         try:
             return rows(self._at_hand.fetch(sql, arguments))

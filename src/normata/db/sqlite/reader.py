@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,6 +13,7 @@ from normata.db.sqlite.connection import Connections, File
 from normata.db.sqlite.transaction import SQLiteTransaction, finished
 from normata.db.statements import Statements
 from normata.db.transaction import T, Work
+from normata.db.watching import Watcher
 from normata.errors import Unavailable
 
 
@@ -22,12 +24,13 @@ class Reader:
     of one process build fewer pages a second than one. More cores are for more processes.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float) -> None:
+    def __init__(self, file: File, statements: Statements, timeout: float, watcher: Watcher) -> None:
         self._file = file
         self._statements = statements
         self._timeout = timeout
         self._connections = Connections(file, only_reads=True)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-read")
+        self._waits = watcher.waits("reader")
         self._closed = False
 
     async def run(self, work: Work[T]) -> T:
@@ -36,17 +39,25 @@ class Reader:
         Once it runs it is waited for, since it may succeed; SQLite's own time-out bounds that.
         """
         if self._closed:
-            raise Unavailable(ENDING)
-        outcome = self._thread.submit(partial(self.run_here, work))
+            raise Unavailable(ENDING, "ending")
+        began = time.perf_counter()
+        self._waits.begin()
+        outcome = self._thread.submit(partial(self._run_in_turn, work, began))
         waiter = asyncio.wrap_future(outcome)
         try:
             done, _ = await asyncio.wait({waiter}, timeout=self._timeout)
             if not done and outcome.cancel():
-                raise Unavailable(CROWDED)
+                self._waits.end(time.perf_counter() - began)
+                raise Unavailable(CROWDED, "crowded")
             return await waiter
         except asyncio.CancelledError:
-            outcome.cancel()  # nobody awaits it any more
+            if not outcome.cancelled() and outcome.cancel():  # nobody awaits it any more
+                self._waits.end(time.perf_counter() - began)
             raise
+
+    def _run_in_turn(self, work: Work[T], began: float) -> T:
+        self._waits.end(time.perf_counter() - began)
+        return self.run_here(work)
 
     def run_here(self, work: Work[T]) -> T:
         """What ``work`` returns, on the thread that calls this."""

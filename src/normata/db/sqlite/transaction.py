@@ -49,7 +49,7 @@ class SQLiteTransaction(Transaction):
         cursor = self._run(lambda: self._connection.execute(sql, values))
         return self._streamed(cursor, prepared)
 
-    def lock(self, name: str) -> None:
+    def lock(self, name: str, *, shared: bool = False) -> None:
         """See :meth:`Transaction.lock`: there is one writer anyway."""
 
     def tables(self) -> frozenset[str]:

@@ -19,6 +19,7 @@ from normata.db.sqlite.connection import Connections, File, code
 from normata.db.sqlite.transaction import SQLiteTransaction, finished
 from normata.db.statements import Statements
 from normata.db.transaction import T, Work
+from normata.db.watching import Watcher, waiting
 from normata.errors import Unavailable
 
 _LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
@@ -55,12 +56,15 @@ class Writer:
     There is one thread, which makes a queue of what SQLite would otherwise make a race for its lock.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float) -> None:
+    def __init__(self, file: File, statements: Statements, timeout: float, watcher: Watcher) -> None:
         self._file = file
         self._statements = statements
         self._timeout = timeout
         self._connections = Connections(file)
-        self._batcher: Batcher[Work[Any], Any] = Batcher(self._serve, timeout, limit=_LIMIT)
+        self._batcher: Batcher[Work[Any], Any] = Batcher(
+            self._serve, timeout, limit=_LIMIT, waits=watcher.waits("writer")
+        )
+        self._lock_waits = watcher.waits("lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
         self._closed = False
 
@@ -88,7 +92,7 @@ class Writer:
 
     async def _serve(self, works: Sequence[Work[Any]]) -> list[Any]:
         if self._closed:
-            raise Unavailable(ENDING)
+            raise Unavailable(ENDING, "ending")
         call = partial(self._outcomes, works, time.monotonic() + self._timeout)
         outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, call)
         return [outcome.error if isinstance(outcome, _Failure) else outcome for outcome in outcomes]
@@ -105,7 +109,8 @@ class Writer:
 
     def _committed(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
         with self._connections.lease() as connection:
-            begin(connection, deadline, self._timeout)
+            with waiting(self._lock_waits):
+                begin(connection, deadline, self._timeout)
             if len(works) == 1:  # a savepoint would cost a load of many rows a tenth
                 transaction = SQLiteTransaction(connection, self._statements, self._file)
                 outcomes = [finished(works[0], transaction)]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
 
-from normata.changes.unit_of_work import UnitOfWork
+from normata.changes.unit_of_work import UnitOfWork, delete_of, insert_of, update_of
+from normata.db.security import Write
 from normata.db.transaction import Transaction, batches
+from normata.db.upsert import upsert
 from normata.frameworks.coverage.engine import Computed, Level, compute
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
+from normata.frameworks.coverage.graph import TooMuch
+from normata.frameworks.coverage.incremental import update
+from normata.frameworks.coverage.stored_graph import StoredGraph
+from normata.frameworks.model import (
+    Control,
+    ControlCoverage,
+    ControlMatch,
+    EffectiveCoverage,
+    Framework,
+    FrameworkAdoption,
+)
 from normata.frameworks.visibility import match_visible_to
 from normata.schema.table import Table, sql_table
 
@@ -18,33 +31,109 @@ Row = Mapping[str, Any]
 Changes = Mapping[type[Table], Sequence[tuple[Row | None, Row]]]
 
 
+# What bringing coverage up to date writes, for operations to declare.
+COVERAGE_WRITES: tuple[Write, ...] = (
+    insert_of(EffectiveCoverage),
+    update_of(EffectiveCoverage, "status", "is_indirect", "own"),
+    delete_of(EffectiveCoverage),
+)
+
+_LEAST = 1_000  # controls that an update may always touch
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a change has touched of what coverage follows from: ids, of controls but for ``frameworks``.
+
+    ``statements`` has the controls of which something else is stated. ``controls`` has those that are new or gone or
+    have another parent, and their former parents. ``matches`` has both ends of matches that are new, changed or gone,
+    as they were and as they are. ``frameworks`` has those that were adopted or left.
+    """
+
+    statements: Collection[str] = ()
+    controls: Collection[str] = ()
+    matches: Collection[str] = ()
+    frameworks: Collection[str] = ()
+
+
+def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
+    """Wait until nobody else changes what the coverage of an organization follows from.
+
+    Two changes at once would each compute without the other's. A change that writes several statements or matches
+    takes the lock before it writes the first, or two of them may wait for each other's rows.
+    """
+    unit.lock("content", shared=True)  # a load changes what everybody's coverage follows from
+    unit.lock(f"coverage of {organization_id}")
+
+
+def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -> int:
+    """Store what follows from a change that has been written, at the cost of what it touches.
+
+    Only rows that differ are written. Returns how many did. A change that touches a large part of everything that the
+    organization has adopted is not followed but computed as a whole.
+    """
+    lock_coverage(unit, organization_id)
+    key = {"organization": organization_id}
+    most = max(_LEAST, (unit.scalar(_ADOPTED_CONTROLS, key) or 0) // 4)
+    try:
+        moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
+        changes = update(
+            StoredGraph(unit, organization_id),
+            restated=touched.statements,
+            moved=moved,
+            rematched=touched.matches,
+            most=most,
+        )
+    except TooMuch:
+        return recompute(unit, organization_id)
+    return _store(unit, organization_id, changes)
+
+
+def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) -> list[str]:
+    found: list[str] = []
+    for batch in batches(sorted(framework_ids)):
+        found += unit.scalars(_CONTROLS_OF.limit(most + 1), {"ids": batch})
+    if len(found) > most:
+        raise TooMuch
+    return found
+
+
 def recompute(unit: UnitOfWork, organization_id: str) -> int:
-    """Compute and store; only rows that differ are written. Returns how many did."""
+    """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did."""
+    lock_coverage(unit, organization_id)
     computed = current_coverage(unit, organization_id)
     stored = stored_coverage(unit, organization_id)
+    changes: dict[str, Computed | None] = dict.fromkeys(stored.keys() - computed.keys())
+    changes.update((control, found) for control, found in computed.items() if stored.get(control) != found)
+    return _store(unit, organization_id, changes)
+
+
+def _store(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Computed | None]) -> int:
     key = {"organization": organization_id}
-    gone = [{**key, "control": control_id} for control_id in stored.keys() - computed.keys()]
-    new: list[dict[str, Any]] = []
-    changed: list[dict[str, Any]] = []
-    for control_id, result in computed.items():
-        if stored.get(control_id) != result:
-            row = {
-                **key,
-                "control": control_id,
-                "new_status": result.effective.name,
-                "new_indirect": result.indirect,
-                "new_own": result.own.name,
-            }
-            (changed if control_id in stored else new).append(row)
-    for statement, rows in ((_REMOVE, gone), (_ADD, new), (_CHANGE, changed)):
+    gone = [{**key, "control": control} for control, found in changes.items() if found is None]
+    kept = [
+        {
+            **key,
+            "control": control,
+            "status": found.effective.name,
+            "is_indirect": found.indirect,
+            "own": found.own.name,
+        }
+        for control, found in changes.items()
+        if found is not None
+    ]
+    for statement, rows in ((_REMOVE, gone), (_KEEP, kept)):
         for batch in batches(rows):
             unit.execute_many(statement, batch)
-    return len(gone) + len(new) + len(changed)
+    return len(changes)
 
 
-def current_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
-    """What follows from what is stored now, for every control of the adopted frameworks."""
-    key = {"organization": organization_id}
+def current_coverage(transaction: Transaction, organization_id: str, *, also: str | None = None) -> dict[str, Computed]:
+    """What follows from what is stored now, for every control of the adopted frameworks.
+
+    ``also`` is a framework that is taken for adopted as well; null for none.
+    """
+    key = {"organization": organization_id, "also": also}
     parents = dict(map(tuple, transaction.rows(_PARENTS, key)))
     matches = transaction.rows(_MATCHES, key)
     statements = transaction.rows(_STATEMENTS, key)
@@ -101,13 +190,14 @@ def _rows_that_matter(changes: Changes, table: type[Table]) -> Iterator[Row]:
 
 
 _CONTROL, _MATCH, _ADOPTION = sql_table(Control), sql_table(ControlMatch), sql_table(FrameworkAdoption)
-_STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_FRAMEWORK, _STATEMENT, _EFFECTIVE = sql_table(Framework), sql_table(ControlCoverage), sql_table(EffectiveCoverage)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 _adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION)
-_controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_adopted))
-_PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_adopted))
+_considered = union_all(_adopted, select(bindparam("also", type_=_ADOPTION.c.framework_id.type)))
+_controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_considered))
+_PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_considered))
 # Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
 _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     _MATCH.c.source_control_id.in_(_controls),
@@ -120,6 +210,8 @@ _STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status, _STA
 _STORED = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION
 )
+_CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
+_ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
 _ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
 _ADOPTERS_OF_CONTROLS = (
     select(_ADOPTION.c.organization_id)
@@ -130,15 +222,13 @@ _ADOPTERS_OF_CONTROLS = (
 
 _is_meant = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
 _REMOVE = delete(_EFFECTIVE).where(_is_meant)
-_CHANGE = (
-    update(_EFFECTIVE)
-    .where(_is_meant)
-    .values(status=bindparam("new_status"), is_indirect=bindparam("new_indirect"), own=bindparam("new_own"))
-)
-_ADD = insert(_EFFECTIVE).values(
-    organization_id=_ORGANIZATION,
-    control_id=bindparam("control"),
-    status=bindparam("new_status"),
-    is_indirect=bindparam("new_indirect"),
-    own=bindparam("new_own"),
+_KEEP = upsert(
+    _EFFECTIVE,
+    {
+        "organization_id": _ORGANIZATION,
+        "control_id": bindparam("control"),
+        **{name: bindparam(name, type_=_EFFECTIVE.c[name].type) for name in ("status", "is_indirect", "own")},
+    },
+    key=("organization_id", "control_id"),
+    update=("status", "is_indirect", "own"),
 )

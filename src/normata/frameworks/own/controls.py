@@ -14,7 +14,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.db.transaction import batches
 from normata.errors import Forbidden, NotFound
-from normata.frameworks.coverage.changed import lock_coverage
+from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.frameworks import CENTRALIZED, require_own
@@ -62,7 +62,7 @@ def create(
     written = write(unit, Control, pending)
     count_controls(unit, [framework_id])
     _publish(unit, "create", organization_id, written)
-    follow(unit, organization_id, [framework_id])
+    follow(unit, organization_id, [framework_id], Touched(controls={row.id for row in written}))
     return _as_they_are(unit, [row.id for row in pending])
 
 
@@ -90,7 +90,8 @@ def change(unit: UnitOfWork, organization: str, control_id: str, given: Given) -
     written = write(unit, Control, [pending])
     _publish(unit, "update", organization_id, written)
     if before.get("parent_id") != pending.final["parent_id"]:
-        follow(unit, organization_id, [framework_id])
+        moved = (pending.id, before.get("parent_id"))
+        follow(unit, organization_id, [framework_id], Touched(controls=[one for one in moved if one is not None]))
     return _as_they_are(unit, [control_id])[0]
 
 

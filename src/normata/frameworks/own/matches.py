@@ -12,7 +12,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.db.transaction import batches
 from normata.errors import Forbidden, NotFound
-from normata.frameworks.coverage.changed import lock_coverage
+from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.match_list import is_published, matches_by_id
@@ -50,7 +50,8 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
     pending = valid_rows(unit, ControlMatch, owned, faults)
     for written in write(unit, ControlMatch, pending):
         unit.publish(Change("create", ControlMatch, organization_id, written.id, final_row(written)))
-    follow(unit, organization_id, frameworks.values())
+    ends = {row.values[end] for row in known for end in _ENDS}
+    follow(unit, organization_id, frameworks.values(), Touched(matches=ends))
     found = matches_by_id(unit, [row.id for row in pending])
     return [found[row.id] for row in pending]
 
@@ -67,7 +68,7 @@ def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
         raise Forbidden(_PUBLISHED) if is_published(unit, organization_id, match_id) else NotFound
     unit.publish(Change("delete", ControlMatch, organization_id, match_id, row._asdict()))
     ends = [row.source_control_id, row.target_control_id]
-    follow(unit, organization_id, unit.scalars(_FRAMEWORKS, {"ids": ends}))
+    follow(unit, organization_id, unit.scalars(_FRAMEWORKS, {"ids": ends}), Touched(matches=ends))
 
 
 def _in_sight(unit: UnitOfWork, organization_id: str, ids: Sequence[str]) -> dict[str, str]:

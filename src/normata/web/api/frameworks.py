@@ -90,29 +90,28 @@ _CONTROL_PAGE = {
 
 _ADOPTION = {"id": "adoption-nist-csf-2.0", "adoptedAt": "2025-02-10T09:30:00.000Z"}
 
+FRAMEWORK_EXAMPLE = _CSF | {
+    "organizationId": None,
+    "slug": "nist-csf-2-0",
+    "version": "2.0",
+    "publishedAt": "2024-02-26T00:00:00.000Z",
+    "deprecatedAt": None,
+    "description": None,
+    "lastSyncAt": None,
+    "createdAt": "2025-02-10T09:30:00.000Z",
+    "updatedAt": "2025-02-10T09:30:00.000Z",
+    "createdBy": None,
+    "isActive": True,
+    "isCentralized": True,
+    "isAdopted": True,
+    "requiredTier": "free-trial",
+    "_count": {"controls": 134},
+    "frameworkAdoptions": [_ADOPTION],
+    "adoption": _ADOPTION,
+}
+
 _FRAMEWORK_PAGE = {
-    "items": [
-        _CSF
-        | {
-            "organizationId": None,
-            "slug": "nist-csf-2-0",
-            "version": "2.0",
-            "publishedAt": "2024-02-26T00:00:00.000Z",
-            "deprecatedAt": None,
-            "description": None,
-            "lastSyncAt": None,
-            "createdAt": "2025-02-10T09:30:00.000Z",
-            "updatedAt": "2025-02-10T09:30:00.000Z",
-            "createdBy": None,
-            "isActive": True,
-            "isCentralized": True,
-            "isAdopted": True,
-            "requiredTier": "free-trial",
-            "_count": {"controls": 134},
-            "frameworkAdoptions": [_ADOPTION],
-            "adoption": _ADOPTION,
-        }
-    ],
+    "items": [FRAMEWORK_EXAMPLE],
     "total": 3,
     "page": 1,
     "limit": 100,

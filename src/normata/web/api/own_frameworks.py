@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from normata.changes.unit_of_work import insert_of, update_of
 from normata.frameworks import framework_list
-from normata.frameworks.coverage.changed import COVERAGE_WRITES
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, Framework
 from normata.frameworks.own import controls, frameworks
 from normata.frameworks.own.storing import every_column_of

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from normata.changes.unit_of_work import delete_of, insert_of
-from normata.frameworks.coverage.changed import COVERAGE_WRITES
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import ControlMatch
 from normata.frameworks.own import matches
 from normata.frameworks.own.match_list import Match, MatchQuery, list_matches

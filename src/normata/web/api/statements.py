@@ -4,44 +4,36 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
 
 from normata.changes.source import Row, pointer
 from normata.changes.unit_of_work import UnitOfWork
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
 from normata.frameworks.model import Control
-from normata.frameworks.statements import MOST_AT_ONCE, SAYS, STATEMENT_WRITES, Saying, Statement, said, state, unstate
+from normata.frameworks.statements import (
+    MOST_AT_ONCE,
+    STATEMENT_WRITES,
+    Saying,
+    Statement,
+    StatementFields,
+    said,
+    state,
+    unstate,
+)
 from normata.identity.organizations import reached
-from normata.schema.fields import CoverageStatus, Identifier, Reasons, ShortText, Text
+from normata.schema.fields import CoverageStatus, Identifier, ShortText
 from normata.schema.paging import OrganizationId, OrganizationQuery
-from normata.schema.wire import Wire
+from normata.schema.wire import Input, Wire
 from normata.web.operation import ChangeOperation, Given, Operation
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, strict=True, extra="forbid")
-
-
-class _Statement(_Body):
-    coverage_status: CoverageStatus = "NONE"
-    coverage_gap: Text | None = None
-    is_applicable: bool = True
-    justification: Text | None = None
-    reasons: Reasons = []
-
-    def given(self) -> dict[str, Any]:
-        """What is said, by column."""
-        return {name: getattr(self, name) for name in SAYS if name in self.model_fields_set}
-
-
-class StatementPut(_Statement):
+class StatementPut(StatementFields):
     """All that the organization says of a control. What is left out is unsaid."""
 
     organization_id: OrganizationId
 
 
-class StatementPatch(_Statement):
+class StatementPatch(StatementFields):
     """What the organization says of one of many controls. What is left out stays as it is."""
 
     control_id: Annotated[Identifier | None, Field(description="The control, by its id.")] = None
@@ -60,7 +52,7 @@ class StatementPatch(_Statement):
         return self
 
 
-class StatementsPatch(_Body):
+class StatementsPatch(Input):
     """What the organization says of many controls: all of it is stored, or nothing."""
 
     organization_id: OrganizationId

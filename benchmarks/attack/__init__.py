@@ -1,0 +1,1 @@
+"""Attacks on a running service, beside clients that only want their work done."""

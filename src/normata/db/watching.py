@@ -1,0 +1,60 @@
+"""Who waits for the database, and how long: told to whoever counts it, since this package knows no metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, Protocol
+
+# What is waited for: SQLite's one reader and one writer in this process, its lock while another process writes, and a
+# connection of PostgreSQL's pool.
+WaitName = Literal["reader", "writer", "lock", "connection"]
+
+
+class Waits(Protocol):
+    """Takes note of those who wait for one thing. It is called from any thread."""
+
+    def begin(self) -> None:
+        """Somebody begins to wait."""
+
+    def end(self, seconds: float) -> None:
+        """Somebody has what it waited for, or has given up, after so many seconds."""
+
+
+class Watcher(Protocol):
+    """Takes note of how busy a database is."""
+
+    def waits(self, name: WaitName) -> Waits:
+        """Who takes note of those who wait for this."""
+
+    def connections(self, *, used: int, idle: int, limit: int) -> None:
+        """The connections of the pool: those in use, those that are open and free, and how many there may be."""
+
+
+class Unwatched:
+    """Takes note of nothing: a :class:`Watcher`, and its :class:`Waits`, for commands."""
+
+    def waits(self, _name: WaitName) -> Waits:
+        """See :meth:`Watcher.waits`."""
+        return self
+
+    def connections(self, *, used: int, idle: int, limit: int) -> None:
+        """See :meth:`Watcher.connections`."""
+
+    def begin(self) -> None:
+        """See :meth:`Waits.begin`."""
+
+    def end(self, seconds: float) -> None:
+        """See :meth:`Waits.end`."""
+
+
+@contextmanager
+def waiting(waits: Waits) -> Iterator[None]:
+    """Tell ``waits`` of a block that does nothing but wait."""
+    began = time.perf_counter()
+    waits.begin()
+    try:
+        yield
+    finally:
+        waits.end(time.perf_counter() - began)

@@ -1,0 +1,161 @@
+"""What coverage follows from, read a little at a time: controls, their matches, and their children in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from normata.frameworks.coverage.engine import Level
+
+
+class Node(NamedTuple):
+    """A control, as it is now and with the coverage that is stored for it.
+
+    ``counts`` tells that it is of an adopted framework and applies; only then can it be covered at all. ``stated`` is
+    NONE where it does not apply. ``effective`` and ``own`` are what is stored, null where nothing is.
+    """
+
+    parent: str | None
+    is_adopted: bool
+    is_applicable: bool
+    stated: Level
+    effective: Level | None
+    own: Level | None
+
+    @property
+    def counts(self) -> bool:
+        return self.is_adopted and self.is_applicable
+
+
+class Children(NamedTuple):
+    """How many applicable children a control has, and how many of them are stored as PARTIAL or FULL, and as FULL."""
+
+    number: int
+    partial: int
+    full: int
+    own_partial: int
+    own_full: int
+
+
+NO_CHILDREN = Children(0, 0, 0, 0, 0)
+
+
+class Graph(Protocol):
+    """The graph of one organization. Each call is answered for many controls at once."""
+
+    def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
+        """These controls, as far as they exist."""
+
+    def matches(self, controls: Collection[str]) -> Iterable[tuple[str, str, Level]]:
+        """The source, target and level of every match that leads to or from one of these controls.
+
+        A match may come twice. It may lead to or from a control that is not adopted, or that does not apply.
+        """
+
+    def children(self, controls: Collection[str]) -> Mapping[str, Children]:
+        """The children of those of these controls that have any."""
+
+
+class TooMuch(Exception):
+    """A change, or a question, touches more controls than it may look at."""
+
+
+class Ahead(NamedTuple):
+    """A match that leads from a control to ``target``. ``within`` tells that the control lies within the target."""
+
+    target: str
+    level: Level
+    within: bool
+
+    def gives(self, source: Level) -> Level:
+        """What it makes of its target, where its source is this far covered."""
+        return _gives(source, self.level, within=self.within)
+
+
+class Behind(NamedTuple):
+    """A match that leads from ``source`` to a control. ``within`` tells that the source lies within the control."""
+
+    source: str
+    level: Level
+    within: bool
+
+    def gives(self, source: Level) -> Level:
+        """What it makes of its target, where its source is this far covered."""
+        return _gives(source, self.level, within=self.within)
+
+
+def _gives(source: Level, level: Level, *, within: bool) -> Level:
+    if source == Level.FULL:
+        return level
+    return Level.PARTIAL if source == Level.PARTIAL and within else Level.NONE
+
+
+class View:
+    """What has been read of a graph so far. It reads nothing twice, and no more than ``most`` controls."""
+
+    def __init__(self, graph: Graph, most: int) -> None:
+        self._graph = graph
+        self._most = most
+        self._nodes: dict[str, Node | None] = {}
+        self._ahead: dict[str, list[Ahead]] = {}
+        self._behind: dict[str, list[Behind]] = {}
+        self._children: dict[str, Children] = {}
+
+    def node(self, control: str) -> Node | None:
+        """A control that has been read; null where it does not exist."""
+        return self._nodes[control]
+
+    def ahead(self, control: str) -> list[Ahead]:
+        """The matches from a control whose matches have been read, the strongest of each target."""
+        return self._ahead[control]
+
+    def behind(self, control: str) -> list[Behind]:
+        """The matches to a control whose matches have been read, the strongest of each source."""
+        return self._behind[control]
+
+    def children(self, control: str) -> Children:
+        """The children of a control that have been read."""
+        return self._children[control]
+
+    def read(self, controls: Iterable[str]) -> None:
+        """Read these controls. Raises TooMuch."""
+        missing = {control for control in controls if control not in self._nodes}
+        if not missing:
+            return
+        if len(self._nodes) + len(missing) > self._most:
+            raise TooMuch
+        found = self._graph.nodes(missing)
+        self._nodes.update({control: found.get(control) for control in missing})
+
+    def read_parents(self, controls: Iterable[str]) -> None:
+        """Read the parents of controls that have been read. Raises TooMuch."""
+        self.read({node.parent for control in controls if (node := self._nodes[control]) and node.parent})
+
+    def read_matches(self, controls: Iterable[str]) -> None:
+        """Read the matches of controls, and the controls at their other ends. Raises TooMuch."""
+        missing = {control for control in controls if control not in self._ahead}
+        if not missing:
+            return
+        levels: dict[tuple[str, str], Level] = {}
+        for source, target, level in self._graph.matches(missing):
+            if level > levels.get((source, target), Level.NONE):
+                levels[source, target] = level
+        self._ahead.update({control: [] for control in missing})
+        self._behind.update({control: [] for control in missing})
+        ends: set[str] = set()
+        for (source, target), level in levels.items():
+            within = levels.get((target, source)) == Level.FULL
+            if source in missing:
+                self._ahead[source].append(Ahead(target, level, within))
+                ends.add(target)
+            if target in missing:
+                self._behind[target].append(Behind(source, level, within))
+                ends.add(source)
+        self.read(ends)
+
+    def read_children(self, controls: Iterable[str]) -> None:
+        """Read how many children controls have, and how many of them are covered."""
+        missing = {control for control in controls if control not in self._children}
+        if missing:
+            found = self._graph.children(missing)
+            self._children.update({control: found.get(control, NO_CHILDREN) for control in missing})

@@ -1,0 +1,46 @@
+"""Whether OpenTelemetry is asked for, and can be had. Nothing here imports it: that takes a third of a second."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from normata.errors import CommandError
+from normata.settings import Settings
+
+# The values of OTEL_TRACES_EXPORTER that there are; `console` is for looking at spans, `none` for no export.
+EXPORTERS = ("otlp", "console", "none")
+_PROTOCOL = "http/protobuf"
+
+
+class TracingImpossible(CommandError):
+    """Tracing is asked for, and cannot be done; the message says why in one sentence."""
+
+
+def exporter() -> str:
+    """Where spans go, as the environment has it (OpenTelemetry's specification, "Environment Variable")."""
+    return os.environ.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
+
+
+def require_possible(settings: Settings) -> None:
+    """Raise TracingImpossible where the settings ask for tracing and the installation or the environment rules it out.
+
+    To be told at the start, once, and not by each worker.
+    """
+    if not settings.tracing:
+        return
+    if not (_is_installed("opentelemetry.sdk") and _is_installed("opentelemetry.exporter.otlp.proto.http")):
+        raise TracingImpossible("NORMATA_TRACING needs the extra otel: install normata[otel]")
+    if exporter() not in EXPORTERS:
+        raise TracingImpossible(f"OTEL_TRACES_EXPORTER is one of {', '.join(EXPORTERS)}, and not {exporter()}")
+    general = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "").strip()
+    protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "").strip() or general or _PROTOCOL
+    if exporter() == "otlp" and protocol != _PROTOCOL:
+        raise TracingImpossible(f"Normata speaks OTLP as {_PROTOCOL}, and not {protocol}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it is missing, too
+        return False
