@@ -171,6 +171,7 @@ class ControlMatch(Table):
     __table_args__ = (
         Index(None, "target_control_id"),
         Index(None, "source_control_id"),
+        Index(None, "organization_id"),
     )
 
 

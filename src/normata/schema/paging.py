@@ -21,7 +21,7 @@ _LARGEST_OFFSET = 2**63 - 1  # what databases can count to
 
 OrganizationId = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$"),
     Field(description="The organization whose data is asked for: its id or its slug."),
 ]
 

@@ -41,7 +41,7 @@ same answer as one that does not exist.
 
 - Bodies are JSON. Every field is present in every answer, and `null` where there is no value.
 - Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`.
-- Identifiers are opaque strings of 1 to 128 characters. In a path, an id is one percent-encoded segment.
+- Identifiers are opaque strings of 1 to 255 characters. In a path, an id is one percent-encoded segment.
 - Enums that list their values under `x-extensible-enum` are open: new values may appear, so accept values that you do
   not know. Coverage status, match level and control type are closed.
 - Paths work with and without the trailing slash.
