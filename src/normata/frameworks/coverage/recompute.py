@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
 
-from normata.changes.unit_of_work import UnitOfWork, delete_of, insert_of, update_of
+from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.db.security import Write
 from normata.db.transaction import Transaction, batches
 from normata.db.upsert import upsert
@@ -25,6 +25,7 @@ from normata.frameworks.model import (
     FrameworkAdoption,
 )
 from normata.frameworks.visibility import match_visible_to
+from normata.identity.model import Organization
 from normata.schema.table import Table, sql_table
 
 Row = Mapping[str, Any]
@@ -107,6 +108,13 @@ def recompute(unit: UnitOfWork, organization_id: str) -> int:
     changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
     changes.update((control, found) for control, found in now.items() if stored.get(control) != found)
     return _store(unit, organization_id, changes)
+
+
+def recompute_all(unit: UnitOfWork) -> None:
+    """Compute the coverage of every organization, and publish where it was not what it should be."""
+    for organization_id in unit.scalars(_ORGANIZATIONS):
+        if recompute(unit, organization_id):
+            unit.publish(Change("compute", ControlCoverage, organization_id))
 
 
 def _store(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Ranked | None]) -> int:
@@ -206,6 +214,7 @@ def _rows_that_matter(changes: Changes, table: type[Table]) -> Iterator[Row]:
 
 _CONTROL, _MATCH, _ADOPTION = sql_table(Control), sql_table(ControlMatch), sql_table(FrameworkAdoption)
 _FRAMEWORK, _STATEMENT, _EFFECTIVE = sql_table(Framework), sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATIONS = select(Organization.id).order_by(Organization.id)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
