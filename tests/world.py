@@ -129,9 +129,10 @@ def _catalogs() -> dict[str, list[dict[str, Any]]]:
             _match("sun.A.1", "moon.A.1", "FULL"),
             _match("sun.A.2", "moon.A.2", "FULL"),
             _match("sun.A.3", "moon.A.3", "PARTIAL"),
-            _match("own.A.1", "moon.A.1", "PARTIAL"),
+            _match("own.A.1", "moon.A.1", "PARTIAL") | {"organizationId": ALPHA},
             _match("star.A.4", "moon.A.4", "FULL"),
             _match("moon.A.1", "own.A.2", "FULL"),
+            _match("foreign.A.1", "star.A.1", "FULL") | {"organizationId": BETA},
         ],
         "frameworkAdoptions": [
             *(

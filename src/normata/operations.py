@@ -7,7 +7,17 @@ from normata.db.security import Security
 from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
-from normata.web.api import adoption, frameworks, notifications, own_frameworks, records, statements
+from normata.web.api import (
+    adoption,
+    explanation,
+    frameworks,
+    notifications,
+    own_frameworks,
+    own_matches,
+    records,
+    reports,
+    statements,
+)
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
 
@@ -15,7 +25,10 @@ OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
     *own_frameworks.OPERATIONS,
     *adoption.OPERATIONS,
+    *own_matches.OPERATIONS,
     *statements.OPERATIONS,
+    *explanation.OPERATIONS,
+    *reports.OPERATIONS,
     *notifications.OPERATIONS,
     *records.OPERATIONS,
 )

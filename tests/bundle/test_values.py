@@ -24,7 +24,7 @@ from tests.world import ALPHA
         ({"risk-reviews": [{"id": "r", "updatedAt": "2026-01-01"}]}, "/risk-reviews/0/updatedAt", "is not a field"),
         ({"labels": [{"organizationId": ALPHA, "name": "x"}]}, "/labels/0/id", "is required"),
         ({"labels": [label("")]}, "/labels/0/id", "must have at least 1 character"),
-        ({"labels": [label("x" * 129)]}, "/labels/0/id", "must have at most 128 characters"),
+        ({"labels": [label("x" * 256)]}, "/labels/0/id", "must have at most 255 characters"),
         ({"labels": [label("a\nb")]}, "/labels/0/id", "must "),
         ({"labels": [label(name=None)]}, "/labels/0/name", "must be a string"),
         ({"labels": [label(name=3)]}, "/labels/0/name", "must be a string"),

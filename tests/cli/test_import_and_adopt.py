@@ -29,6 +29,26 @@ def test_import_tells_faults_like_load(normata: Run, folder: Path) -> None:
     assert last == "normata: 2 faults found, nothing was changed"
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"])
+def test_an_identifier_has_at_most_255_characters(
+    normata: Run, folder: Path, url: str, request: pytest.FixtureRequest
+) -> None:
+    database = ("--database", request.getfixturevalue("postgres_url")) if url == "postgresql" else ()
+    longest = "urn:boat:" + "x" * 246
+
+    def made(urn: str) -> Path:
+        document = library((urn, urn))
+        document["objects"]["framework"]["requirement_nodes"][0]["urn"] = urn
+        return bundle_file(folder, document)
+
+    done = normata("import", *database, made(longest + "x"))
+    assert (done.code, done.out) == (1, "")
+    assert "/objects/framework/requirement_nodes/0/urn: must be at most 255 characters" in done.err
+    done = normata("import", *database, made(longest))
+    assert (done.code, done.err) == (0, "")
+    assert "controls: 1 new, 0 changed, 0 unchanged" in done.out.splitlines()
+
+
 # --- Mappings that name unknown controls
 
 

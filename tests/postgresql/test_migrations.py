@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
@@ -19,6 +20,8 @@ from normata.db.types import UtcTimestamp
 from normata.errors import Unavailable
 from normata.operations import SECURITY
 from normata.schema import migrations
+from normata.schema.migrations import upgrading
+from normata.schema.migrations.comparing import differs
 from normata.tables import Table
 from tests.databases import migrate, open_url
 from tests.db.sessions import Session, as_role, session, wait_until
@@ -33,7 +36,7 @@ def differences(url: str) -> list[Any]:
     """What the models say and the schema does not, or the other way round."""
 
     def compare(connection: Connection) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        context = MigrationContext.configure(connection, opts={"compare_type": differs, "compare_server_default": True})
         return list(compare_metadata(context, Table.metadata))
 
     with closing(open_url(url)) as database:
@@ -131,6 +134,30 @@ def test_the_migrations_lead_to_the_models(postgres_url: str) -> None:
             " AND table_name <> 'alembic_version'"
         )
         assert texts == []
+
+
+def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) -> None:
+    """And policies, which hold on to the columns, are there again afterwards. PostgreSQL makes partial indexes anew."""
+    files = "SELECT relname::text, relfilenode::int FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+    lengths = (
+        "SELECT DISTINCT character_maximum_length::int FROM information_schema.columns"
+        " WHERE table_schema = 'public' AND column_name IN ('id', 'organization_id', 'parent_id')"
+    )
+    with closing(open_url(blank_url, create=True)) as database, session(blank_url) as admin:
+
+        def older(connection: Connection) -> None:
+            command.upgrade(upgrading.configuration(connection, Table.metadata), "20261122_03")
+            database.secure(connection, Table.metadata, SECURITY)
+
+        database.alter_now(older)
+        before, policies = dict(admin.rows(files)), secured(admin)
+        assert (admin.rows(lengths), bool(policies)) == ([(128,)], True)
+        migrate(database)
+        after = dict(admin.rows(files))
+        assert admin.rows(lengths) == [(255,)]
+        assert all(name.endswith("_live_slug") for name in before if after[name] != before[name])
+        assert secured(admin) == policies
+        assert database.read_now(lambda transaction: list(check.faults(database, transaction, SECURITY))) == []
 
 
 def test_a_column_more_or_an_index_less_is_a_difference(postgres_url: str) -> None:

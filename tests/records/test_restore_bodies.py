@@ -52,7 +52,7 @@ BAD_BODIES: dict[str, tuple[dict[str, Any], int, str, str | None]] = {
     "a number for the organization": ({"json": {"organizationId": 7}}, 400, "validation", "organizationId"),
     "a list for the organization": ({"json": {"organizationId": [ALPHA]}}, 400, "validation", "organizationId"),
     "an empty organization": ({"json": {"organizationId": ""}}, 400, "validation", "organizationId"),
-    "an organization that is too long": ({"json": {"organizationId": "x" * 129}}, 400, "validation", "organizationId"),
+    "an organization that is too long": ({"json": {"organizationId": "x" * 256}}, 400, "validation", "organizationId"),
     "NUL in the organization": ({"json": {"organizationId": "org\0alpha"}}, 400, "validation", "organizationId"),
     "a form": ({"data": {"organizationId": ALPHA}}, 415, "unsupported_media_type", None),
 }

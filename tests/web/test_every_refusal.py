@@ -18,7 +18,7 @@ from normata.identity import tokens
 from normata.identity.roles import ROLES, SCOPES, role_suffices, scope_suffices
 from normata.operations import OPERATIONS
 from normata.settings import Settings
-from normata.web.operation import ChangeOperation, ListOperation, Operation
+from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from tests import stored
 from tests.databases import path_of
 from tests.served import Headers, Served, refused, served
@@ -160,9 +160,11 @@ def test_rows_of_other_kinds_are_not_there(operation: Operation, shared: Served,
 
 
 @operations()
-def test_where_json_is_not_accepted(operation: Operation, shared: Served, made: Tokens) -> None:
-    """The problem is JSON all the same."""
-    for accept in ("text/html", "application/json;q=0, */*"):
+def test_where_nothing_that_there_is_is_accepted(operation: Operation, shared: Served, made: Tokens) -> None:
+    """Nor any other format that there is. The problem is JSON all the same."""
+    others = operation.formats.media_types if isinstance(operation, ReadOperation) and operation.formats else ()
+    refused_all = "".join(f"{media_type};q=0, " for media_type in ("application/json", *others))
+    for accept in ("text/html", f"{refused_all}*/*"):
         response = sample(operation).send(shared.client, made.bearer(operation) | {"Accept": accept})
         refused(response, 406, "not_acceptable")
 

@@ -110,13 +110,13 @@ def test_repeated_headers_are_joined_in_linear_time(shared: Served) -> None:
     assert ask(shared, many, [])[0] == 401
 
 
-@pytest.mark.parametrize("cached", ["_best_coding_cached", "_accepts_json_cached"])
+@pytest.mark.parametrize("cached", ["_best_coding_cached", "_best_media_type_cached"])
 def test_no_cache_has_keys_as_large_as_a_client_likes(cached: str) -> None:
     before = getattr(negotiation, cached).cache_info().currsize
     for number in range(10):
         value = b"gzip, " + b"x" * 10_000 + str(number).encode()
         negotiation.best_coding(value, ("gzip",))
-        negotiation.accepts_json(value)
+        negotiation.best_media_type(value, ("application/json",))
     assert getattr(negotiation, cached).cache_info().currsize == before
 
 

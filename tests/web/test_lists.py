@@ -53,7 +53,7 @@ NOT_INTEGERS = ["", "abc", "5.5", "1e1", "1_0", "0x10", "NaN", "Infinity", "true
         *((name, value, "invalid") for name in ("limit", "page") for value in NOT_INTEGERS),
         ("organizationId", None, "required"),
         ("organizationId", "", "too_short"),
-        ("organizationId", "o" * 129, "too_long"),
+        ("organizationId", "o" * 256, "too_long"),
         *(("organizationId", f"org{character}alpha", "malformed") for character in "\0\t\n\r\x1f\x7f"),
         ("organizationId", f"{ALPHA}\n", "malformed"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normata.web.content import CODINGS
-from normata.web.negotiation import accepts_json, best_coding, combined, is_current, matches
+from normata.web.negotiation import best_coding, best_media_type, combined, is_current, matches
 from tests.listing import LISTS
 from tests.served import Served
 from tests.world import ALPHA
@@ -108,6 +108,31 @@ def test_a_repeated_header_is_one_list() -> None:
 
 # --- Media types
 
+JSON, XLSX = ("application/json",), "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+REPORT = (*JSON, "text/csv", XLSX)
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        *(
+            ("", JSON[0]),
+            ("*/*", JSON[0]),
+            ("application/*", JSON[0]),
+            ("text/csv", "text/csv"),
+            ("text/*", "text/csv"),
+        ),
+        *((XLSX, XLSX), (f"{XLSX};q=0.9, text/csv;q=0.8", XLSX), ("text/csv;q=0.9, application/json;q=0.9", JSON[0])),
+        *(("text/csv;q=0.9, application/json;q=0.8", "text/csv"), ("*/*;q=0.1, text/csv", "text/csv")),
+        *(("application/json;q=0, */*", "text/csv"), ("application/json;q=0, text/*;q=0, */*;q=0.1", XLSX)),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", JSON[0]),
+        *(("text/html", None), ("text/csv;q=0", None), ("text/csvx", None), ("image/*", None)),
+    ],
+)
+def test_the_media_type_that_is_wanted_most(accept: str, media_type: str | None) -> None:
+    """Of what is liked alike the first (RFC 9110, section 12.5.1)."""
+    assert best_media_type(accept.encode(), REPORT) == media_type
+
 
 @pytest.mark.parametrize(
     "accept",
@@ -121,7 +146,7 @@ def test_a_repeated_header_is_one_list() -> None:
     ids=lambda accept: repr(accept[:40]),
 )
 def test_json_is_accepted(accept: str) -> None:
-    assert accepts_json(accept.encode())
+    assert best_media_type(accept.encode(), JSON) == JSON[0]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +160,7 @@ def test_json_is_accepted(accept: str) -> None:
 )
 def test_json_is_not_accepted(accept: str) -> None:
     """The most specific range decides (RFC 9110, section 12.5.1)."""
-    assert not accepts_json(accept.encode())
+    assert best_media_type(accept.encode(), JSON) is None
 
 
 @pytest.mark.parametrize("accept", [[], ["text/html", "application/json"]], ids=["none", "two"])

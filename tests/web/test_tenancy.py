@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pytest
 from httpx2 import Response
@@ -55,8 +56,11 @@ class Pair(NamedTuple):
 
 
 def calls(target: str) -> Iterator[Pair]:
-    """Every operation on something of the organization ``target``, and the same on nothing."""
-    for operation in OPERATIONS:
+    """Every operation on something of the organization ``target``, and the same on nothing.
+
+    Those that read come first: a change may take away what they are about.
+    """
+    for operation in sorted(OPERATIONS, key=lambda operation: isinstance(operation, ChangeOperation)):
         if "{id}" in operation.path:
             yield from _about_rows(operation, target)
         else:
@@ -79,7 +83,7 @@ def _about_organizations(operation: Operation, target: str) -> Iterator[Pair]:
 
 
 def _about_rows(operation: Operation, target: str) -> Iterator[Pair]:
-    ids = [sample(operation, target).path.split("/")[2]]
+    ids = [unquote(sample(operation, target).path.split("/")[2])]
     if operation.about is not None and issubclass(operation.about, Restorable):
         records = world.bundle()[operation.about.path]
         ids = [record["id"] for record in records if record["organizationId"] == target]

@@ -13,8 +13,8 @@ from normata.db.types import Document
 from normata.schema.fields import Identifier, ShortText, Timestamp, Token
 from normata.schema.table import Table, defaults_to, foreign_key, known
 
-# An id of 128 characters, escaped, takes twelve times as many.
-Address = Annotated[str, StringConstraints(max_length=2_000)]
+# An id of 255 characters, escaped, takes twelve times as many.
+Address = Annotated[str, StringConstraints(max_length=4_000)]
 
 
 class NotificationPayload(BaseModel):

@@ -21,8 +21,8 @@ _NO_NUL = r"^[^\x00]*$"
 
 Identifier = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=128, pattern=_NO_CONTROL),
-    mapped_column(text(128)),
+    StringConstraints(min_length=1, max_length=255, pattern=_NO_CONTROL),
+    mapped_column(text(255)),
 ]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
 Slug = Annotated[

@@ -90,7 +90,7 @@ def defaults_to(default: object) -> MappedColumn[Any]:
 
 def refers_to(table: str) -> MappedColumn[Any]:
     """A reference to a row of ``table``, of the same organization or of none."""
-    return mapped_column(text(128), info={"refers_to": table})
+    return mapped_column(text(255), info={"refers_to": table})
 
 
 def derived() -> MappedColumn[Any]:

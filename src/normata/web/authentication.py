@@ -13,7 +13,7 @@ from normata.identity.roles import TokenScope, scope_suffices
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.identity.tokens import digest, is_well_formed
 from normata.web.context import context_of
-from normata.web.negotiation import Headers, accepts_json
+from normata.web.negotiation import Headers, best_media_type
 from normata.web.problems import InsufficientScope, NotAcceptable, TooManyRequests, Unauthenticated
 from normata.web.services import Services
 
@@ -31,13 +31,15 @@ async def authenticate(
     scope: TokenScope,
     organization_id: str | None = None,
     list_name: str | None = None,
+    media_types: tuple[str, ...] = ("application/json",),
 ) -> Caller:
     """The caller of a request that takes a token of ``scope``; the log finds the caller in the request's context.
 
     ``organization_id`` is the one that the request is about, null where that is not known yet; ``list_name`` the kept
-    list that it asks for. Raises Unauthenticated, InsufficientScope (RFC 6750, section 3), NotAcceptable and
-    TooManyRequests. It reads nothing but headers: only a caller with a good token is told what is wrong with the rest
-    of a request.
+    list that it asks for. ``media_types`` are those that it can be answered with; where there are none, because it
+    names the format itself, ``Accept`` does not matter. Raises Unauthenticated, InsufficientScope (RFC 6750, section
+    3), NotAcceptable and TooManyRequests. It reads nothing but headers: only a caller with a good token is told what is
+    wrong with the rest of a request.
     """
     try:
         caller = await _caller(services, headers, organization_id, list_name)
@@ -52,7 +54,7 @@ async def authenticate(
     wait = services.requests_by_token.seconds_to_wait(caller.token_id)
     if wait:
         raise TooManyRequests(wait=wait)
-    if not accepts_json(headers.get(b"accept", b"")):
+    if media_types and best_media_type(headers.get(b"accept", b""), media_types) is None:
         raise NotAcceptable
     if not scope_suffices(caller.scope, scope):
         raise InsufficientScope(

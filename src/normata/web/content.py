@@ -35,11 +35,18 @@ class Representation(NamedTuple):
 
 @dataclass(slots=True)
 class Content:
-    """Bytes to send. Unless said, they are JSON that belongs to one caller, so shared caches must not keep them."""
+    """Bytes to send. Unless said, they are JSON that belongs to one caller, so shared caches must not keep them.
+
+    ``disposition`` is a Content-Disposition (RFC 6266), empty where there is none. What ``is_packed`` goes out as it
+    is: to compress it again would gain nothing.
+    """
 
     body: bytes
     media_type: bytes = b"application/json"
     cache_control: bytes = b"private, no-cache"
+    vary: bytes = b"accept-encoding, authorization"
+    disposition: bytes = b""
+    is_packed: bool = False
     representations: dict[str, Representation] = field(default_factory=dict)
 
     @property
@@ -51,7 +58,7 @@ class Content:
     async def representation(self, headers: Headers) -> Representation:
         """The content in the coding that a client wants."""
         coding = best_coding(headers.get(b"accept-encoding", b""), CODINGS)
-        if len(self.body) < _WORTH_PACKING:
+        if self.is_packed or len(self.body) < _WORTH_PACKING:
             coding = "identity"
         made = self.representations.get(coding)
         if made is None:
@@ -76,6 +83,7 @@ class Content:
             (b"content-type", self.media_type),
             (b"content-length", str(len(body)).encode()),
             *([] if coding == "identity" else [(b"content-encoding", coding.encode())]),
+            *([(b"content-disposition", self.disposition)] if self.disposition else []),
             *self._validators(tag),
         ]
         return Representation(tag, headers, body)
@@ -85,7 +93,7 @@ class Content:
         return [
             (b"etag", entity_tag),
             (b"cache-control", self.cache_control),
-            (b"vary", b"accept-encoding, authorization"),
+            (b"vary", self.vary),
         ]
 
     async def send(self, headers: Headers, send: Send) -> None:

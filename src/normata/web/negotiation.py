@@ -20,9 +20,13 @@ def combined(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     return {name: found[0] if len(found) == 1 else b", ".join(found) for name, found in values.items()}
 
 
-def accepts_json(accept: bytes) -> bool:
-    """Whether application/json is acceptable (section 12.5.1): the most specific range decides; empty is anything."""
-    return _accepts_json_cached(accept) if len(accept) <= _LONGEST_CACHED else _accepts_json(accept)
+def best_media_type(accept: bytes, media_types: tuple[str, ...]) -> str | None:
+    """Which of ``media_types`` the client wants most (section 12.5.1); of those that it likes alike the first.
+
+    The most specific range decides on each; empty is anything. Null where none is acceptable.
+    """
+    cached = len(accept) <= _LONGEST_CACHED
+    return _best_media_type_cached(accept, media_types) if cached else _best_media_type(accept, media_types)
 
 
 def best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
@@ -30,11 +34,15 @@ def best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
     return _best_coding_cached(accept, codings) if len(accept) <= _LONGEST_CACHED else _best_coding(accept, codings)
 
 
-def _accepts_json(accept: bytes) -> bool:
-    weights = _weights(accept)
-    if not weights:
-        return True
-    return next((weights[name] for name in ("application/json", "application/*", "*/*") if name in weights), 0) > 0
+def _best_media_type(accept: bytes, media_types: tuple[str, ...]) -> str | None:
+    weights = _weights(accept) or {"*/*": 1.0}
+
+    def weight(media_type: str) -> float:
+        ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+        return next((weights[name] for name in ranges if name in weights), 0.0)
+
+    best = max(media_types, key=weight)
+    return best if weight(best) > 0 else None
 
 
 def _best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
@@ -48,7 +56,7 @@ def _best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
 
 # Clients choose these headers, so only short ones may be keys of a cache.
 _LONGEST_CACHED = 256  # bytes
-_accepts_json_cached = lru_cache(maxsize=256)(_accepts_json)
+_best_media_type_cached = lru_cache(maxsize=256)(_best_media_type)
 _best_coding_cached = lru_cache(maxsize=256)(_best_coding)
 
 

@@ -41,7 +41,7 @@ same answer as one that does not exist.
 
 - Bodies are JSON. Every field is present in every answer, and `null` where there is no value.
 - Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`.
-- Identifiers are opaque strings of 1 to 128 characters. In a path, an id is one percent-encoded segment.
+- Identifiers are opaque strings of 1 to 255 characters. In a path, an id is one percent-encoded segment.
 - Enums that list their values under `x-extensible-enum` are open: new values may appear, so accept values that you do
   not know. Coverage status, match level and control type are closed.
 - Paths work with and without the trailing slash.
@@ -69,6 +69,10 @@ _TAGS = [
     {
         "name": "Coverage",
         "description": "What the organization says of controls, what follows from it, and why.",
+    },
+    {
+        "name": "Reports",
+        "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
     {
@@ -119,7 +123,8 @@ def _document(router: APIRouter, operation: Operation) -> None:
     status = 200
     match operation:
         case ReadOperation():
-            success = {200: {"headers": {**_VALIDATORS}}, 304: _not_modified()}
+            named = {} if operation.formats is None else _DISPOSITION
+            success = {200: {"headers": {**_VALIDATORS, **named}}, 304: _not_modified()}
             extra = {"parameters": [_IF_NONE_MATCH]}
         case ChangeOperation():
             if operation.body is not None:
@@ -177,6 +182,13 @@ def _request_body(operation: ChangeOperation) -> dict[str, Any]:
 _VALIDATORS = {
     "ETag": {
         "description": "Names what the answer holds, to be sent back as `If-None-Match`.",
+        "required": True,
+        "schema": {"type": "string"},
+    }
+}
+_DISPOSITION = {
+    "Content-Disposition": {
+        "description": "The name of a file with the report (RFC 6266).",
         "required": True,
         "schema": {"type": "string"},
     }
@@ -327,6 +339,10 @@ def _add_example(documented: dict[str, Any], operation: Operation) -> None:
     status = "201" if isinstance(operation, ChangeOperation) and operation.creates else "200"
     content = documented["responses"][status]["content"]["application/json"]
     content["example"] = operation.example
+    if isinstance(operation, ReadOperation) and operation.formats is not None:
+        for other in list(operation.formats.by_name.values())[1:]:
+            example = {"example": other.render(operation.example).decode()} if other.is_text else {}
+            documented["responses"][status]["content"][other.media_type] = {"schema": dict(other.schema), **example}
     if operation.answer is None:
         # Spelled so that generators that know no type "null" by itself take it, too.
         content["schema"] = {"type": ["object", "null"], "enum": [None]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,6 +19,7 @@ from normata.identity.roles import Role, TokenScope
 from normata.schema.paging import OrganizationQuery, PageQuery
 from normata.schema.table import Table
 from normata.web import problems
+from normata.web.formats import Formats
 from normata.web.services import Services
 
 # What every operation can answer besides a success.
@@ -85,7 +86,8 @@ class ReadOperation(Operation):
     """Something that an organization has.
 
     ``build`` makes the answer, as it travels, from a query of the model ``query`` and from who asks. The organization
-    of the query is one that the caller may read, named by its id. ``kept`` names a kept list where the answers are
+    of the query is one that the caller may read, named by its id. With ``formats`` it only reads what the answer is to
+    be made of, and the query is a :class:`FormatQuery`. ``kept`` names a kept list where the answers are
     kept: they must show nothing but rows of tables whose ``shown_in`` has this name, and rows that follow from such in
     the same transaction, whoever asks and under whatever prefix.
     """
@@ -93,8 +95,9 @@ class ReadOperation(Operation):
     method: ClassVar[str] = "GET"
 
     query: type[OrganizationQuery]
-    build: Callable[[Transaction, Any, Asker], Mapping[str, Any]]
+    build: Callable[[Transaction, Any, Asker], Any]
     kept: str | None = None
+    formats: Formats | None = None
     role: Role = "viewer"
     scope: TokenScope = "read"
 

@@ -119,9 +119,9 @@ class MethodNotAllowed(HttpError):
 
 
 class NotAcceptable(HttpError):
-    """The client accepts no JSON, and there is nothing else."""
+    """The client accepts no media type that there is: JSON, and for reports CSV and XLSX."""
 
-    detail = "Answers are application/json only; the Accept header rules that out."
+    detail = "The Accept header rules out all that this address answers with, such as application/json."
 
 
 class PreconditionFailed(HttpError):

@@ -5,8 +5,9 @@ A kept page costs one token lookup, which tells the caller, the caller's role, a
 
 from __future__ import annotations
 
+import asyncio
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
@@ -20,6 +21,8 @@ from normata.schema.paging import OrganizationQuery
 from normata.web.authentication import authenticate
 from normata.web.content import Content
 from normata.web.context import context_of
+from normata.web.formats import FormatQuery, Formats
+from normata.web.negotiation import Headers
 from normata.web.operation import Asker, ReadOperation
 from normata.web.page_cache import Page
 from normata.web.problems import InvalidRequest
@@ -61,6 +64,7 @@ class ReadEndpoint:
             scope=operation.scope,
             organization_id=organization_id,
             list_name=operation.kept,
+            media_types=_media_types(operation, parsed),
         )
         if isinstance(parsed, InvalidRequest):
             raise parsed  # only now: a caller without a token is not told what is wrong with a request
@@ -71,6 +75,13 @@ class ReadEndpoint:
         context.organization_id = found
         if not role_suffices(caller.roles[found], operation.role):
             raise RoleTooSmall
+        if operation.formats is not None:
+            query = parsed.query.model_copy(update={"organization_id": found})
+            content = await self._in_format(
+                operation.formats, query, Asker(caller, context.prefix, path_id(scope)), headers
+            )
+            await content.send(headers, send)
+            return
         pages, revision = self._services.pages, caller.revisions[found]
         may_keep = bool(parsed.key and revision)
         key = f"{found} {parsed.key}"
@@ -95,6 +106,18 @@ class ReadEndpoint:
 
         return await self._services.database.read(work, TenantScope(readable=(query.organization_id,)))
 
+    async def _in_format(self, formats: Formats, query: Any, asker: Asker, headers: Headers) -> Content:
+        """The answer in the format that the request wants.
+
+        A report may be long: it is made on a thread of its own, so that others are served meanwhile.
+        """
+        chosen = formats.choose(query, headers.get(b"accept", b""))
+        read = await self._services.database.read(
+            lambda transaction: self._operation.build(transaction, query, asker),
+            TenantScope(readable=(query.organization_id,)),
+        )
+        return await asyncio.to_thread(formats.content, read, chosen)
+
     def _read(self, query_string: bytes) -> _ParsedQuery | InvalidRequest:
         try:
             parse = self._parse_cached if _is_short(query_string) else self._parse
@@ -111,6 +134,14 @@ class ReadEndpoint:
         # One with an id in its path would need it in the key.
         is_kept = self._operation.kept is not None and "{" not in self._operation.path and _is_short(query_string)
         return _ParsedQuery(query, f"{self._operation.path} {query.model_dump_json()}" if is_kept else "")
+
+
+def _media_types(operation: ReadOperation, parsed: _ParsedQuery | InvalidRequest) -> tuple[str, ...]:
+    """What ``Accept`` may name; nothing where the query names the format."""
+    if operation.formats is None:
+        return ("application/json",)
+    is_named = isinstance(parsed, _ParsedQuery) and isinstance(parsed.query, FormatQuery) and parsed.query.format
+    return () if is_named else operation.formats.media_types
 
 
 def _is_short(query_string: bytes) -> bool:

@@ -30,7 +30,7 @@ WRITABLE = (
     "description",
 )
 
-_CENTRALIZED = "A centralized framework stays as imports make it; an organization changes only frameworks of its own."
+CENTRALIZED = "A centralized framework stays as imports make it; an organization changes only frameworks of its own."
 
 
 def create(unit: UnitOfWork, organization: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def require_own(unit: UnitOfWork, organization_id: str, framework_id: str) -> No
     if row is None:
         raise NotFound
     if row.organization_id is None:
-        raise Forbidden(_CENTRALIZED)
+        raise Forbidden(CENTRALIZED)
 
 
 def _store(unit: UnitOfWork, action: str, organization_id: str, row: Row) -> None:

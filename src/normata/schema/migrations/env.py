@@ -8,6 +8,7 @@ from sqlalchemy import String
 from sqlalchemy.types import TypeDecorator
 
 from normata.db.types import Document, UtcTimestamp
+from normata.schema.migrations.comparing import differs
 
 
 def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal[False]:
@@ -29,6 +30,7 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=context.config.attributes["metadata"],
     render_item=render_item,
+    compare_type=differs,
     render_as_batch=True,
 )
 context.run_migrations()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from normata.changes.unit_of_work import insert_of
+from normata.changes.unit_of_work import insert_of, update_of
 from normata.frameworks import framework_list
-from normata.frameworks.model import Framework
-from normata.frameworks.own import frameworks
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES
+from normata.frameworks.model import Control, Framework
+from normata.frameworks.own import controls, frameworks
 from normata.frameworks.own.storing import every_column_of
+from normata.schema.fields import Identifier, ShortText
 from normata.schema.paging import OrganizationId, OrganizationQuery
-from normata.schema.wire import body_model
+from normata.schema.wire import Input, Wire, body_model, wire
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 
 _ORGANIZATION = "org-harbourlight"
@@ -76,8 +78,10 @@ Makes a framework that belongs to the organization alone. It has no controls yet
 Of the fields only `name` is required. The identifier is the name unless it is given, and the slug is made from the
 identifier. `createdBy` is the name of the user.""",
     role="admin",
+    body_limit=2**20,
     body=FrameworkCreation,
     body_required=True,
+    has_rules=True,
     body_example={
         "organizationId": _ORGANIZATION,
         "name": "Harbourlight Robotics Internal Control Set",
@@ -127,8 +131,10 @@ A centralized framework stays what imports make of it: the answer is 403.""",
     about=Framework,
     id_description="The id of the framework.",
     query=OrganizationQuery,
+    body_limit=2**20,
     body=FrameworkPatch,
     body_required=True,
+    has_rules=True,
     body_example={"name": "Harbourlight Robotics Internal Control Set", "version": "4.2", "description": None},
     work=lambda unit, given: frameworks.change(unit, given.query.organization_id, given.id, given_of(given.body)),
     present=lambda framework: framework,
@@ -138,4 +144,160 @@ A centralized framework stays what imports make of it: the answer is 403.""",
     example=_FRAMEWORK | {"version": "4.2", "description": None},
 )
 
-OPERATIONS: tuple[Operation, ...] = (_CREATE, _GET, _CHANGE)
+# --- Controls
+
+
+def _nothing() -> None:
+    """The default of a field that is left out; so OpenAPI shows none."""
+
+
+_Parent = Annotated[
+    ShortText | None,
+    Field(
+        default_factory=_nothing,
+        description="The parent, by its identifier, in place of `parentId`: a control of the request or the framework.",
+    ),
+]
+_After = Annotated[
+    Identifier | None,
+    Field(
+        default_factory=_nothing,
+        description="The id of the control of the same framework to follow in catalog order; `null` to come first.",
+    ),
+]
+
+
+class ControlCreation(
+    body_model(  # type: ignore[misc] # as above
+        "_ControlCreation", Control, controls.WRITABLE, doc="", required=("identifier", "name")
+    )
+):
+    """A control to add to a framework."""
+
+    parent: _Parent
+
+
+class ControlsCreation(Input):
+    """Controls to add to a framework, in catalog order: all of them, or none."""
+
+    controls: Annotated[
+        list[ControlCreation],
+        Field(min_length=1, max_length=controls.MOST_AT_ONCE, description="The controls, in catalog order."),
+    ]
+    after: _After
+
+
+class ControlPatch(body_model("_ControlPatch", Control, controls.WRITABLE, doc="")):  # type: ignore[misc] # as above
+    """What is to change of a control. What is left out stays as it is; `null` clears a field."""
+
+    parent: _Parent
+    after: _After
+
+
+class CatalogControl(wire(Control)):  # type: ignore[misc] # as above
+    """A control as its framework has it: a requirement, or a category of them."""
+
+
+class CatalogControls(Wire):
+    """The controls of a request, in its order."""
+
+    items: list[CatalogControl] = Field(description="The controls, in the order of the request.")
+
+
+def _control(number: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": f"hrl-ics:{number}",
+        "frameworkId": "hrl-ics",
+        "parentId": None,
+        "identifier": number,
+        "name": "",
+        "slug": number.lower().replace(".", "-"),
+        "purpose": None,
+        "type": "CONTROL",
+        "description": None,
+        "isMandatory": False,
+        "isCentralized": False,
+        "createdAt": "2026-11-20T09:14:03.120Z",
+        "updatedAt": "2026-11-20T09:14:03.120Z",
+        **fields,
+    }
+
+
+_DOCK = {"identifier": "HRL-40", "name": "Docks", "type": "CATEGORY"}
+_BERTH = {"identifier": "HRL-40.1", "name": "Berths are locked at night", "isMandatory": True}
+
+_ADD = ChangeOperation(
+    http_method="POST",
+    path="/frameworks/{id}/controls/",
+    operation_id="createControls",
+    tag="Frameworks",
+    summary="Add controls to a framework of your own",
+    description=f"""\
+Adds up to {controls.MOST_AT_ONCE} controls to a framework that belongs to the organization: all of them, or none. Then
+every fault is told with its place, such as `controls/3/parent`.
+
+A parent is named by its id, or by its identifier: that of another control of the request, wherever it stands there, or
+of one that the framework has already. An identifier names one control of a framework, so that a request that is sent
+twice adds nothing twice.
+
+The controls follow each other in catalog order as they do in the request: behind all others, or behind the one that
+`after` names.""",
+    role="admin",
+    about=Framework,
+    id_description="The id of the framework.",
+    query=OrganizationQuery,
+    body=ControlsCreation,
+    body_required=True,
+    body_limit=4 * 2**20,
+    has_rules=True,
+    body_example={"controls": [_DOCK, _BERTH | {"parent": "HRL-40"}]},
+    work=lambda unit, given: controls.create(
+        unit,
+        given.query.organization_id,
+        given.id,
+        [given_of(control) for control in given.body.controls],
+        given_of(given.body, "controls"),
+    ),
+    present=lambda found: {"items": found},
+    writes=(
+        insert_of(Control),
+        update_of(Control, "position"),
+        update_of(Framework, "control_count"),
+        *COVERAGE_WRITES,
+    ),
+    answer=CatalogControls,
+    answer_description="The controls, in the order of the request.",
+    example={"items": [_control("HRL-40", **_DOCK), _control("HRL-40.1", **_BERTH, parentId="hrl-ics:HRL-40")]},
+)
+
+_CHANGE_CONTROL = ChangeOperation(
+    http_method="PATCH",
+    path="/controls/{id}/",
+    operation_id="changeControl",
+    tag="Frameworks",
+    summary="Change a control of your own",
+    description="""\
+Changes the fields that the body has, as a JSON merge patch (RFC 7396), of a control of a framework that belongs to the
+organization. `after` moves it in catalog order, without its children.
+
+A control is never deleted, since statements, matches and findings may be about it. To retire one, state that it does
+not apply, with a justification: then nothing follows from it, and it counts for nothing in the roll-up of its parent.
+A control of a centralized framework stays what imports make of it: the answer is 403.""",
+    role="admin",
+    about=Control,
+    id_description="The id of the control.",
+    query=OrganizationQuery,
+    body=ControlPatch,
+    body_required=True,
+    body_limit=2**20,
+    has_rules=True,
+    body_example={"name": "Berths are locked at night and on Sundays", "isMandatory": True},
+    work=lambda unit, given: controls.change(unit, given.query.organization_id, given.id, given_of(given.body)),
+    present=lambda control: control,
+    writes=(every_column_of(Control), *COVERAGE_WRITES),
+    answer=CatalogControl,
+    answer_description="The control as it is now.",
+    example=_control("HRL-40.1", name="Berths are locked at night and on Sundays", isMandatory=True),
+)
+
+OPERATIONS: tuple[Operation, ...] = (_CREATE, _GET, _CHANGE, _ADD, _CHANGE_CONTROL)

@@ -1,0 +1,23 @@
+"""What counts as a difference between a schema and the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Column, String
+from sqlalchemy.types import TypeEngine
+
+
+def differs(
+    context: MigrationContext, _stored: Column[Any], _declared: Column[Any], stored: TypeEngine[Any], declared: Any
+) -> bool | None:
+    """Whether the type of a column differs, for Alembic; null where Alembic shall judge by itself.
+
+    SQLite takes texts of any length, whatever the column says, and could change what it says only by making the table
+    anew. So a migration that widens columns leaves it alone, and a length is no difference there.
+    """
+    if context.dialect.name == "sqlite" and isinstance(stored, String):
+        impl = declared.dialect_impl(context.dialect)
+        return not isinstance(getattr(impl, "impl_instance", impl), String)
+    return None

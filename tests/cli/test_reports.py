@@ -1,0 +1,131 @@
+"""gaps and soa: the bytes that HTTP answers, in files for their owner alone, and a short table for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from normata.cli.reports import _SHOWN
+from tests import stored
+from tests.cli.commands import Done, Run, failed, mode, on_terminal, program
+from tests.databases import on_sqlite, open_url
+from tests.frameworks.reports.reported import FRAMEWORK, document
+from tests.world import ALPHA
+
+PATHS = {"gaps": "gaps", "soa": "statement-of-applicability"}
+
+both_reports = pytest.mark.parametrize("report", PATHS)
+
+
+@pytest.fixture(autouse=True)
+def reported(database_url: str) -> None:
+    """A framework worth reporting on."""
+    database = open_url(database_url)
+    stored.load(database, document())
+    database.close()
+
+
+@pytest.fixture
+def answered(client: TestClient, bearer: Callable[..., dict[str, str]]) -> Callable[[str, str], bytes]:
+    """What HTTP answers: ``answered("gaps", "csv")``."""
+
+    def one(report: str, name: str) -> bytes:
+        query = {"organizationId": ALPHA, "format": name}
+        answer = client.get(f"/frameworks/{FRAMEWORK}/{PATHS[report]}/", params=query, headers=bearer("viewer"))
+        assert answer.status_code == 200
+        content: bytes = answer.content
+        return content
+
+    return one
+
+
+@both_reports
+@pytest.mark.parametrize("name", ["json", "csv", "xlsx"])
+def test_a_file_has_the_bytes_that_http_answers(
+    normata: Run, database_url: str, answered: Callable[[str, str], bytes], report: str, name: str
+) -> None:
+    """Whether the format is said, or told by the name of the file."""
+    where = ("--database", database_url)
+    assert normata(report, "alpha", "REP-1", "--output", f"by-name.{name}", *where) == Done(0, "", "")
+    assert normata(report, ALPHA, FRAMEWORK, "--format", name, "--output", "said", *where) == Done(0, "", "")
+    assert Path(f"by-name.{name}").read_bytes() == Path("said").read_bytes() == answered(report, name)
+    assert mode(Path("said")) == 0o600
+
+
+@on_sqlite
+@both_reports
+def test_standard_output_has_them_too(database_url: str, normata: Run, folder: Path, report: str) -> None:
+    for name in ("json", "csv", "xlsx"):
+        normata(report, "alpha", "rep-1", "--output", f"file.{name}", "--database", database_url)
+        with (folder / "piped").open("wb") as pipe:
+            arguments = (report, "alpha", "rep-1", "--format", name, "--database", database_url)
+            done = program(*arguments, stdout=pipe)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (folder / "piped").read_bytes() == (folder / f"file.{name}").read_bytes()
+
+
+@on_sqlite
+def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -> None:
+    out = normata("gaps", "alpha", "REP-1", "--database", database_url).out.splitlines()
+    assert out[:2] == ["REP-1 Reported, Alpha", "7 controls apply (3 NONE, 2 PARTIAL, 2 FULL), 2 do not"]
+    assert out[3].split() == ["Identifier", "Covered", "Mandatory", "Name", "Closed", "by"]
+    assert out[4].split() == [
+        *("1.1.a", "NONE", "yes", "Requirement", "1.1.a"),
+        *("SUN-2", "A.8,", "SUN-2", "A.4,", "SUN-2", "A.5"),
+    ]
+    assert len(out) == 4 + 5
+    out = normata("soa", "alpha", "REP-1", "--database", database_url).out.splitlines()
+    assert out[4].split()[:3] == ["1.1.a", "yes", "NONE"]
+    assert "applicable without status" in out[4]
+    assert len(out) == 4 + 9
+
+
+@on_sqlite
+def test_the_table_is_short_and_shows_no_markup(normata: Run, database_url: str) -> None:
+    many = [
+        {"id": f"rep.9.{number}", "frameworkId": FRAMEWORK, "identifier": f"9.{number}", "name": "[red]\x1b[31mname"}
+        for number in range(_SHOWN)
+    ]
+    stored.load(open_url(database_url), {"controls": many})
+    out = normata("gaps", "alpha", "REP-1", "--database", database_url).out
+    assert "[red]\\u001b[31mname" in out
+    assert out.splitlines()[-1] == "… and 5 more; --format csv has them all"
+
+
+@on_sqlite
+def test_a_terminal_gets_no_workbook_and_obeys_nothing(database_url: str) -> None:
+    code, shown = on_terminal("gaps", "alpha", "REP-1", "--format", "xlsx", "--database", database_url)
+    assert code == 2
+    assert "name a file with --output" in shown
+    code, shown = on_terminal("gaps", "alpha", "REP-1", "--format", "csv", "--database", database_url)
+    assert code == 0
+    assert shown.splitlines()[0].startswith("Identifier,Name,")
+    code, shown = on_terminal("soa", "alpha", "REP-1", "--format", "json", "--database", database_url)
+    assert (code, json.loads(shown)["framework"]["id"]) == (0, FRAMEWORK)
+
+
+@on_sqlite
+@both_reports
+def test_what_is_wrong_is_told(normata: Run, folder: Path, database_url: str, report: str) -> None:
+    where = ("--database", database_url)
+    told = failed(normata(report, "alpha", "STAR", *where))
+    assert told == "the organization has not adopted a framework 'STAR'; it has adopted OWN, REP-1, SUN-2, SUN-10"
+    assert failed(normata(report, "nobody", "REP-1", *where)).startswith("no organization 'nobody'; ")
+    told = failed(normata(report, "alpha", "REP-1", "--output", "report.pdf", *where), 2)
+    assert told == "report.pdf does not tell its format; say --format json, csv or xlsx"
+    (folder / "report.csv").write_text("yesterday's")
+    told = failed(normata(report, "alpha", "REP-1", "--output", "report.csv", *where))
+    assert told == "report.csv exists already; --force replaces it"
+    assert normata(report, "alpha", "REP-1", "--output", "report.csv", "--force", *where).code == 0
+    assert (folder / "report.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+@on_sqlite
+def test_an_organization_that_has_adopted_nothing_is_told_what_to_do(normata: Run, database_url: str) -> None:
+    stored.load(open_url(database_url), {"organizations": [{"id": "org-gamma", "name": "Gamma"}]})
+    told = failed(normata("soa", "gamma", "REP-1", "--database", database_url))
+    assert told.endswith("it has adopted none; `normata adopt` does that")
