@@ -257,3 +257,13 @@ def test_a_dump_has_what_was_stated(alpha: Stating, database: Database) -> None:
     again = {"id": row["id"], "organizationId": ALPHA, "controlId": "sun.A.5"} | SAID
     tally = world.load(database, {"controlCoverages": [again]})["controlCoverages"]
     assert (tally.inserted, tally.updated, tally.unchanged) == (0, 0, 1)
+
+
+def test_a_control_may_have_the_id_of_an_address(alpha: Stating, database: Database) -> None:
+    """Only reading it alone is impossible: its address is that of many statements."""
+    stored.load(database, {"controls": [{"id": "coverage", "frameworkId": "fw-own", "identifier": "C", "name": "C"}]})
+    assert done(alpha.put("coverage", coverageStatus="FULL"))["effectiveCoverageStatus"] == "FULL"
+    assert alpha.effective()["coverage"] == "FULL"
+    assert done(alpha.delete("coverage"))["effectiveCoverageStatus"] == "NONE"
+    response = alpha.control("coverage")
+    assert (response.status_code, response.headers["allow"]) == (405, "PATCH")
