@@ -10,6 +10,7 @@ from normata.tables import Table
 from normata.web.api import (
     adoption,
     frameworks,
+    imports,
     notifications,
     own_frameworks,
     own_matches,
@@ -23,6 +24,7 @@ from normata.wiring import SUBSCRIBERS
 OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
     *own_frameworks.OPERATIONS,
+    *imports.OPERATIONS,
     *adoption.OPERATIONS,
     *own_matches.OPERATIONS,
     *statements.OPERATIONS,
