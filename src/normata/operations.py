@@ -11,6 +11,7 @@ from normata.web.api import (
     adoption,
     explanation,
     frameworks,
+    imports,
     notifications,
     own_frameworks,
     own_matches,
@@ -24,6 +25,7 @@ from normata.wiring import SUBSCRIBERS
 OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
     *own_frameworks.OPERATIONS,
+    *imports.OPERATIONS,
     *adoption.OPERATIONS,
     *own_matches.OPERATIONS,
     *statements.OPERATIONS,

@@ -50,7 +50,7 @@ def operations(chosen: Callable[[Operation], object] = lambda _: True, name: str
 
 def takes_body(operation: Operation) -> bool:
     """Whether its requests may have a body."""
-    return isinstance(operation, ChangeOperation) and operation.body is not None
+    return isinstance(operation, ChangeOperation) and operation.takes_body
 
 
 def takes_query(operation: Operation) -> bool:
@@ -166,7 +166,7 @@ def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> lis
 
 
 def _body(operation: ChangeOperation, organization_id: str) -> Any:
-    if operation.body is None:
+    if not operation.takes_body:
         return None
     if operation.body_required and operation.body_example is None:
         _fail(operation, "its body is required, but there is no `body_example`")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -59,7 +60,7 @@ class ChangeEndpoint:
         address = f"{context_of(scope).instance.rstrip('/')}/{quote(made, safe='')}/"
         await EncodedJson(body, 201, {"Location": address})(scope, receive, send)
 
-    async def _given(self, scope: Scope, request: Request) -> tuple[BaseModel | None, BaseModel | None]:
+    async def _given(self, scope: Scope, request: Request) -> tuple[Any, BaseModel | None]:
         """The body and the query; all faults of both are told at once. Raises what :meth:`_body` raises."""
         query = None
         faults: list[FieldFault] = []
@@ -69,20 +70,20 @@ class ChangeEndpoint:
             except ValidationError as error:
                 faults += InvalidRequest.of_validation("query", error).faults
         try:
-            body = await self._body(context_of(scope).headers, request)
+            body = await self._body(context_of(scope).headers, request, query)
         except InvalidRequest as error:
             raise InvalidRequest.of([*faults, *error.faults]) from None
         if faults:
             raise InvalidRequest.of(faults)
         return body, query
 
-    async def _body(self, headers: Headers, request: Request) -> BaseModel | None:
-        """The body as its model; null where the operation has none, or it may be absent and is.
+    async def _body(self, headers: Headers, request: Request, query: BaseModel | None) -> Any:
+        """The body as its model, or as its format reads it; null where the operation has none, or it is absent.
 
         Raises TooLarge, UnsupportedMediaType and InvalidRequest.
         """
-        model = self._operation.body
-        if model is None:
+        operation = self._operation
+        if not operation.takes_body:
             return None
         try:
             body = await request.body()
@@ -91,13 +92,21 @@ class ChangeEndpoint:
                 in_="body", name="", code="incomplete", message="ended before it was complete", allowed=None
             )
             raise InvalidRequest.of([fault]) from None
-        if not body and not self._operation.body_required:
+        if not body and not operation.body_required:
             return None
-        media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if media_type != b"application/json":
+        media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+        if operation.body_formats:
+            if media_type not in operation.body_formats:
+                known = ", ".join(operation.body_formats)
+                raise UnsupportedMediaType(f"The body must be one of these, by its Content-Type: {known}.")
+            # Where the query is wrong, that is told alone: how the body is read depends on it.
+            missing = operation.query is not None and query is None
+            return None if missing else await asyncio.to_thread(operation.body_formats[media_type].read, body, query)
+        if media_type != "application/json":
             raise UnsupportedMediaType
+        assert operation.body is not None  # noqa: S101 - narrows the type
         try:
-            return model.model_validate_json(body)
+            return operation.body.model_validate_json(body)
         except ValidationError as error:
             raise InvalidRequest.of_validation("body", error) from None
 

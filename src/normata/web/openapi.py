@@ -127,7 +127,7 @@ def _document(router: APIRouter, operation: Operation) -> None:
             success = {200: {"headers": {**_VALIDATORS, **named}}, 304: _not_modified()}
             extra = {"parameters": [_IF_NONE_MATCH]}
         case ChangeOperation():
-            if operation.body is not None:
+            if operation.takes_body:
                 extra = {"requestBody": _request_body(operation)}
             if operation.creates:
                 status = 201
@@ -167,16 +167,15 @@ def _with_parameters(operation: Operation) -> Callable[..., Any]:
 
 
 def _request_body(operation: ChangeOperation) -> dict[str, Any]:
-    assert operation.body is not None  # noqa: S101 - narrows the type
-    return {
-        "required": operation.body_required,
-        "content": {
-            "application/json": {
-                "schema": {"$ref": f"#/components/schemas/{operation.body.__name__}"},
-                "example": operation.body_example,
-            }
-        },
-    }
+    if operation.body is not None:
+        schema = {"$ref": f"#/components/schemas/{operation.body.__name__}"}
+        content = {"application/json": {"schema": schema, "example": operation.body_example}}
+    else:
+        content = {
+            media_type: {"schema": {**one.schema}} | ({} if one.example is None else {"example": one.example})
+            for media_type, one in operation.body_formats.items()
+        }
+    return {"required": operation.body_required, "content": content}
 
 
 _VALIDATORS = {

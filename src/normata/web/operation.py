@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
@@ -133,12 +133,28 @@ class Given(NamedTuple):
     query: Any = None
 
 
+class BodyFormat(NamedTuple):
+    """A body that is no JSON of a model.
+
+    ``read`` makes of its bytes, and of the query, what ``work`` is given; it runs on a thread of its own, since it may
+    take long. ``schema`` and ``example`` are OpenAPI's; there is no example of what is not text.
+    """
+
+    read: Callable[[bytes, Any], Any]
+    schema: Mapping[str, Any]
+    example: Any = None
+
+
+_JSON_ALONE: Mapping[str, BodyFormat] = {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChangeOperation(Operation):
     """A change. ``work`` makes it, in a unit of work, and ``present`` turns what it returns into the answer.
 
     ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
-    null where it has none; a body that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes,
+    null where it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
+    ``body_example``. A body that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes,
     null for the setting's. ``has_rules`` tells that a body can break rules that its schema does not have. ``creates``
     tells that the answer is a new row: then it is 201, with its address.
     """
@@ -150,12 +166,18 @@ class ChangeOperation(Operation):
     body: type[BaseModel] | None = None
     body_required: bool = False
     body_limit: int | None = None
+    body_formats: Mapping[str, BodyFormat] = field(default_factory=lambda: _JSON_ALONE)
     has_rules: bool = False
     body_example: Any = None
     query: type[OrganizationQuery] | None = None
     creates: bool = False
     role: Role = "editor"
     scope: TokenScope = "write"
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether its requests may have a body."""
+        return self.body is not None or bool(self.body_formats)
 
     @property
     def method(self) -> str:  # type: ignore[override] # that of what is read is always GET
@@ -169,8 +191,8 @@ class ChangeOperation(Operation):
         return (
             *super().every_error,
             errors.Forbidden,
-            *((problems.InvalidRequest,) if self.body is not None or self.query is not None else ()),
-            *(of_body if self.body is not None else ()),
+            *((problems.InvalidRequest,) if self.takes_body or self.query is not None else ()),
+            *(of_body if self.takes_body else ()),
         )
 
     def endpoint(self, services: Services) -> ASGIApp:

@@ -9,18 +9,19 @@ import json
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from normata.changes.source import Fault
-from normata.frameworks.catalogs import json_text, yaml_text
-from normata.frameworks.catalogs.files import Unreadable, read_input
+from normata.frameworks.catalogs import json_text, tables, yaml_text
+from normata.frameworks.catalogs.files import Unreadable, as_text
 from normata.frameworks.catalogs.json_text import Flaw, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
-_EXPECTED = "an OSCAL catalog, an OSCAL mapping collection or a CISO Assistant library"
+_EXPECTED = (
+    "an OSCAL catalog, an OSCAL mapping collection, a CISO Assistant library, or a table with a column identifier"
+)
 
 # Far above everything that is published. As bytes of the file, and as characters once all that is said by reference
 # (YAML's aliases, OSCAL's parameters) is written out.
@@ -38,29 +39,54 @@ class Document:
     identity: str
 
 
-def read_documents(paths: Sequence[Path], progress: Callable[[str], None], faults: list[Fault]) -> list[Document]:
-    """The documents that can be read. What is wrong with the others goes to ``faults``."""
-    documents: dict[str, Document] = {}
-    for path in paths:
-        file = str(path)
-        progress(file)
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file, or the body of a request, that is read when its turn comes.
+
+    ``read`` returns its content, or raises Unreadable. ``name`` is that of the framework, where it is a table. ``form``
+    tells what it is; null where its content shall tell.
+    """
+
+    file: str
+    name: str
+    read: Callable[[], bytes]
+    form: Literal["document", "csv", "xlsx"] | None = None
+
+
+def read_documents(
+    inputs: Sequence[Input], progress: Callable[[str], None], faults: list[Fault]
+) -> list[Document | tables.Sheet]:
+    """The documents and tables that can be read. What is wrong with the others goes to ``faults``."""
+    documents: dict[str, Document | tables.Sheet] = {}
+    for one in inputs:
+        progress(one.file)
+        flaws: list[Flaw] = []
+        found: Document | tables.Sheet
         try:
-            values, flaws = _read(path)
+            content = one.read()
+            if one.form == "xlsx" or (one.form is None and tables.is_workbook(content)):
+                found = tables.read_workbook(one.file, one.name, content, faults)
+                identity = one.name
+            elif one.form == "csv" or (one.form is None and tables.is_csv(as_text(content))):
+                found = tables.read_csv(one.file, one.name, as_text(content), faults)
+                identity = one.name
+            else:
+                values, flaws = _read(as_text(content))
+                identity = _identity(values) or one.file
+                found = Document(one.file, values, identity)
         except Unreadable as error:
-            faults.append(Fault(file, "", str(error)))
+            faults.append(Fault(one.file, "", str(error)))
             continue
-        faults += [Fault(file, place(*flaw.steps), flaw.reason) for flaw in flaws]
-        identity = _identity(values) or file
+        faults += [Fault(one.file, place(*flaw.steps), flaw.reason) for flaw in flaws]
         if identity in documents:
             # Told once for the document: without this, each of its rows would be a duplicate of its own.
-            faults.append(Fault(file, "", f"{identity} has been read from {documents[identity].file} already"))
+            faults.append(Fault(one.file, "", f"{identity} has been read from {documents[identity].file} already"))
         elif not flaws:
-            documents[identity] = Document(file, values, identity)
+            documents[identity] = found
     return list(documents.values())
 
 
-def _read(path: Path) -> tuple[dict[str, object], list[Flaw]]:
-    text = read_input(path, MOST_CHARACTERS)
+def _read(text: str) -> tuple[dict[str, object], list[Flaw]]:
     value, flaws = _parsed(text)
     if not isinstance(value, dict) or not {"catalog", "mapping-collection", "objects"} & value.keys():
         raise Unreadable(f"is not recognised: expected {_EXPECTED}")

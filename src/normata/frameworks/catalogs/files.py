@@ -39,6 +39,11 @@ def open_input(path: Path) -> BinaryIO:
 
 def read_input(path: Path, most: int) -> str:
     """The text of a whole file of at most ``most`` bytes. Raises Unreadable."""
+    return as_text(read_bytes(path, most))
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of a whole file of at most ``most`` bytes. Raises Unreadable."""
     content = bytearray()
     try:
         with open_input(path) as file:
@@ -48,6 +53,11 @@ def read_input(path: Path, most: int) -> str:
                     raise Unreadable(f"is larger than {most:,} bytes")
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}") from error
+    return bytes(content)
+
+
+def as_text(content: bytes) -> str:
+    """Content as UTF-8 text, with or without a byte-order mark. Raises Unreadable."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

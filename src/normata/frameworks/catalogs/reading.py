@@ -1,21 +1,24 @@
 """Frameworks and mappings that others publish, read into rows of a bundle.
 
-Three formats are known, and told apart by what a document holds, not by the name of its file: OSCAL catalogs, OSCAL
-mapping collections, and CISO Assistant libraries, each as JSON or as YAML. The readers beside this module translate
-one format each. What must hold for all of them is here: what a control without a name is called, and that identifiers
-and parents fit together.
+Four formats are known, and told apart by what a document holds, not by the name of its file: OSCAL catalogs, OSCAL
+mapping collections, and CISO Assistant libraries, each as JSON or as YAML, and tables as CSV or XLSX. The readers
+beside this module translate one format each. What must hold for all of them is here: what a control without a name is
+called, and that identifiers and parents fit together.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from normata.changes.source import Fault, FaultyInput, Row
 from normata.frameworks.catalogs import ciso_assistant, oscal_catalog, oscal_mapping
-from normata.frameworks.catalogs.documents import Document, read_documents
+from normata.frameworks.catalogs.documents import MOST_CHARACTERS, Document, Input, read_documents
+from normata.frameworks.catalogs.files import read_bytes
 from normata.frameworks.catalogs.matches import Relation, matches_of
+from normata.frameworks.catalogs.tables import Sheet, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,15 +41,28 @@ def _silent(file: str) -> None:
     """Tells nobody."""
 
 
-def read_published(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> Published:
+def read_published(
+    paths: Sequence[Path], progress: Callable[[str], None] = _silent, *, name: str | None = None
+) -> Published:
     """What these files hold, in the order of the files.
 
-    ``progress`` is called with each path before its file is read. Raises FaultyInput with the faults of all files.
-    Mappings may name controls that were imported long ago; ``unknown.rows_to_load`` looks whether they are there.
+    ``progress`` is called with each path before its file is read. ``name`` is that of the framework which a table
+    becomes, the file's unless it is given. Raises FaultyInput with the faults of all files. Mappings may name controls
+    that were imported long ago; ``unknown.rows_to_load`` looks whether they are there.
     """
+    inputs = [Input(str(path), name or path.stem, partial(read_bytes, path, MOST_CHARACTERS)) for path in paths]
+    return read_inputs(inputs, progress)
+
+
+def read_inputs(inputs: Sequence[Input], progress: Callable[[str], None] = _silent) -> Published:
+    """What these inputs hold, see :func:`read_published`."""
     faults: list[Fault] = []
-    documents = read_documents(paths, progress, faults)
-    catalogs = {document.file: document.identity for document in documents if "catalog" in document.values}
+    documents = read_documents(inputs, progress, faults)
+    catalogs = {
+        document.file: document.identity
+        for document in documents
+        if isinstance(document, Document) and "catalog" in document.values
+    }
     published = Published([], [])
     for document in documents:
         rows, relations = _read(document, catalogs, faults)
@@ -64,8 +80,12 @@ def read(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> li
     return [*published.rows, *matches_of(published.relations)]
 
 
-def _read(document: Document, catalogs: Mapping[str, str], faults: list[Fault]) -> tuple[list[Row], list[Relation]]:
+def _read(
+    document: Document | Sheet, catalogs: Mapping[str, str], faults: list[Fault]
+) -> tuple[list[Row], list[Relation]]:
     """What one document holds. ``catalogs`` has the uuid of each OSCAL catalog that is read along, by file."""
+    if isinstance(document, Sheet):
+        return rows_of(document, faults), []
     if "catalog" in document.values:
         return oscal_catalog.read_catalog(document, faults), []
     if "mapping-collection" in document.values:

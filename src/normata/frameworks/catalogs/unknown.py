@@ -46,11 +46,22 @@ def rows_to_load(
 
     Unless ``skip_unknown``, nothing is left out: then unknown controls raise FaultyInput.
     """
+    kept, left_out = known_relations(published, stored, skip_unknown=skip_unknown)
+    return [*published.rows, *matches_of(kept)], left_out
+
+
+def known_relations(
+    published: Published, stored: Stored, *, skip_unknown: bool, option: str = "--skip-unknown"
+) -> tuple[Sequence[Relation], list[LeftOut]]:
+    """The mappings between known controls, and the others, as :func:`rows_to_load` has it.
+
+    ``option`` is what the sender can use to have the others left out.
+    """
     unknown = _unknown(published, stored)
     if not unknown:
-        return [*published.rows, *matches_of(published.relations)], []
+        return published.relations, []
     if not skip_unknown:
-        raise FaultyInput(_faults(published, stored, unknown))
+        raise FaultyInput(_faults(published, stored, unknown, option))
     left_out = []
     kept = []
     for relation in published.relations:
@@ -59,7 +70,7 @@ def rows_to_load(
             left_out.append(_left_out(relation, missing))
         else:
             kept.append(relation)
-    return [*published.rows, *matches_of(kept)], left_out
+    return kept, left_out
 
 
 def _left_out(relation: Relation, missing: tuple[str, ...]) -> LeftOut:
@@ -92,13 +103,15 @@ class _Gap:
     is_whole: bool = True
 
 
-def _faults(published: Published, stored: Stored, unknown: set[str]) -> list[Fault]:
+def _faults(published: Published, stored: Stored, unknown: set[str], option: str) -> list[Fault]:
     """One fault for each framework that is missing or lacks controls."""
     gaps = _gaps(published.relations, unknown)
     there = {row.values["id"] for row in published.rows if row.array == "frameworks"}
     there.update(stored.frameworks(sorted(gaps.keys() - {""})))
     return [
-        _missing_framework(gap) if framework and framework not in there and gap.is_whole else _missing_controls(gap)
+        _missing_framework(gap)
+        if framework and framework not in there and gap.is_whole
+        else _missing_controls(gap, option)
         for framework, gap in gaps.items()
     ]
 
@@ -128,13 +141,13 @@ def _missing_framework(gap: _Gap) -> Fault:
     return Fault(gap.first.within.file, gap.side.place, f"{reason}. {gap.side.obtain}")
 
 
-def _missing_controls(gap: _Gap) -> Fault:
+def _missing_controls(gap: _Gap, option: str) -> Fault:
     shown = ", ".join(list(gap.controls)[:_SHOWN])
     more = f" and {len(gap.controls) - _SHOWN:,} more" if len(gap.controls) > _SHOWN else ""
     holder = f"the framework {gap.side.framework} does not have" if gap.side.framework else "no catalog has"
     name = "names" if gap.mappings == 1 else "name"
     reason = f"{_mappings(gap)} {name} controls that {holder}: {shown}{more}"
-    return gap.first.fault(gap.side.key, f"{reason}. Import a version that has them, or use --skip-unknown")
+    return gap.first.fault(gap.side.key, f"{reason}. Import a version that has them, or use {option}")
 
 
 def _mappings(gap: _Gap) -> str:

@@ -1,0 +1,188 @@
+"""The operation that imports a catalog as a framework of one's own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from normata.changes.unit_of_work import UnitOfWork, insert_of
+from normata.frameworks.catalogs.documents import Input
+from normata.frameworks.catalogs.tables import COLUMNS
+from normata.frameworks.coverage.recompute import COVERAGE_WRITES
+from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.own import uploads
+from normata.frameworks.own.storing import BODY, every_column_of
+from normata.schema.fields import Name
+from normata.schema.paging import OrganizationQuery, QueryFlag
+from normata.schema.wire import Wire
+from normata.web.operation import BodyFormat, ChangeOperation, Given, Operation
+from normata.web.problems import FieldFault, InvalidRequest
+
+_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+
+class ImportQuery(OrganizationQuery):
+    """What an import takes besides its body."""
+
+    name: Annotated[
+        Name | None,
+        Field(description="The name of the framework. A table needs one, and is known by it when it comes again."),
+    ] = None
+    dry_run: Annotated[QueryFlag, Field(description="Whether to say only what the import would do.")] = False
+    skip_unknown: Annotated[
+        QueryFlag, Field(description="Whether mappings that name unknown controls are left out, instead of refused.")
+    ] = False
+
+
+class ImportedRows(Wire):
+    """What an import does to the rows of one kind."""
+
+    new: int = Field(description="How many are added.")
+    changed: int = Field(description="How many are there already, and change.")
+    unchanged: int = Field(description="How many are there already as they are.")
+
+
+class ImportFault(Wire):
+    """Something that is wrong with an import."""
+
+    place: str = Field(description="Where in the body: a JSON Pointer; empty for the whole.")
+    message: str = Field(description="What is wrong, for people.")
+
+
+class ImportLeftOut(Wire):
+    """A mapping that is left out, because it names controls that no catalog has."""
+
+    place: str = Field(description="Where in the body: a JSON Pointer.")
+    unknown: list[str] = Field(description="The controls that are not known.")
+
+
+class ImportResult(Wire):
+    """What an import has done, or what it would do."""
+
+    dry_run: bool = Field(description="Whether nothing has been changed.")
+    framework_ids: list[str] = Field(description="The organization's own frameworks that the import is about.")
+    frameworks: ImportedRows = Field(description="What becomes of frameworks.")
+    controls: ImportedRows = Field(description="What becomes of controls.")
+    control_matches: ImportedRows = Field(description="What becomes of matches.")
+    left_out: int = Field(description="How many mappings are left out.")
+    first_left_out: list[ImportLeftOut] = Field(description=f"The first {uploads.MOST_FAULTS} of these.")
+    faults: list[ImportFault] = Field(
+        description=f"With `dryRun`: the first {uploads.MOST_FAULTS} faults, each of which prevents the import."
+    )
+
+
+def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: ImportQuery) -> uploads.Upload:
+    if form != "document" and query.name is None:
+        message = "is required: a table does not say what its framework is called"
+        raise InvalidRequest.of([FieldFault(in_="query", name="name", code="required", message=message, allowed=None)])
+    return uploads.read_upload(Input(BODY, query.name or "", lambda: content, form))
+
+
+def _take(unit: UnitOfWork, given: Given) -> dict[str, Any]:
+    query: ImportQuery = given.query
+    outcome = uploads.take(
+        unit,
+        query.organization_id,
+        given.body,
+        name=query.name,
+        dry_run=query.dry_run,
+        skip_unknown=query.skip_unknown,
+    )
+    return {
+        "dryRun": query.dry_run,
+        "frameworkIds": outcome.framework_ids,
+        **{
+            array: {"new": tally.new, "changed": tally.changed, "unchanged": tally.unchanged}
+            for array, tally in outcome.tallies.items()
+        },
+        "leftOut": len(outcome.left_out),
+        "firstLeftOut": [
+            {"place": one.place, "unknown": list(one.unknown)} for one in outcome.left_out[: uploads.MOST_FAULTS]
+        ],
+        "faults": [{"place": fault.place, "message": fault.reason} for fault in outcome.faults],
+    }
+
+
+_LIBRARY = {
+    "urn": "urn:harbourlight:library:docks",
+    "name": "Harbourlight Dock Rules",
+    "version": 1,
+    "objects": {
+        "framework": {
+            "urn": "urn:harbourlight:framework:docks",
+            "ref_id": "DOCKS",
+            "name": "Harbourlight Dock Rules",
+            "requirement_nodes": [
+                {"urn": "urn:harbourlight:docks:1", "ref_id": "1", "name": "Berths", "assessable": False},
+                {
+                    "urn": "urn:harbourlight:docks:1.1",
+                    "parent_urn": "urn:harbourlight:docks:1",
+                    "ref_id": "1.1",
+                    "name": "Berths are locked at night",
+                    "assessable": True,
+                },
+            ],
+        }
+    },
+}
+_TABLE = f"{','.join(COLUMNS)}\n1,Berths,,,,\n1.1,Berths are locked at night,1,,From ten to six.,yes\n"
+_NONE = {"new": 0, "changed": 0, "unchanged": 0}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ChangeOperation(
+        http_method="POST",
+        path="/imports/",
+        operation_id="importCatalog",
+        tag="Frameworks",
+        summary="Import a catalog as a framework of your own",
+        description=f"""\
+Takes what `normata import` takes: an OSCAL catalog or mapping collection, or a CISO Assistant library, as JSON or YAML,
+and a table as CSV or XLSX (its first sheet). The first row of a table names its columns: {", ".join(COLUMNS)}. Only
+`identifier` is required. `parent` is the identifier of another row, `mandatory` is yes or no, and a row that others
+name as their parent becomes a category.
+
+What the body holds becomes the organization's own, whatever its publisher says, and nobody else sees it. The same
+import again changes nothing, and a newer version changes what it has before. Nothing is ever deleted. Mappings become
+matches of the organization's own, between its own imports and the frameworks that it can see.
+
+All of it is stored, or nothing: then the first {uploads.MOST_FAULTS} faults are told, each with its place. With
+`dryRun=true` nothing is stored, and the answer says what would be.""",
+        role="admin",
+        query=ImportQuery,
+        body_formats={
+            "application/json": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
+            "application/yaml": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
+            "text/csv": BodyFormat(partial(_read, "csv"), {"type": "string"}, _TABLE),
+            _XLSX: BodyFormat(partial(_read, "xlsx"), {"type": "string", "format": "binary"}),
+        },
+        body_required=True,
+        body_limit=16 * 2**20,
+        body_example=_LIBRARY,
+        has_rules=True,
+        work=_take,
+        present=lambda result: result,
+        writes=(
+            insert_of(Framework),
+            every_column_of(Framework),
+            insert_of(Control),
+            every_column_of(Control),
+            insert_of(ControlMatch),
+            every_column_of(ControlMatch),
+            *COVERAGE_WRITES,
+        ),
+        answer=ImportResult,
+        answer_description="What has been done or, for a dry run, what would be.",
+        example={
+            "dryRun": False,
+            "frameworkIds": ["7f9f57a0-65cf-5a3c-9d1c-3c3f4a1b9d10"],
+            "frameworks": _NONE | {"new": 1},
+            "controls": _NONE | {"new": 2},
+            "controlMatches": _NONE,
+            "leftOut": 0,
+            "firstLeftOut": [],
+            "faults": [],
+        },
+    ),
+)
