@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from dataclasses import dataclass, field
 
 import pytest
@@ -202,6 +203,25 @@ def test_a_change_that_makes_no_difference_reads_the_neighbours_alone() -> None:
     graph.read.clear()
     assert follow(graph, Touched({"c25"})) == {"c25": (Computed.of(FULL, FULL), 0)}
     assert graph.read == {"c24", "c25", "c26"}
+
+
+def test_where_everything_hangs_together_a_change_still_reads_little() -> None:
+    """A thousand controls that are nearly all FULL by one another, in circles without number."""
+    rng = random.Random(9)  # noqa: S311 - the same graph every time
+    names = [f"c{number}" for number in range(1_000)]
+    graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
+    for number in range(4_000):
+        graph.relations[str(number)] = (rng.choice(names), rng.choice(names), rng.choice([PARTIAL, FULL]))
+    graph.statements = dict.fromkeys(rng.sample(names, 100), FULL)
+    graph.recompute()
+    assert sum(found.effective == FULL for found in graph.stored.values()) > 700
+    read = []
+    for control in rng.sample(sorted(graph.statements), 30):
+        del graph.statements[control]
+        graph.read.clear()
+        follow(graph, Touched({control}))
+        read.append(len(graph.read))
+    assert statistics.median(read) < 100
 
 
 def test_too_much_is_told() -> None:

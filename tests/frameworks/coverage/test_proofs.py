@@ -214,6 +214,22 @@ def test_a_proof_may_be_long() -> None:
     assert len(found.proof) == 900
 
 
+def test_where_everything_hangs_together_a_proof_reads_little() -> None:
+    rng = random.Random(9)  # noqa: S311 - the same graph every time
+    names = [f"c{number}" for number in range(2_000)]
+    graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
+    for number in range(8_000):
+        graph.relations[str(number)] = (rng.choice(names), rng.choice(names), rng.choice([PARTIAL, FULL]))
+    graph.statements = dict.fromkeys(rng.sample(names, 20), FULL)
+    graph.recompute()
+    for control in rng.sample(sorted(graph.stored), 25):
+        level = graph.stored[control].effective
+        if level > NONE:
+            graph.read.clear()
+            verify(graph, proofs_of(graph, control).proof, Fact(control, level))
+            assert len(graph.read) < 400
+
+
 def test_a_circle_proves_nothing() -> None:
     """What is stored does not follow from any statement: that is told, and nothing is made up."""
     graph = chain(3)

@@ -174,11 +174,9 @@ def _levels(
         hierarchy.parent,
         quorum=[1] * len(hierarchy.parent),
     )
-    levels = [
-        Level.FULL if every is not None else Level.NONE if some is None else Level.PARTIAL
-        for some, every in zip(partial, full, strict=True)
-    ]
-    return levels, [some if every is None else every for some, every in zip(partial, full, strict=True)]
+    levels = tuple(Level)
+    reached = [levels[(some is not None) + (every is not None)] for some, every in zip(partial, full, strict=True)]
+    return reached, [some if every is None else every for some, every in zip(partial, full, strict=True)]
 
 
 def _reached(
