@@ -21,8 +21,9 @@ from normata.web.problems import examples as error_examples
 
 DESCRIPTION = """\
 Normata is a self-hosted compliance service. An organization adopts frameworks and states how far it covers each
-control. Normata works out at once what that means for every framework whose controls are mapped onto each other. It
-also keeps the records of the organization's management system, and restores the ones that were archived.
+control. Normata works out at once what that means for every framework whose controls are mapped onto each other, and
+can prove it. It also keeps the records of the organization's management system, and restores the ones that were
+archived.
 
 ## First steps
 
@@ -33,15 +34,24 @@ curl -H 'Authorization: Bearer <ACCESS_TOKEN>' 'http://127.0.0.1:8000/frameworks
 ```
 
 An operator creates tokens with `normata token create --user EMAIL --scope read|write`. A token acts as its user until
-it expires or is revoked. To read a list, you must be a member of the organization. To restore a record, you need the
-role editor, admin or owner and a token with the scope `write`. An organization or record that you may not see gets the
-same answer as one that does not exist.
+it expires or is revoked. What a user may do depends on the role in the organization. Each role includes the ones before
+it:
+
+- `viewer` reads, with a token of the scope `read` or `write`. All else takes the scope `write`.
+- `editor` states coverage, makes matches, and restores records.
+- `admin` and `owner` adopt and leave frameworks, make frameworks and their controls, and import catalogs.
+
+An organization or anything in it that you may not see gets the same answer as what does not exist.
 
 ## Conventions
 
-- Bodies are JSON. Every field is present in every answer, and `null` where there is no value.
+- Bodies are JSON. Reports can also be had as CSV and XLSX, and imports also take YAML, CSV and XLSX. Every field is
+  present in every answer, and `null` where there is no value. A body that makes or changes something is refused if it
+  has an unknown field. Unknown parameters of a query are ignored.
+- Success is 200. It is 201 with `Location` for one new thing, and 304 for an answer that you have already.
 - Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`.
-- Identifiers are opaque strings of 1 to 255 characters. In a path, an id is one percent-encoded segment.
+- Identifiers are opaque strings of 1 to 255 characters. In a path, an id is one percent-encoded segment. Where a
+  request names an organization, it may use the slug instead.
 - Enums that list their values under `x-extensible-enum` are open: new values may appear, so accept values that you do
   not know. Coverage status, match level and control type are closed.
 - Paths work with and without the trailing slash.
@@ -53,12 +63,20 @@ Lists come in pages. `limit` is from 5 to 100 (default 100) and `page` starts at
 pages, after filtering. A page past the end has no items. Every order ends with the id, so pages never overlap. Null
 sorts last.
 
+## Statements
+
+A statement is what the organization says of a control. What follows from it for other controls is stored in the same
+transaction, so the next answer has it. `PUT` replaces a statement, and a field that is left out is unsaid. `PATCH`
+takes up to 500 statements, and a field that is left out stays. A request that changes many things stores all of them,
+or nothing.
+
 ## Errors
 
-Every answer that is not a success is a problem (RFC 9457) with a `code` for programs. An invalid request is told all
-its faults at once, each with its location. 503 means that the database cannot be reached, or did not answer in time.
-`Retry-After` says when to try again. A restore that was in progress at that moment may have succeeded all the same: the
-next attempt then gets `not_archived`.
+Every answer that is not a success is a problem (RFC 9457) with a `code` for programs. An invalid request is told its
+faults at once, each with its location, such as `statements/3/justification` in a body. What needs the database, such as
+which control is meant, is checked once the form of the request is right. 503 means that the database cannot be reached,
+or did not answer in time. `Retry-After` says when to try again. A change that was in progress at that moment may have
+been stored all the same: try again, and a restore that was done is answered `not_archived`.
 """
 
 _TAGS = [

@@ -143,7 +143,7 @@ class TooLarge(HttpError):
 
 
 class UnsupportedMediaType(HttpError):
-    """The body is not declared as JSON."""
+    """The body is not declared as a media type that the operation takes: JSON, unless it has others."""
 
     detail = "The body must be JSON, with the header Content-Type: application/json."
 
