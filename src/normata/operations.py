@@ -9,6 +9,7 @@ from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
 from normata.web.api import (
     adoption,
+    explanation,
     frameworks,
     imports,
     notifications,
@@ -28,6 +29,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *adoption.OPERATIONS,
     *own_matches.OPERATIONS,
     *statements.OPERATIONS,
+    *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
     *records.OPERATIONS,

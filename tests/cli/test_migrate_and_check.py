@@ -143,3 +143,13 @@ def test_migrate_makes_a_file_that_nobody_else_may_read(normata: Run, folder: Pa
     normata("migrate")
     assert mode(folder / "normata.db") == 0o600
     assert normata("check").err == ""
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_after_an_upgrade_all_coverage_is_what_follows(normata: Run, database: Database, database_url: str) -> None:
+    """While both versions served, the one before has stored coverage by rules of its own."""
+    tamper(database, "UPDATE effective_coverage SET status = 1, is_indirect = true WHERE control_id = 'moon.A.2'")
+    assert normata("migrate", "--database", database_url).code == 0
+    assert "the stored coverage of" in normata("check", "--database", database_url).err
+    assert normata("migrate", "--after", "--database", database_url).code == 0
+    assert normata("check", "--database", database_url).code == 0

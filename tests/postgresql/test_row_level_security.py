@@ -230,10 +230,15 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("user_account", "id"),
         ("access_token", "id"),
     }
-    assert rights(admin, "INSERT") == columns("audit_event", "notification", "list_revision")
+    followed = {"audit_event", "notification", "list_revision", "effective_coverage"}
+    own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
+    assert rights(admin, "INSERT") == columns(*followed, *own)
+    fixed = {(name, "id") for name in own} | {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     assert rights(admin, "UPDATE") == {
         ("access_token", "last_used_at"),
         ("list_revision", "revision"),
+        *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank")),
+        *(columns(*own - {"framework_adoption"}) - fixed),
         *((kind.sql().name, name) for kind in KINDS for name in ("archived_at", "updated_at") if name in kind.sql().c),
     }
     assert rights(admin, "REFERENCES") == set()
@@ -242,8 +247,12 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         " AS p (privilege) WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relnamespace = 'public'::regnamespace"
         " AND has_table_privilege('normata_service', c.oid, p.privilege)"
     )
-    assert others == []
+    assert {(table, privilege) for table, privilege in others} == {(table, "DELETE") for table in DELETED}
 
+
+FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
+# What an organization takes back is gone, and the event tells what it was. Records are archived.
+DELETED = {"control_coverage", "control_match", "framework_adoption", "effective_coverage"}
 
 REFUSED = {
     "people": (
@@ -271,13 +280,13 @@ REFUSED = {
     ),
     "catalogs": (
         "INSERT INTO framework (id, identifier, slug, name) VALUES ('x', 'x', 'x', 'x')",
-        f"INSERT INTO framework (id, organization_id, identifier) VALUES ('x', '{ALPHA}', 'x')",
-        "UPDATE framework SET name = 'x'",
         "UPDATE framework SET organization_id = NULL",
-        "UPDATE control SET name = 'x'",
-        "INSERT INTO framework_adoption (id) VALUES ('x')",
-        "UPDATE control_coverage SET coverage_status = 2",
-        "UPDATE effective_coverage SET status = 2",
+        "UPDATE control SET organization_id = NULL",
+        "UPDATE control SET id = 'x'",
+        "UPDATE framework_adoption SET framework_id = 'fw-star'",
+        f"UPDATE control_coverage SET organization_id = '{BETA}'",
+        "UPDATE control_coverage SET control_id = 'sun.A.2'",
+        f"UPDATE effective_coverage SET organization_id = '{BETA}'",
     ),
     "history": (
         "UPDATE audit_event SET user_id = 'x'",
@@ -317,7 +326,21 @@ def test_of_a_record_only_what_a_restore_changes_can_be_changed(service: Service
                 assert refusal(lambda: service.write(run(statement), IN_BOTH)) == NOT_ALLOWED, statement  # noqa: B023
 
 
-def test_nothing_can_be_deleted(service: Service) -> None:
+def test_what_is_centralized_cannot_be_changed(service: Service, admin: Session) -> None:
+    """An organization may change frameworks, controls and matches of its own, and nothing else."""
+    shared = "SELECT * FROM {} WHERE organization_id IS NULL ORDER BY id"
+    for table in ("framework", "control", "control_match"):
+        before = admin.rows(shared.format(table))
+        assert before
+        service.write(run(f"UPDATE {table} SET organization_id = '{ALPHA}' WHERE organization_id IS NULL"), IN_BOTH)
+        assert admin.rows(shared.format(table)) == before
+    before = admin.rows(shared.format("control_match"))
+    service.write(run("DELETE FROM control_match WHERE organization_id IS NULL"), IN_BOTH)
+    assert admin.rows(shared.format("control_match")) == before
+
+
+def test_no_more_can_be_deleted_than_must_be(service: Service) -> None:
     for table in TABLES:
-        for statement in (f'DELETE FROM "{table.name}"', f'TRUNCATE "{table.name}" CASCADE'):
+        delete = () if table.name in DELETED else (f'DELETE FROM "{table.name}"',)
+        for statement in (*delete, f'TRUNCATE "{table.name}" CASCADE'):
             assert refusal(lambda: service.write(run(statement), IN_BOTH)) == NOT_ALLOWED, statement  # noqa: B023

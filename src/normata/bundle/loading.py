@@ -7,9 +7,8 @@ tells them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.spool import RowSpool
@@ -18,7 +17,7 @@ from normata.changes.source import Fault, FaultyInput, Row
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
 from normata.changes.writing import write
-from normata.frameworks.coverage.recompute import affected_organizations, recompute
+from normata.frameworks.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
 from normata.frameworks.model import Control, EffectiveCoverage
 from normata.frameworks.rules import RULES, count_controls
 from normata.schema.table import sql_table
@@ -68,7 +67,12 @@ def load(
     if found:
         raise FaultyInput(found)
     tallies = _tally(groups)
-    affected = _write(unit, groups, progress)
+    changes = _changes(groups)
+    # Before the first row is written, as whoever changes a statement does: or each might wait for the other's rows.
+    for organization_id in affected_organizations(unit, changes):
+        lock_coverage(unit, organization_id)
+    _write(unit, groups, progress)
+    affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
     written = {ARRAYS[array]: tally.inserted + tally.updated for array, tally in tallies.items()}
     written[EffectiveCoverage] = 0
     for done, organization_id in enumerate(affected):
@@ -101,24 +105,29 @@ def _read(
     return {table: group for table, group in groups.items() if group}, refused
 
 
-def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress) -> list[str]:
-    """Write what has changed and return the organizations whose coverage may have changed by that."""
+def _changes(groups: PendingRows) -> Changes:
+    """The rows that are new or changed, each as it was and as it shall be."""
+    return {table: [(row.stored, row.final) for row in group if row.changed] for table, group in groups.items()}
+
+
+def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress) -> None:
+    """Write what has changed, and publish it."""
     total = sum(map(len, groups.values()))
     done = 0
+    framework_ids: set[str] = set()
 
     def tell(count: int) -> None:
         nonlocal done
         progress("Writing rows", done, total)
         done += count
 
-    changes: dict[type[Table], list[tuple[Mapping[str, Any] | None, Mapping[str, Any]]]] = {}
     for table, group in groups.items():
         written = write(unit, table, group, tell)
-        changes[table] = [(row.stored, row.final) for row in written]
+        if table is Control:
+            framework_ids |= {row.final["framework_id"] for row in written}
         if table.published:
             _publish(unit, table, written)
-    count_controls(unit, {row["framework_id"] for _, row in changes.get(Control, ())})
-    return affected_organizations(unit, changes)
+    count_controls(unit, framework_ids)
 
 
 def _publish(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,6 +98,7 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
     database: DatabaseOption = None,
 ) -> None:
     """State how far an organization covers a control, or all controls of a file; what is left out stays as it is."""
+    from normata.changes.source import FaultyInput
     from normata.frameworks import statements
     from normata.identity.organizations import find
 
@@ -108,14 +110,19 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
         "reasons": reason and [one.upper() for one in reason],
     }
     given = {name: value for name, value in given.items() if value is not None}
-    if (file is None) == (control is None) or (file is not None and (given or framework)):
+    if (file is None) == (control is None) or (file is None and not given) or (file and (given or framework)):
         fail("name a control and what to state of it, or a file with --file", code=2)
     sayings, faults = _read_file(file) if file is not None else ([_saying(str(control), framework, given)], [])
 
     def work(unit: UnitOfWork) -> list[Any]:
         return statements.state(unit, find(unit, organization), sayings, faults)
 
-    rows = changed(database, work)
+    try:
+        rows = changed(database, work)
+    except FaultyInput as error:
+        if file is not None:
+            raise
+        fail(_sentence(error.faults))
     for row in rows if file is None else ():
         statement = statements.said(row)
         applies = "" if statement["isApplicable"] else ", not applicable"
@@ -141,10 +148,10 @@ def _read_file(path: Path) -> tuple[list[Saying], list[Fault]]:
 
 
 def _saying(control: str, framework: str | None, given: dict[str, Any]) -> Saying:
-    """What the arguments say. Raises FaultyInput."""
+    """What the arguments say; where they cannot, the command fails."""
     from pydantic import ValidationError
 
-    from normata.changes.source import FaultyInput, Row
+    from normata.changes.source import Row
     from normata.frameworks.statements import Saying, StatementFields
     from normata.schema.faults import describe
 
@@ -152,5 +159,10 @@ def _saying(control: str, framework: str | None, given: dict[str, Any]) -> Sayin
     try:
         fields = StatementFields.model_validate(given)
     except ValidationError as error:
-        raise FaultyInput([source.fault(str(one["loc"][0]), describe(one)[1]) for one in error.errors()]) from None
+        fail(_sentence([source.fault(str(one["loc"][0]), describe(one)[1]) for one in error.errors()]), code=2)
     return Saying(source, fields.given(), name=control, framework=framework)
+
+
+def _sentence(faults: Iterable[Fault]) -> str:
+    """What is wrong with the arguments. A fault without a place is about the control."""
+    return "; ".join(dict.fromkeys(f"{fault.place[1:] or 'CONTROL'} {fault.reason}" for fault in faults))

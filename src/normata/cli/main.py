@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, people, reports, serve
+from normata.cli import backup, coverage, data, explaining, people, reports, serve
 from normata.cli.shared import echo, fail
 
 _SHOWN_FAULTS = 50
@@ -34,6 +34,7 @@ app.command()(coverage.leave)
 app.command()(coverage.state)
 app.command()(reports.gaps)
 app.command()(reports.soa)
+app.command()(explaining.explain)
 app.add_typer(people.tokens, name="token")
 app.command()(data.migrate)
 app.command()(data.check)

@@ -188,7 +188,7 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
         for framework in adopted.values()
         if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
     ]
-    if query.search or query.sort_column or query.sort_direction == "desc":
+    if query.search or query.sort_column:
         rows, total = _sorted_rows(transaction, chosen, query)
     else:
         rows, total = _rows_in_catalog_order(transaction, chosen, query)
@@ -229,7 +229,11 @@ def _rows_in_catalog_order(
 ) -> tuple[Sequence[Any], int]:
     """The rows of the page, found by their places: there is nothing to sort, to skip or to count."""
     total = sum(framework.controls for framework in chosen)
-    spans = [] if query.offset is None else list(_spans(chosen, query.offset, query.offset + query.limit))
+    start = total if query.offset is None else query.offset
+    stop = start + query.limit
+    if query.sort_direction == "desc":
+        start, stop = max(total - stop, 0), max(total - start, 0)
+    spans = list(_spans(chosen, start, stop))
     if not spans:
         return [], total
     found = transaction.rows(
@@ -240,7 +244,8 @@ def _rows_in_catalog_order(
         | {f"last_{number}": last for number, (_, _, last) in enumerate(spans)},
     )
     rank = {framework_id: number for number, (framework_id, _, _) in enumerate(spans)}
-    return sorted(found, key=lambda row: (rank[row.framework_id], row.position)), total
+    backwards = query.sort_direction == "desc"
+    return sorted(found, key=lambda row: (rank[row.framework_id], row.position), reverse=backwards), total
 
 
 def _spans(chosen: Sequence[_Adopted], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
@@ -275,11 +280,9 @@ def _sorted_rows(
 
     So it sorts no more than keys, and joins the rest to one page instead of to everything.
     """
-    statement = (
-        select(ControlTable.id)
-        .join(Framework, Framework.id == ControlTable.framework_id)
-        .where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
-    )
+    statement = select(ControlTable.id).where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
+    if query.sort_column in (None, "framework"):
+        statement = statement.join(Framework, Framework.id == ControlTable.framework_id)
     total = None if query.search else sum(framework.controls for framework in chosen)
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
@@ -289,7 +292,7 @@ def _sorted_rows(
         statement = statement.join(EffectiveCoverage, _computed)
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
     parameters = {"organization": query.organization_id}
-    page, total = fetch_page(transaction, statement, order, query, parameters, total=total)
+    page, total = fetch_page(transaction, statement, order, query, parameters, total=total, scans=True)
     place = {row.id: number for number, row in enumerate(page)}
     found = transaction.rows(_ROWS_BY_ID, parameters | {"ids": list(place)}) if place else ()
     return sorted(found, key=lambda row: place[row[0]]), total

@@ -222,7 +222,8 @@ class ControlCoverage(Table):
 class EffectiveCoverage(Table):
     """What follows for a control of an adopted framework from statements, matches and roll-up; see ``engine.py``.
 
-    ``own`` is what follows without the matches, and ``is_indirect`` tells that the status is above that.
+    ``own`` is what follows without the matches, and ``is_indirect`` tells that the status is above that. ``rank`` shows
+    that the status rests on no circle.
     """
 
     __tablename__ = "effective_coverage"
@@ -233,3 +234,4 @@ class EffectiveCoverage(Table):
     status: Mapped[Coverage]
     is_indirect: Mapped[Flag]
     own: Mapped[Coverage] = mapped_column(server_default="0")
+    rank: Mapped[Count] = mapped_column(server_default="0")

@@ -32,7 +32,8 @@ def read_statements(text: str, file: str) -> tuple[list[Saying], list[Fault]]:
 
     The first line names the columns: ``identifier``, and of ``framework``, ``status``, ``gap``, ``applicable``,
     ``justification`` and ``reasons`` those that are there, in any order. An empty cell leaves what is stored as it is.
-    Reasons are tokens with spaces, commas or bars between them. The places of faults are lines.
+    Reasons are tokens with spaces, commas or bars between them. The places of faults are lines: the first of those that
+    a row with line breaks in its cells takes up.
     """
     faults: list[Fault] = []
     sayings = list(_read(text, file, faults))
@@ -43,27 +44,32 @@ def read_statements(text: str, file: str) -> tuple[list[Saying], list[Fault]]:
 
 def _read(text: str, file: str, faults: list[Fault]) -> Iterator[Saying]:
     first = text.partition("\n")[0]
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=";" if first.count(";") > first.count(",") else ",")
+    delimiter = ";" if first.count(";") > first.count(",") else ","
+    # Strict, or a quote that is never closed would take all that follows into its cell.
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
     try:
         names = [name.strip().lower() for name in next(lines, [])]
         unknown = [name for name in names if name not in _NAMES]
         repeated = {name for name in names if names.count(name) > 1}
         if unknown or repeated or "identifier" not in names:
-            faults.append(Fault(file, "/1", _about_columns(unknown, repeated)))
+            faults.append(Fault(file, pointer(line), _about_columns(unknown, repeated)))
             return
+        line = lines.line_num + 1
         for cells in lines:
             if any(cell.strip() for cell in cells):
-                yield from _saying(Row("controlCoverages", file, pointer(lines.line_num), {}), names, cells, faults)
+                yield from _saying(Row("controlCoverages", file, pointer(line), {}), names, cells, faults)
+            line = lines.line_num + 1
     except csv.Error as error:
-        faults.append(Fault(file, pointer(lines.line_num), f"is no CSV: {error}"))
+        faults.append(Fault(file, pointer(line), f"is no CSV: {error}"))
 
 
 def _about_columns(unknown: list[str], repeated: set[str]) -> str:
+    if unknown:
+        shown = ", ".join(repr(name) for name in [*dict.fromkeys(unknown)][:5])
+        return f"names columns that are not known here: {shown}; there are {', '.join(_NAMES)}"
     if repeated:
         return f"names a column twice: {', '.join(sorted(repeated))}"
-    if unknown:
-        shown = ", ".join(repr(name) for name in unknown[:5])
-        return f"names columns that are not known here: {shown}; there are {', '.join(_NAMES)}"
     return f"must name the columns, with identifier among them: {', '.join(_NAMES)}"
 
 

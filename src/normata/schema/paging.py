@@ -117,11 +117,18 @@ def fetch_page(
     parameters: Parameters = NO_PARAMETERS,
     *,
     total: int | None = None,
+    scans: bool = False,
 ) -> tuple[Sequence[Any], int]:
     """The rows of one page in ``order`` and how many there are in all, in two statements, or one where that is known.
 
-    ``order`` must be total (end with an id), so that pages never overlap.
+    ``order`` must be total (end with an id), so that pages never overlap. ``scans`` tells that the database has to look
+    at every row anyway: then it counts them along with the page, where there is one.
     """
+    if total is None and scans and query.offset is not None:
+        counting = rows.add_columns(func.count().over().label("total"))
+        found = transaction.rows(counting.order_by(*order).limit(query.limit).offset(query.offset), parameters)
+        if found:
+            return found, found[0].total
     if total is None:
         counted = rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)
         total = transaction.scalar(counted, parameters) or 0

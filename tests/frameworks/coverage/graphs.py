@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from normata.frameworks.coverage.engine import Computed, Level, compute
+from normata.frameworks.coverage.engine import Computed, Level, compute, compute_ranked
 from normata.frameworks.coverage.graph import Children, Node
+from normata.frameworks.coverage.incremental import Ranked
 
 NONE, PARTIAL, FULL = Level
 
@@ -22,6 +23,7 @@ class MemoryGraph:
     statements: dict[str, Level] = field(default_factory=dict)
     not_applicable: set[str] = field(default_factory=set)
     stored: dict[str, Computed] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)  # the controls that were asked for
 
     def afresh(self) -> dict[str, Computed]:
@@ -29,14 +31,44 @@ class MemoryGraph:
         parents = {control: self.parents[control] for control, name in self.frameworks.items() if name in self.adopted}
         return compute(parents, self.relations.values(), self.statements, self.not_applicable)
 
-    def store(self, changes: Mapping[str, Computed | None]) -> None:
+    def recompute(self) -> None:
+        """Store what follows, from scratch."""
+        parents = {control: self.parents[control] for control, name in self.frameworks.items() if name in self.adopted}
+        self.stored, self.ranks = compute_ranked(parents, self.relations.values(), self.statements, self.not_applicable)
+
+    def store(self, changes: Mapping[str, Ranked | None]) -> None:
         """Take over what an update says."""
-        for control, computed in changes.items():
-            if computed is None:
+        for control, found in changes.items():
+            if found is None:
                 self.stored.pop(control, None)
+                self.ranks.pop(control, None)
             else:
-                assert self.stored.get(control) != computed, "it is stored already"
-                self.stored[control] = computed
+                assert (self.stored.get(control), self.ranks.get(control, 0)) != found, "it is stored already"
+                self.stored[control], self.ranks[control] = found
+
+    def rests_on_lower_ranks(self, control: str) -> bool:
+        """Whether a rule gives a covered control its level from what has a lower rank: the meaning of ranks."""
+        level, rank = self.stored[control].effective, self.ranks[control]
+        if self.statements.get(control, NONE) >= level:
+            return True
+
+        def lower(other: str, needed: Level) -> bool:
+            if other not in self.stored or other in self.not_applicable or self.stored[other].effective < needed:
+                return False
+            return self.stored[other].effective > level or self.ranks[other] < rank
+
+        whole = {(source, target) for source, target, how in self.relations.values() if how == FULL}
+        children = [
+            child for child, above in self.parents.items() if above == control and child not in self.not_applicable
+        ]
+        if level == FULL:
+            return any(target == control and lower(source, FULL) for source, target in whole) or (
+                children != [] and all(lower(child, FULL) for child in children)
+            )
+        return any(lower(child, PARTIAL) for child in children) or any(
+            target == control and (lower(source, FULL) or ((target, source) in whole and lower(source, PARTIAL)))
+            for source, target, _ in self.relations.values()
+        )
 
     # --- What the graph answers
 
@@ -68,6 +100,14 @@ class MemoryGraph:
                 )
         return found
 
+    def below(self, controls: Collection[str]) -> Mapping[str, list[str]]:
+        """See :class:`normata.frameworks.coverage.graph.Graph`."""
+        found: dict[str, list[str]] = {}
+        for child, parent in self.parents.items():
+            if parent in controls and parent is not None and child not in self.not_applicable:
+                found.setdefault(parent, []).append(child)
+        return found
+
     def _node(self, control: str) -> Node:
         applies = control not in self.not_applicable
         stored = self.stored.get(control)
@@ -78,4 +118,5 @@ class MemoryGraph:
             stated=self.statements.get(control, NONE) if applies else NONE,
             effective=stored and stored.effective,
             own=stored and stored.own,
+            rank=self.ranks.get(control, 0) if stored else None,
         )

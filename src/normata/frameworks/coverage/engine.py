@@ -18,6 +18,10 @@ for one another stay at NONE.
 Two passes find it. Which controls are FULL depends on nothing but which controls are FULL. Which are PARTIAL depends on
 that, and on which are PARTIAL. So the first pass marks those that are FULL, and the second starts from what these make
 PARTIAL.
+
+Each control that is covered has a rank, by which anybody can tell that its level rests on no circle: 0 where the level
+is stated; else a rule gives the level from controls that each have a lower rank among those of the same level, or are
+FULL where it is PARTIAL. The engine gives the lowest ranks that there are: the number of steps from a statement.
 """
 
 from __future__ import annotations
@@ -87,6 +91,17 @@ def compute(
     The result has one entry for each key of `parents`, in that order. It depends on no other order, and cycles, in
     matches or in parents, do no harm. Time and memory are linear in controls, matches and statements.
     """
+    computed, _ = compute_ranked(parents, matches, statements, not_applicable)
+    return computed
+
+
+def compute_ranked(
+    parents: Mapping[str, str | None],
+    matches: Iterable[tuple[str, str, Level]],
+    statements: Mapping[str, Level],
+    not_applicable: Collection[str] = (),
+) -> tuple[dict[str, Computed], dict[str, int]]:
+    """See :func:`compute`; with the ranks of the controls that are covered."""
     left_out = frozenset(not_applicable)
     # What does not apply is as good as not there.
     applicable = [control for control in parents if control not in left_out] if left_out else list(parents)
@@ -95,13 +110,15 @@ def compute(
     stated = {index[control]: level for control, level in statements.items() if control in index}
     unmatched: _Targets = [()] * len(index)
 
-    effective = _levels(hierarchy, stated, _led_to(matches, index))
-    own = _levels(hierarchy, stated, _Matches(unmatched, unmatched, unmatched))
+    effective, ranks = _levels(hierarchy, stated, _led_to(matches, index))
+    own, _ = _levels(hierarchy, stated, _Matches(unmatched, unmatched, unmatched))
     computed = {
         control: Computed(reached, alone, reached > alone)
         for control, reached, alone in zip(applicable, effective, own, strict=True)
     }
-    return {control: computed.get(control, NOTHING) for control in parents} if left_out else computed
+    if left_out:
+        computed = {control: computed.get(control, NOTHING) for control in parents}
+    return computed, {control: rank for control, rank in zip(applicable, ranks, strict=True) if rank is not None}
 
 
 def _hierarchy(parents: Mapping[str, str | None], controls: Sequence[str], index: Mapping[str, int]) -> _Hierarchy:
@@ -138,58 +155,75 @@ def _led_to(matches: Iterable[tuple[str, str, Level]], index: Mapping[str, int])
     return _Matches(to_any, to_full, to_within)
 
 
-def _levels(hierarchy: _Hierarchy, stated: Mapping[int, Level], matches: _Matches) -> list[Level]:
+def _levels(
+    hierarchy: _Hierarchy, stated: Mapping[int, Level], matches: _Matches
+) -> tuple[list[Level], list[int | None]]:
+    """The level of each control, and its rank."""
     full = _reached(
         [control for control, level in stated.items() if level >= Level.FULL],
+        (),
         matches.full,
         hierarchy.parent,
         quorum=hierarchy.children.copy(),
     )
-    whole = [control for control, reached in enumerate(full) if reached]
+    whole = [control for control, rank in enumerate(full) if rank is not None]
     partial = _reached(
-        [
-            *(control for control, level in stated.items() if level >= Level.PARTIAL),
-            *whole,
-            *(target for control in whole for target in matches.any[control]),
-        ],
+        [*whole, *(control for control, level in stated.items() if level >= Level.PARTIAL)],
+        [target for control in whole for target in matches.any[control]],
         matches.within,
         hierarchy.parent,
         quorum=[1] * len(hierarchy.parent),
     )
-    levels = tuple(Level)
-    return [levels[some + every] for some, every in zip(partial, full, strict=True)]
+    levels = [
+        Level.FULL if every is not None else Level.NONE if some is None else Level.PARTIAL
+        for some, every in zip(partial, full, strict=True)
+    ]
+    return levels, [some if every is None else every for some, every in zip(partial, full, strict=True)]
 
 
-def _reached(given: Iterable[int], targets: _Targets, parent: list[int], quorum: list[int]) -> bytearray:
-    """Mark with 1 the controls that reach one level, starting from those that are given to have it.
+def _reached(
+    given: Iterable[int], next_to_them: Iterable[int], targets: _Targets, parent: list[int], quorum: list[int]
+) -> list[int | None]:
+    """The ranks of the controls that reach one level, starting from those that are given to have it, with rank 0.
+
+    `next_to_them` have it by what is given, with rank 1. Null stands for a control that does not reach the level.
 
     `quorum` says how many of a control's children must reach the level before it does: one for PARTIAL, all for FULL.
     It is used up. A childless control is nobody's parent, so that nobody ever asks for its quorum.
 
     This is forward chaining over Horn clauses ("if these reach it, so does that"). A control is marked only when a rule
     compels it, hence the result is the least one; and the work list empties only when no rule has anything left to add,
-    hence it is a fixpoint. Marks are never taken back, so the order of work cannot matter.
+    hence it is a fixpoint. Marks are never taken back. The order of work decides the ranks alone: it goes in waves, so
+    that each control has the lowest rank that there is.
 
     It is linear because a control enters the work list once, at the moment of its mark: each match is followed at most
     once, and each child is counted at most once. The count spares a look at all siblings whenever one of them changes.
     """
-    reached = bytearray(len(parent))
-    pending: list[int] = []
+    reached: list[int | None] = [None] * len(parent)
+    wave: list[int] = []
     for control in given:
-        if not reached[control]:
+        if reached[control] is None:
+            reached[control] = 0
+            wave.append(control)
+    following = []
+    for control in next_to_them:
+        if reached[control] is None:
             reached[control] = 1
-            pending.append(control)
-    while pending:
-        control = pending.pop()
-        for target in targets[control]:
-            if not reached[target]:
-                reached[target] = 1
-                pending.append(target)
-        above = parent[control]
-        if above == _NO_PARENT:
-            continue
-        quorum[above] -= 1
-        if quorum[above] <= 0 and not reached[above]:
-            reached[above] = 1
-            pending.append(above)
+            following.append(control)
+    rank = 1
+    while wave or following:
+        for control in wave:
+            for target in targets[control]:
+                if reached[target] is None:
+                    reached[target] = rank
+                    following.append(target)
+            above = parent[control]
+            if above == _NO_PARENT:
+                continue
+            quorum[above] -= 1
+            if quorum[above] <= 0 and reached[above] is None:
+                reached[above] = rank
+                following.append(above)
+        wave, following = following, []
+        rank += 1
     return reached

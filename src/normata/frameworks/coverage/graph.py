@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from normata.frameworks.coverage.engine import Level
@@ -12,7 +12,7 @@ class Node(NamedTuple):
     """A control, as it is now and with the coverage that is stored for it.
 
     ``counts`` tells that it is of an adopted framework and applies; only then can it be covered at all. ``stated`` is
-    NONE where it does not apply. ``effective`` and ``own`` are what is stored, null where nothing is.
+    NONE where it does not apply. ``effective``, ``own`` and ``rank`` are what is stored, null where nothing is.
     """
 
     parent: str | None
@@ -21,6 +21,7 @@ class Node(NamedTuple):
     stated: Level
     effective: Level | None
     own: Level | None
+    rank: int | None
 
     @property
     def counts(self) -> bool:
@@ -53,7 +54,10 @@ class Graph(Protocol):
         """
 
     def children(self, controls: Collection[str]) -> Mapping[str, Children]:
-        """The children of those of these controls that have any."""
+        """The applicable children of those of these controls that have any, in numbers."""
+
+    def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """The applicable children of those of these controls that have any, in catalog order."""
 
 
 class TooMuch(Exception):
@@ -100,6 +104,7 @@ class View:
         self._ahead: dict[str, list[Ahead]] = {}
         self._behind: dict[str, list[Behind]] = {}
         self._children: dict[str, Children] = {}
+        self._below: dict[str, Sequence[str]] = {}
 
     def node(self, control: str) -> Node | None:
         """A control that has been read; null where it does not exist."""
@@ -116,6 +121,10 @@ class View:
     def children(self, control: str) -> Children:
         """The children of a control that have been read."""
         return self._children[control]
+
+    def below(self, control: str) -> Sequence[str]:
+        """The applicable children of a control below which has been read."""
+        return self._below[control]
 
     def read(self, controls: Iterable[str]) -> None:
         """Read these controls. Raises TooMuch."""
@@ -159,3 +168,11 @@ class View:
         if missing:
             found = self._graph.children(missing)
             self._children.update({control: found.get(control, NO_CHILDREN) for control in missing})
+
+    def read_below(self, controls: Iterable[str]) -> None:
+        """Read the applicable children of controls. Raises TooMuch."""
+        missing = {control for control in controls if control not in self._below}
+        if missing:
+            found = self._graph.below(missing)
+            self._below.update({control: found.get(control, ()) for control in missing})
+            self.read({child for children in found.values() for child in children})

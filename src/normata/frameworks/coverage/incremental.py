@@ -3,23 +3,43 @@
 What is stored is the least fixpoint of the rules in ``engine.py`` as things were. After a change two steps lead to the
 least fixpoint as things are:
 
-1. **Take back.** A control whose own circumstances have changed falls to what is stated of it now. So does every
-   control whose level may have rested on one that fell, and so on. What is left rests on nothing that was taken back.
+1. **Take back.** A control whose own circumstances have changed falls to what is stated of it now, unless its level
+   still stands. So does every control that a match or the hierarchy joins to one that fell, and so on. What is left
+   rests on nothing that was taken back.
 2. **Derive again.** Each control that fell, or whose circumstances have changed, is judged by what stands around it.
    What rises lifts others, until nothing rises any more.
 
-The first step takes back too much, never too little: in a circle of controls that vouch for one another nobody could
-tell otherwise. The second returns what has another reason.
+A level stands where a rule gives it from controls of lower rank (see ``engine.py``). By the ranks, controls that vouch
+for one another in a circle are told from those that have another reason, at a look around each. The first step may take
+back too much, never too little. The second returns what has a reason after all, with a higher rank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from normata.frameworks.coverage.engine import Computed, Level
-from normata.frameworks.coverage.graph import Children, Graph, Node, View
+from normata.frameworks.coverage.graph import Graph, View
 
 NONE, PARTIAL, FULL = Level
+
+
+class Ranked(NamedTuple):
+    """What is stored of a control: its coverage and its rank, 0 where it is NONE."""
+
+    computed: Computed
+    rank: int
+
+
+class Standing(NamedTuple):
+    """How far a control is covered, and the rank of that. Of two equal levels, the one with the lower rank is lower."""
+
+    level: Level
+    rank: int
+
+
+_NOTHING = Standing(NONE, 0)
 
 
 def update(
@@ -29,7 +49,7 @@ def update(
     moved: Collection[str] = (),
     rematched: Collection[str] = (),
     most: int,
-) -> dict[str, Computed | None]:
+) -> dict[str, Ranked | None]:
     """The coverage of every control for which something else must be stored; null where nothing may be any more.
 
     ``restated`` has the controls of which something else is stated. ``moved`` has those that are new, that are gone or
@@ -41,63 +61,70 @@ def update(
     said = {*restated, *moved}
     view.read(said.union(rematched))
     view.read_parents(said)
-    effective = _Pass(view, lambda node: node.effective, _effective_children, with_matches=True)
-    own = _Pass(view, lambda node: node.own, _own_children, with_matches=False)
+    effective, own = _Effective(view), _Own(view)
     effective.settle(said.union(rematched, effective.parents_touched(restated, moved)))
     own.settle(said.union(own.parents_touched(restated, moved)))
-    changes: dict[str, Computed | None] = {}
-    for control in said | effective.levels.keys() | own.levels.keys():
+    changes: dict[str, Ranked | None] = {}
+    for control in said | effective.changed.keys() | own.changed.keys():
         node = view.node(control)
         if node is None:
             changes[control] = None
             continue
-        stored = None if node.effective is None or node.own is None else Computed.of(node.effective, node.own)
-        now = Computed.of(effective.level(control), own.level(control)) if node.is_adopted else None
+        stored = None
+        if node.effective is not None and node.own is not None:
+            stored = Ranked(Computed.of(node.effective, node.own), node.rank or 0)
+        level, rank = effective.standing(control)
+        now = Ranked(Computed.of(level, own.level(control)), rank) if node.is_adopted else None
         if now != stored:
             changes[control] = now
     return changes
 
 
-def _effective_children(children: Children) -> tuple[int, int]:
-    return children.partial, children.full
-
-
-def _own_children(children: Children) -> tuple[int, int]:
-    return children.own_partial, children.own_full
-
-
 class _Pass:
-    """One of the two fixpoints, with matches or without. ``levels`` has what differs from what is stored."""
+    """One of the two fixpoints. ``changed`` has what differs from what is stored."""
 
-    def __init__(
-        self,
-        view: View,
-        stored: Callable[[Node], Level | None],
-        covered: Callable[[Children], tuple[int, int]],
-        *,
-        with_matches: bool,
-    ) -> None:
-        self.levels: dict[str, Level] = {}
+    def __init__(self, view: View) -> None:
+        self.changed: dict[str, Standing] = {}
         self._view = view
-        self._stored = stored
-        self._covered = covered
-        self._with_matches = with_matches
         # How many more children of a control are PARTIAL or FULL, and FULL, than is stored.
         self._more_partial: dict[str, int] = {}
         self._more_full: dict[str, int] = {}
 
-    def level(self, control: str) -> Level:
-        """How far a control is covered, as far as that is known by now."""
-        level = self.levels.get(control)
-        if level is None:
-            node = self._view.node(control)
-            level = (node and self._stored(node)) or NONE
-        return level
+    # --- What differs between the two
 
-    def settle(self, touched: Collection[str]) -> None:
-        """Find the levels that follow. The touched controls have been read."""
-        fallen = self._take_back(touched)
-        self._derive({*touched, *fallen})
+    def _stored(self, control: str) -> Standing:
+        raise NotImplementedError
+
+    def _children(self, control: str) -> tuple[int, int]:
+        """How many children are stored as PARTIAL or FULL, and as FULL."""
+        raise NotImplementedError
+
+    def _open(self, controls: Collection[str]) -> None:
+        """Read what controls rest on and what rests on them, but for their children."""
+        self._view.read_parents(controls)
+
+    def _ahead(self, _control: str) -> Iterator[tuple[str, Standing]]:
+        """The targets of the matches from a control, and what each match gives its target."""
+        return iter(())
+
+    def _behind(self, _control: str) -> Iterator[Standing]:
+        """What each match that leads to a control gives it."""
+        return iter(())
+
+    def _lost(self, _control: str, _was: Standing) -> Iterator[str]:
+        """The controls to whose level a match from a control may have led, before it fell."""
+        return iter(())
+
+    # --- The algorithm
+
+    def standing(self, control: str) -> Standing:
+        """How far a control is covered, as far as that is known by now."""
+        found = self.changed.get(control)
+        return self._stored(control) if found is None else found
+
+    def level(self, control: str) -> Level:
+        """See :meth:`standing`."""
+        return self.standing(control).level
 
     def parents_touched(self, restated: Iterable[str], moved: Iterable[str]) -> Iterator[str]:
         """The parents that have other children than they had, as far as that can make a difference."""
@@ -113,105 +140,128 @@ class _Pass:
             if not self._counts(control) or (self.level(control) < FULL and self.level(parent) == FULL):
                 yield parent
 
-    # --- Take back
+    def settle(self, touched: Collection[str]) -> None:
+        """Find the levels that follow. The touched controls have been read."""
+        fallen = self._take_back(touched)
+        self._derive({*touched, *fallen})
 
     def _take_back(self, touched: Iterable[str]) -> set[str]:
-        """Let the touched controls fall, and all that may have rested on them. Returns what fell."""
+        """Let the touched controls fall, and all that rested on them. Returns what fell."""
         fallen: set[str] = set()
-        falling = {control: was for control in touched if (was := self._fall(control)) is not None}
-        while falling:
+        doubtful = set(touched)
+        while doubtful:
+            doubtful = {control for control in doubtful if self.level(control) > self._stated(control)}
+            self._open(doubtful)
+            self._read_around(doubtful)
+            falling = {}
+            for control in doubtful:
+                was = self.standing(control)
+                if not self._stands(control, was):
+                    self._put(control, Standing(self._stated(control), 0))
+                    falling[control] = was
             fallen |= falling.keys()
-            self._open(falling)
-            following: dict[str, Level] = {}
-            for control, was in falling.items():
-                for dependent in self._resting_on(control, was):
-                    fell_from = self._fall(dependent)
-                    if fell_from is not None:
-                        following[dependent] = fell_from
-            falling = following
+            doubtful = {name for control, was in falling.items() for name in self._resting_on(control, was)}
         return fallen
 
-    def _fall(self, control: str) -> Level | None:
-        """Let a control fall to what is stated of it, which rests on nothing else. Returns whence; null if it stays."""
-        was, stated = self.level(control), self._stated(control)
-        if was <= stated:
-            return None
-        self._put(control, stated)
-        return was
+    def _stands(self, control: str, was: Standing) -> bool:
+        """Whether a rule gives a control its level from what is lower, so that it does not rest on itself."""
+        if not self._counts(control):
+            return False
+        given = max((found.level for found in self._reasons(control) if found.rank <= was.rank), default=NONE)
+        return given >= was.level
 
-    def _resting_on(self, control: str, was: Level) -> Iterable[str]:
+    def _reasons(self, control: str) -> Iterator[Standing]:
+        """What each rule but the statement gives a control."""
+        yield from self._behind(control)
+        yield from self._rolled_up(control)
+
+    def _resting_on(self, control: str, was: Standing) -> Iterator[str]:
         """The controls whose level may have rested on what a control has lost."""
         now = self.level(control)
-        for match in self._view.ahead(control) if self._with_matches else ():
-            # A FULL target rests on what may have made it FULL. What else makes it PARTIAL is of no account.
-            if NONE < self.level(match.target) <= match.gives(was):
-                yield match.target
+        yield from self._lost(control, was)
         parent = self._parent(control)
         if parent is not None:
             level = self.level(parent)
-            if (level == FULL and was == FULL) or (level == PARTIAL and now == NONE):
+            if (level == FULL and was.level == FULL) or (level == PARTIAL and (now == NONE or was.level == FULL)):
                 yield parent
-
-    # --- Derive again
 
     def _derive(self, candidates: Collection[str]) -> None:
         """Lift each candidate as far as follows from what stands around it, and all that rises by that."""
         candidates = [control for control in candidates if self._counts(control)]
         self._open(candidates)
-        self._view.read_children(candidates)
+        self._read_around(candidates)
         rising = {control for control in candidates if self._rise(control, self._judged(control))}
         while rising:
             self._open(rising)
-            parents = {control: parent for control in rising if (parent := self._parent(control)) is not None}
-            self._view.read_children(parents.values())
+            parents = {parent for control in rising if (parent := self._parent(control)) is not None}
+            self._read_around(parents)
             following: set[str] = set()
             for control in rising:
-                level = self.level(control)
-                for match in self._view.ahead(control) if self._with_matches else ():
-                    if self._rise(match.target, match.gives(level)):
-                        following.add(match.target)
-            for parent in parents.values():
-                if self._rise(parent, self._rolled_up(parent)):
-                    following.add(parent)
+                for target, given in self._ahead(control):
+                    if self._rise(target, given):
+                        following.add(target)
+            for parent in parents:
+                for given in self._rolled_up(parent):
+                    if self._rise(parent, given):
+                        following.add(parent)
             rising = following
 
-    def _rise(self, control: str, level: Level) -> bool:
-        """Lift a control to a level; whether it was below."""
-        if level <= self.level(control) or not self._counts(control):
+    def _rise(self, control: str, given: Standing) -> bool:
+        """Lift a control to a level; whether it was below. Where it has the level, it keeps its rank."""
+        if given.level <= self.level(control) or not self._counts(control):
             return False
-        self._put(control, level)
+        self._put(control, given)
         return True
 
-    def _judged(self, control: str) -> Level:
-        """What follows for a control from its statement, its matches and its children."""
-        level = max(self._stated(control), self._rolled_up(control))
-        if self._with_matches:
-            found = (match.gives(self.level(match.source)) for match in self._view.behind(control))
-            level = max(level, *found, NONE)
-        return level
+    def _judged(self, control: str) -> Standing:
+        """What follows for a control from its statement, its matches and its children, with the lowest rank."""
+        stated = self._stated(control)
+        if stated and stated == self.level(control):
+            self._put(control, Standing(stated, 0))
+        found = (Standing(stated, 0), *self._reasons(control))
+        return max(found, key=lambda one: (one.level, -one.rank))
 
-    def _rolled_up(self, control: str) -> Level:
-        children = self._view.children(control)
-        partial, full = self._covered(children)
-        if children.number and full + self._more_full.get(control, 0) == children.number:
-            return FULL
-        return PARTIAL if partial + self._more_partial.get(control, 0) else NONE
+    def _rolled_up(self, control: str) -> Iterator[Standing]:
+        """What the children of a control give it."""
+        number = self._view.children(control).number
+        if not number:
+            return
+        partial, full = self._children(control)
+        full += self._more_full.get(control, 0)
+        if full == number:
+            yield Standing(FULL, 1 + max(child.rank for child in self._below(control)))
+        if full:
+            yield Standing(PARTIAL, 1)
+        elif partial + self._more_partial.get(control, 0):
+            yield Standing(PARTIAL, 1 + min(child.rank for child in self._below(control) if child.level == PARTIAL))
 
     # --- The graph
 
-    def _open(self, controls: Collection[str]) -> None:
-        """Read all that controls rest on and that rests on them, but for their children."""
-        if self._with_matches:
-            self._view.read_matches(controls)
-        self._view.read_parents(controls)
+    def _below(self, control: str) -> list[Standing]:
+        """How far the children of a control are covered, each by itself."""
+        self._view.read_below([control])  # where a child has risen since it was last asked whether they matter
+        return [self.standing(child) for child in self._view.below(control)]
 
-    def _put(self, control: str, level: Level) -> None:
-        was = self.level(control)
-        self.levels[control] = level
+    def _read_around(self, controls: Iterable[str]) -> None:
+        """Read the children of controls in numbers, and by themselves where their ranks decide."""
+        controls = list(controls)
+        self._view.read_children(controls)
+        decided_by_ranks = []
+        for control in controls:
+            number = self._view.children(control).number
+            partial, full = self._children(control)
+            full += self._more_full.get(control, 0)
+            if number and (full == number or (not full and partial + self._more_partial.get(control, 0))):
+                decided_by_ranks.append(control)
+        self._view.read_below(decided_by_ranks)
+
+    def _put(self, control: str, new: Standing) -> None:
+        was = self.standing(control)
+        self.changed[control] = new
         parent = self._parent(control)
         if parent is not None and self._counts(control):
-            self._more_partial[parent] = self._more_partial.get(parent, 0) + (level >= PARTIAL) - (was >= PARTIAL)
-            self._more_full[parent] = self._more_full.get(parent, 0) + (level >= FULL) - (was >= FULL)
+            self._more_partial[parent] = self._more_partial.get(parent, 0) + (new.level > NONE) - (was.level > NONE)
+            self._more_full[parent] = self._more_full.get(parent, 0) + (new.level == FULL) - (was.level == FULL)
 
     def _parent(self, control: str) -> str | None:
         node = self._view.node(control)
@@ -224,3 +274,56 @@ class _Pass:
     def _stated(self, control: str) -> Level:
         node = self._view.node(control)
         return node.stated if node and node.counts else NONE
+
+
+class _Effective(_Pass):
+    """The fixpoint of all rules."""
+
+    def _stored(self, control: str) -> Standing:
+        node = self._view.node(control)
+        return Standing(node.effective, node.rank or 0) if node and node.effective else _NOTHING
+
+    def _children(self, control: str) -> tuple[int, int]:
+        children = self._view.children(control)
+        return children.partial, children.full
+
+    def _open(self, controls: Collection[str]) -> None:
+        self._view.read_matches(controls)
+        super()._open(controls)
+
+    def _ahead(self, control: str) -> Iterator[tuple[str, Standing]]:
+        source = self.standing(control)
+        for match in self._view.ahead(control):
+            yield match.target, _given(source, match.gives(source.level))
+
+    def _behind(self, control: str) -> Iterator[Standing]:
+        for match in self._view.behind(control):
+            if self._counts(match.source):
+                source = self.standing(match.source)
+                yield _given(source, match.gives(source.level))
+
+    def _lost(self, control: str, was: Standing) -> Iterator[str]:
+        for match in self._view.ahead(control):
+            # A FULL target rests on what may have made it FULL. What else makes it PARTIAL is of no account.
+            if NONE < self.level(match.target) <= match.gives(was.level):
+                yield match.target
+
+
+class _Own(_Pass):
+    """The fixpoint without matches. There is nothing but the hierarchy, in which nothing rests on itself: no ranks."""
+
+    def _stored(self, control: str) -> Standing:
+        node = self._view.node(control)
+        return Standing(node.own, 0) if node and node.own else _NOTHING
+
+    def _children(self, control: str) -> tuple[int, int]:
+        children = self._view.children(control)
+        return children.own_partial, children.own_full
+
+    def _stands(self, _control: str, _was: Standing) -> bool:
+        return False  # it falls at once, and rises again if there is a reason
+
+
+def _given(source: Standing, level: Level) -> Standing:
+    """What a match gives that makes its target this ``level``: PARTIAL from what is FULL is next to a statement."""
+    return Standing(level, 1 if level < source.level else 1 + source.rank)

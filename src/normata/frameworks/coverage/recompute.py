@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
 
-from normata.changes.unit_of_work import UnitOfWork, delete_of, insert_of, update_of
+from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.db.security import Write
 from normata.db.transaction import Transaction, batches
 from normata.db.upsert import upsert
-from normata.frameworks.coverage.engine import Computed, Level, compute
+from normata.frameworks.coverage.engine import Computed, Level, compute_ranked
 from normata.frameworks.coverage.graph import TooMuch
-from normata.frameworks.coverage.incremental import update
+from normata.frameworks.coverage.incremental import Ranked, update
 from normata.frameworks.coverage.stored_graph import StoredGraph
 from normata.frameworks.model import (
     Control,
@@ -25,6 +25,7 @@ from normata.frameworks.model import (
     FrameworkAdoption,
 )
 from normata.frameworks.visibility import match_visible_to
+from normata.identity.model import Organization
 from normata.schema.table import Table, sql_table
 
 Row = Mapping[str, Any]
@@ -34,7 +35,7 @@ Changes = Mapping[type[Table], Sequence[tuple[Row | None, Row]]]
 # What bringing coverage up to date writes, for operations to declare.
 COVERAGE_WRITES: tuple[Write, ...] = (
     insert_of(EffectiveCoverage),
-    update_of(EffectiveCoverage, "status", "is_indirect", "own"),
+    update_of(EffectiveCoverage, "status", "is_indirect", "own", "rank"),
     delete_of(EffectiveCoverage),
 )
 
@@ -101,23 +102,32 @@ def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) ->
 def recompute(unit: UnitOfWork, organization_id: str) -> int:
     """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did."""
     lock_coverage(unit, organization_id)
-    computed = current_coverage(unit, organization_id)
-    stored = stored_coverage(unit, organization_id)
-    changes: dict[str, Computed | None] = dict.fromkeys(stored.keys() - computed.keys())
-    changes.update((control, found) for control, found in computed.items() if stored.get(control) != found)
+    computed, ranks = _compute(unit, organization_id)
+    now = {control: Ranked(found, ranks.get(control, 0)) for control, found in computed.items()}
+    stored = _stored(unit, organization_id)
+    changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
+    changes.update((control, found) for control, found in now.items() if stored.get(control) != found)
     return _store(unit, organization_id, changes)
 
 
-def _store(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Computed | None]) -> int:
+def recompute_all(unit: UnitOfWork) -> None:
+    """Compute the coverage of every organization, and publish where it was not what it should be."""
+    for organization_id in unit.scalars(_ORGANIZATIONS):
+        if recompute(unit, organization_id):
+            unit.publish(Change("compute", ControlCoverage, organization_id))
+
+
+def _store(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Ranked | None]) -> int:
     key = {"organization": organization_id}
     gone = [{**key, "control": control} for control, found in changes.items() if found is None]
     kept = [
         {
             **key,
             "control": control,
-            "status": found.effective.name,
-            "is_indirect": found.indirect,
-            "own": found.own.name,
+            "status": found.computed.effective.name,
+            "is_indirect": found.computed.indirect,
+            "own": found.computed.own.name,
+            "rank": found.rank,
         }
         for control, found in changes.items()
         if found is not None
@@ -133,11 +143,18 @@ def current_coverage(transaction: Transaction, organization_id: str, *, also: st
 
     ``also`` is a framework that is taken for adopted as well; null for none.
     """
+    computed, _ = _compute(transaction, organization_id, also)
+    return computed
+
+
+def _compute(
+    transaction: Transaction, organization_id: str, also: str | None = None
+) -> tuple[dict[str, Computed], dict[str, int]]:
     key = {"organization": organization_id, "also": also}
     parents = dict(map(tuple, transaction.rows(_PARENTS, key)))
     matches = transaction.rows(_MATCHES, key)
     statements = transaction.rows(_STATEMENTS, key)
-    return compute(
+    return compute_ranked(
         parents,
         ((source_id, target_id, Level[level]) for source_id, target_id, level in matches),
         {control_id: Level[status] for control_id, status, _ in statements},
@@ -147,8 +164,14 @@ def current_coverage(transaction: Transaction, organization_id: str, *, also: st
 
 def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
     """What the lists show."""
+    return {control: found.computed for control, found in _stored(transaction, organization_id).items()}
+
+
+def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]:
     rows = transaction.rows(_STORED, {"organization": organization_id})
-    return {row.control_id: Computed(Level[row.status], Level[row.own], row.is_indirect) for row in rows}
+    return {
+        row.control_id: Ranked(Computed(Level[row.status], Level[row.own], row.is_indirect), row.rank) for row in rows
+    }
 
 
 def affected_organizations(transaction: Transaction, changes: Changes) -> list[str]:
@@ -191,6 +214,7 @@ def _rows_that_matter(changes: Changes, table: type[Table]) -> Iterator[Row]:
 
 _CONTROL, _MATCH, _ADOPTION = sql_table(Control), sql_table(ControlMatch), sql_table(FrameworkAdoption)
 _FRAMEWORK, _STATEMENT, _EFFECTIVE = sql_table(Framework), sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATIONS = select(Organization.id).order_by(Organization.id)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
@@ -207,9 +231,9 @@ _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH
 _STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status, _STATEMENT.c.is_applicable).where(
     _STATEMENT.c.organization_id == _ORGANIZATION
 )
-_STORED = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect).where(
-    _EFFECTIVE.c.organization_id == _ORGANIZATION
-)
+_STORED = select(
+    _EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect, _EFFECTIVE.c.rank
+).where(_EFFECTIVE.c.organization_id == _ORGANIZATION)
 _CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
 _ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
 _ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
@@ -227,8 +251,8 @@ _KEEP = upsert(
     {
         "organization_id": _ORGANIZATION,
         "control_id": bindparam("control"),
-        **{name: bindparam(name, type_=_EFFECTIVE.c[name].type) for name in ("status", "is_indirect", "own")},
+        **{name: bindparam(name, type_=_EFFECTIVE.c[name].type) for name in ("status", "is_indirect", "own", "rank")},
     },
     key=("organization_id", "control_id"),
-    update=("status", "is_indirect", "own"),
+    update=("status", "is_indirect", "own", "rank"),
 )

@@ -25,7 +25,7 @@ class StoredGraph:
         """See :meth:`normata.frameworks.coverage.graph.Graph.nodes`."""
         found: dict[str, Node] = {}
         for batch in batches(sorted(controls)):
-            for control, parent, adoption, stated, is_applicable, effective, own in self._transaction.rows(
+            for control, parent, adoption, stated, is_applicable, effective, own, rank in self._transaction.rows(
                 _NODES, {**self._key, "ids": batch}
             ):
                 applies = is_applicable is not False  # null where nothing is stated
@@ -36,6 +36,7 @@ class StoredGraph:
                     stated=_LEVELS[stated] if applies and stated else Level.NONE,
                     effective=effective and _LEVELS[effective],
                     own=own and _LEVELS[own],
+                    rank=rank,
                 )
         return found
 
@@ -55,6 +56,14 @@ class StoredGraph:
             for batch in batches(sorted(controls))
             for parent, *numbers in self._transaction.rows(_CHILDREN, {**self._key, "ids": batch})
         }
+
+    def below(self, controls: Collection[str]) -> Mapping[str, list[str]]:
+        """See :meth:`normata.frameworks.coverage.graph.Graph.below`."""
+        found: dict[str, list[str]] = {}
+        for batch in batches(sorted(controls)):
+            for parent, child in self._transaction.rows(_BELOW, {**self._key, "ids": batch}):
+                found.setdefault(parent, []).append(child)
+        return found
 
 
 _LEVELS = {level.name: level for level in Level}
@@ -77,6 +86,7 @@ _NODES = (
         _STATEMENT.c.is_applicable,
         _EFFECTIVE.c.status,
         _EFFECTIVE.c.own,
+        _EFFECTIVE.c.rank,
     )
     .outerjoin(_ADOPTION, _adopted)
     .outerjoin(_STATEMENT, _stated)
@@ -90,6 +100,13 @@ _matches = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH
 # Two statements and no OR: each takes its own index, whatever the database thinks of an OR.
 _AHEAD = _matches.where(_MATCH.c.source_control_id.in_(_IDS))
 _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
+
+_BELOW = (
+    select(_CONTROL.c.parent_id, _CONTROL.c.id)
+    .outerjoin(_STATEMENT, _stated)
+    .where(_CONTROL.c.parent_id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(False))
+    .order_by(_CONTROL.c.position, _CONTROL.c.id)
+)
 
 _CHILDREN = (
     select(

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from normata.db.types import now, text, timestamp
-from normata.frameworks.coverage.engine import Level, compute
+from normata.frameworks.coverage.engine import Level, compute_ranked
 
 revision = "20261122_03"
 down_revision = "20261122_02"
@@ -40,6 +40,7 @@ def upgrade() -> None:
         )
 
     op.add_column("effective_coverage", sa.Column("own", sa.Integer(), server_default="0", nullable=False))
+    op.add_column("effective_coverage", sa.Column("rank", sa.Integer(), server_default="0", nullable=False))
     connection = op.get_bind()
     for organization_id in connection.scalars(sa.text("SELECT id FROM organization ORDER BY id")).all():
         _compute(connection, organization_id)
@@ -65,7 +66,7 @@ def _compute(connection: sa.Connection, organization_id: str) -> None:
     stated = connection.execute(
         sa.text("SELECT control_id, coverage_status FROM control_coverage WHERE organization_id = :organization"), key
     ).all()
-    computed = compute(
+    computed, ranks = compute_ranked(
         dict(map(tuple, parents)),
         [(source, target, Level(level)) for source, target, level in matches],
         {control: Level(level) for control, level in stated},
@@ -77,13 +78,14 @@ def _compute(connection: sa.Connection, organization_id: str) -> None:
             "status": int(found.effective),
             "indirect": found.indirect,
             "own": int(found.own),
+            "rank": ranks.get(control, 0),
         }
         for control, found in computed.items()
     ]
     if rows:
         connection.execute(
             sa.text(
-                "UPDATE effective_coverage SET status = :status, is_indirect = :indirect, own = :own"
+                "UPDATE effective_coverage SET status = :status, is_indirect = :indirect, own = :own, rank = :rank"
                 " WHERE organization_id = :organization AND control_id = :control"
             ),
             rows,

@@ -1,0 +1,127 @@
+"""What a control's own statement does for others, and what would lift the control."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from normata.frameworks.coverage.engine import Level
+from normata.frameworks.coverage.graph import Children, Graph, Node, TooMuch, View
+from normata.frameworks.coverage.incremental import update
+
+NONE, PARTIAL, FULL = Level
+
+_FOLLOWED = 300  # controls; what hangs on a statement is not followed any further
+
+
+class Effect(NamedTuple):
+    """What a statement does for another control: how far that is covered, and how far it would be without it."""
+
+    control: str
+    level: Level
+    without: Level
+
+
+class Lift(NamedTuple):
+    """A control that is not covered, and would lift another.
+
+    Were the first control of ``path`` as far covered as ``needs`` says, the last one would be ``gives``. From each of
+    them a match leads to the next.
+    """
+
+    path: Sequence[str]
+    needs: Level
+    gives: Level
+
+
+# --- What it does for others
+
+
+class _Without:
+    """A graph as it would be without what is stated of one control. It remembers how far each control is covered."""
+
+    def __init__(self, graph: Graph, control: str) -> None:
+        self.levels: dict[str, Level] = {}
+        self._graph = graph
+        self._control = control
+
+    def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
+        found = {**self._graph.nodes(controls)}
+        self.levels.update((control, node.effective or NONE) for control, node in found.items())
+        if self._control in found:
+            found[self._control] = found[self._control]._replace(stated=NONE)
+        return found
+
+    def matches(self, controls: Collection[str]) -> Iterable[tuple[str, str, Level]]:
+        return self._graph.matches(controls)
+
+    def children(self, controls: Collection[str]) -> Mapping[str, Children]:
+        return self._graph.children(controls)
+
+    def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
+        return self._graph.below(controls)
+
+
+def effects(graph: Graph, control: str) -> list[Effect] | None:
+    """The other controls that would be less covered without what is stated of this one.
+
+    Null where it takes a look at too many to tell.
+    """
+    without = _Without(graph, control)
+    try:
+        changes = update(without, restated=[control], most=_FOLLOWED)
+    except TooMuch:
+        return None
+    return [
+        Effect(name, without.levels[name], found.computed.effective)
+        for name, found in changes.items()
+        if name != control and found is not None and found.computed.effective != without.levels[name]
+    ]
+
+
+# --- What would lift it
+
+
+def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[Lift], bool]:
+    """What would lift a control that is below FULL, nearest first, and whether that is all up to ``deepest`` matches.
+
+    The control has been read. Among what is as near, what would make it FULL comes first. Raises TooMuch.
+    """
+    node = view.node(control)
+    if node is None or not node.counts or node.effective == FULL:
+        return [], True
+    wanted = [FULL] if node.effective == PARTIAL else [FULL, PARTIAL]
+    frontier = [Lift((control,), level, level) for level in wanted]
+    found: dict[str, Lift] = {}
+    for _ in range(deepest):
+        view.read_matches({lift.path[0] for lift in frontier})
+        following: list[Lift] = []
+        for lift in frontier:
+            for nearer in _before(view, lift):
+                source = nearer.path[0]
+                if source != control and source not in found:
+                    found[source] = nearer
+                    following.append(nearer)
+        frontier = following
+        if len(found) > most:
+            break
+    # A stable sort: what is as near and gives as much stays in the order in which it was found.
+    ordered = sorted(found.values(), key=lambda lift: (len(lift.path), -lift.gives))
+    return ordered[:most], len(ordered) <= most
+
+
+def _before(view: View, lift: Lift) -> Iterator[Lift]:
+    """What would lift the first control of a lift: the sources of its matches, as far as they are not covered."""
+    for match in sorted(view.behind(lift.path[0]), key=lambda match: (-match.level, match.source)):
+        node = view.node(match.source)
+        if node is None or not node.counts:
+            continue
+        level = node.effective or NONE
+        path = (match.source, *lift.path)
+        if lift.needs == FULL:
+            if match.level == FULL and level < FULL:
+                yield Lift(path, FULL, lift.gives)
+        elif match.within and level < PARTIAL:
+            yield Lift(path, PARTIAL, lift.gives)
+        elif level < FULL:
+            yield Lift(path, FULL, lift.gives)

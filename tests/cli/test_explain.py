@@ -1,0 +1,60 @@
+"""Explaining coverage on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from normata.db.database import Database
+from tests import world
+from tests.cli.commands import Run, failed
+from tests.world import ALPHA
+
+
+@pytest.fixture
+def explain(normata: Run, database_url: str) -> Run:
+    """Runs the command on the test world."""
+    return lambda *arguments: normata("explain", *arguments, "--database", database_url)
+
+
+def test_the_tree(explain: Run) -> None:
+    done = explain(ALPHA, "own.A.2")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "A.2 own control 2 (OWN): FULL, indirectly",
+        "├── nothing is stated of it",
+        "└── because",
+        "    └── is FULL, because it is contained in, a match of your own",
+        "        └── A.1 moon control 1 (SUN-10) is FULL, because it is contained in",
+        "            └── A.1 sun control 1 (SUN-2) is stated FULL",
+    ]
+
+
+def test_what_hangs_on_it_and_what_would_lift_it(explain: Run) -> None:
+    out = explain("alpha", "sun.A.1").out
+    assert "├── stated: FULL" in out
+    assert "less covered without its own statement: 3" in out
+    assert "A.1 moon control 1 (SUN-10): FULL, and NONE without it" in out
+    assert "A.2 sun control 2 (SUN-2): FULL instead of PARTIAL would make it FULL" in explain(ALPHA, "moon.A.2").out
+    assert "gap: Two sites are missing." in explain(ALPHA, "sun.A.2").out
+    assert "children that are not FULL: 10" in explain(ALPHA, "sun.A").out
+
+
+def test_names(explain: Run) -> None:
+    assert failed(explain(ALPHA, "A.5")) == (
+        "'A.5' names 3 controls; name one by its id: own.A.5 (OWN), sun.A.5 (SUN-2), moon.A.5 (SUN-10)"
+    )
+    for framework in ("SUN-10", "fw-moon"):
+        assert "moon control 5" in explain(ALPHA, "A.5", "--framework", framework).out
+    assert failed(explain(ALPHA, "A.5", "--framework", "STAR")) == (
+        "no adopted framework 'STAR' has a control 'A.5'; there is own.A.5 (OWN), sun.A.5 (SUN-2), moon.A.5 (SUN-10)"
+    )
+    assert failed(explain(ALPHA, "B.1")) == "no adopted framework has a control 'B.1'"
+    assert "star.A.4" in failed(explain(ALPHA, "star.A.4"))
+    assert "no organization" in failed(explain("nobody", "A.5"))
+
+
+def test_names_of_others_cannot_write_to_the_terminal(explain: Run, database: Database) -> None:
+    world.load(database, {"controls": [{"id": "own.A.2", "name": "[red]\x1b[31mX"}]})
+    out = explain(ALPHA, "own.A.2").out
+    assert "\x1b" not in out
+    assert "[red]" in out
