@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import zipfile
@@ -15,6 +16,7 @@ from httpx2 import Response
 from normata.db.database import Database
 from normata.events.model import AuditEvent
 from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.own import uploads
 from tests import stored
 from tests.frameworks.catalogs.test_reading import CATALOG, LIBRARY
 from tests.frameworks.own.conftest import Asked
@@ -224,6 +226,9 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(ask: Asked, database: 
         ("/rows/3/identifier", "is the same as that of /rows/2 in body"),
     ]
     assert faulty["controls"] == NONE
+    for content in ("{}", b"", b"\xff"):
+        [(_, place, _)] = faults(ask, content, CSV, dryRun="true", **options)
+        assert place == "", "what cannot be read at all is no request"
 
 
 @pytest.mark.parametrize(
@@ -231,13 +236,13 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(ask: Asked, database: 
     [
         ("identifier,parent\n1,2\n1,\n", [("rows/2/parent", "'2' is the identifier of no row")]),
         ("identifier,mandatory\n1,perhaps\n", [("rows/2/mandatory", "must be yes or no")]),
-        ("name\nBerths\n", [("rows/1", "must name the columns, identifier at least")]),
+        ("name\nBerths\n", [("", "its first row must name the columns, identifier at least")]),
         ("identifier,owner,name,name\n", [("rows/1/owner", "is no column"), ("rows/1/name", "is there twice")]),
         ("identifier,name\n1,x\n1,y\n", [("rows/3/identifier", "is the same as that of /rows/2 in body")]),
         ("identifier,parent\n1,2\n2,1\n", [("rows/2/parent", "leads back to this control itself")]),
         ('identifier,name\n1,"x\n', [("", "is not CSV: line 2")]),
         (b"identifier\n\xff\n", [("", "is not UTF-8 text")]),
-        (b"", [("rows/1", "must name the columns")]),
+        (b"", [("", "must name the columns")]),
         ("identifier,name\n1," + "x" * 200_000, [("", "is not CSV")]),
     ],
 )
@@ -303,6 +308,25 @@ def test_who_may(ask: Asked, database: Database) -> None:
     assert upload(ask, TABLE, "text/plain", name="X").status_code == 415
     assert "text/csv" in upload(ask, TABLE, "text/plain", name="X").json()["detail"]
     assert stored.everything(database) == before
+
+
+def test_it_is_read_on_a_thread_of_its_own(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else waits while a large one is read."""
+    loops: list[bool] = []
+    read = uploads.read_upload
+
+    def noted(one: Any) -> uploads.Upload:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            loops.append(False)
+        else:
+            loops.append(True)
+        return read(one)
+
+    monkeypatch.setattr(uploads, "read_upload", noted)
+    done(ask, TABLE, CSV, name="Dock Rules")
+    assert loops == [False]
 
 
 def test_centralized_catalogs_stay_as_they_are(ask: Asked, database: Database, add: Any) -> None:

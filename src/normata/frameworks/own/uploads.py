@@ -95,7 +95,8 @@ def take(
 
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
     unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
-    again, and changed where it differs. Raises NotFound, RoleTooSmall and, unless it is a dry run, FaultyInput.
+    again, and changed where it differs. Raises NotFound, RoleTooSmall and FaultyInput; that of a dry run only where the
+    upload could not be read at all.
     """
     organization_id = reached(unit, organization)
     unit.lock("content")
@@ -115,7 +116,8 @@ def take(
         if pending is not None:
             groups[_TABLES[row.array]].append(pending)
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
-    if faults and not dry_run:
+    unreadable = any(not fault.place for fault in upload.faults)
+    if unreadable or (faults and not dry_run):
         raise FaultyInput(faults)
     outcome = Outcome(_tallies(groups), [row.id for row in groups[Framework]], left_out, faults)
     if not dry_run:
