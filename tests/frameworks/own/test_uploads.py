@@ -241,6 +241,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(ask: Asked, database: 
         ("identifier,name\n1,x\n1,y\n", [("rows/3/identifier", "is the same as that of /rows/2 in body")]),
         ("identifier,parent\n1,2\n2,1\n", [("rows/2/parent", "leads back to this control itself")]),
         ('identifier,name\n1,"x\n', [("", "is not CSV: line 2")]),
+        ("identifier" + ",name" * 50, [("", "has more than 50 columns")]),
         (b"identifier\n\xff\n", [("", "is not UTF-8 text")]),
         (b"", [("", "must name the columns")]),
         ("identifier,name\n1," + "x" * 200_000, [("", "is not CSV")]),

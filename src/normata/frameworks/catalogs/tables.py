@@ -72,7 +72,7 @@ def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> 
     try:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         try:
-            rows = book.worksheets[0].iter_rows(max_row=MOST_ROWS + 2, max_col=_MOST_COLUMNS, values_only=True)
+            rows = book.worksheets[0].iter_rows(max_row=MOST_ROWS + 2, max_col=_MOST_COLUMNS + 1, values_only=True)
             return _sheet(file, name, (["" if cell is None else str(cell) for cell in row] for row in rows), faults)
         finally:
             book.close()
@@ -133,6 +133,8 @@ def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fau
     numbered = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1))
     filled = ((number, row) for number, row in numbered if any(row))
     number, header = next(filled, (1, []))
+    if any(header[_MOST_COLUMNS:]):
+        raise Unreadable(f"has more than {_MOST_COLUMNS} columns")
     columns = [_column(cell) for cell in header]
     if "identifier" not in columns:
         raise Unreadable(
