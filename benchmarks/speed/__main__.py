@@ -1,6 +1,6 @@
 """How fast Normata answers, restores, loads and starts, and how much memory it takes.
 
-    python -m benchmarks.speed [--write] [--quick] [--parts pages restores memory starting]
+    python -m benchmarks.speed [--write] [--quick] [--parts pages restores coverage memory starting]
 
 It exits with 1 where a target is missed, and says which. Normata and what the tests need must be installed.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
 from benchmarks.speed import contenders, report
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
+from benchmarks.speed.coverage import coverage
 from benchmarks.speed.data import MATCHES, READER, WRITER, arrays
 from benchmarks.speed.figures import Figures, Loaded, Starting, this_machine
 from benchmarks.speed.memory import measure_memory
@@ -25,7 +26,7 @@ from benchmarks.world import Tokens
 from normata.identity.tokens import generate
 from tests.postgres import running_server
 
-PARTS = ("pages", "restores", "memory", "starting")
+PARTS = ("pages", "restores", "coverage", "memory", "starting")
 
 
 def main() -> None:
@@ -72,13 +73,18 @@ def run(options: argparse.Namespace) -> Figures:
         figures.loaded += load(stores, "small", tokens, controls=options.controls, policies=policies)
         if "starting" in options.parts:
             figures.starting = measure_starting(sqlite, options.rounds)
-        if "pages" in options.parts:
+        if {"pages", "coverage"} & set(options.parts):
             figures.loaded += load(stores, "large", tokens, controls=options.large_controls, policies=0)
+        if "pages" in options.parts:
             with contenders.pages(stores, folder, tokens[READER]) as (figures.page_bytes, asked):
                 figures.pages = measure(asked, *effort)
         if "restores" in options.parts:
             with contenders.restores(stores, policies, tokens[WRITER]) as asked:
                 figures.restores = measure(asked, *effort)
+        if "coverage" in options.parts:
+            sizes = options.controls, options.large_controls
+            with coverage(sqlite, policies, sizes, tokens[WRITER]) as asked:
+                figures.coverage = measure(asked, *effort)
         if "memory" in options.parts:
             figures.memory = measure_memory(sqlite, policies, tokens, options.requests)
         return figures

@@ -40,10 +40,12 @@ def page(figures: Figures) -> str:
         "targets": table(_TARGETS, map(_target, outcomes(figures))),
         "pages": _measured(figures.pages),
         "restores": _measured(figures.restores),
+        "coverage": _measured(figures.coverage),
         "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
-    absent = [f"{{{name}}}" for name in ("pages", "restores", "memory", "loaded") if not getattr(figures, name)]
+    parts = ("pages", "restores", "coverage", "memory", "loaded")
+    absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))
 

@@ -55,6 +55,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound)
+    yield from _of_coverage(figures)
     for key, contender in measured.items():  # another checkout, where there is one
         if found := ratio(measured, key.replace("-against", ""), key) if "-against" in key else None:
             yield Outcome(f"This / {contender.label}", found)
@@ -63,6 +64,26 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     if figures.starting is not None:
         yield Outcome("`normata serve`, start to first answer", _spread(figures.starting.serve), 2, False, " s")
         yield Outcome("`normata --help`", _spread(figures.starting.help), 0.3, False, " s")
+
+
+def _of_coverage(figures: Figures) -> Iterator[Outcome]:
+    """Times: a request that takes three times as long as another is a third as fast."""
+    measured = figures.coverage
+    large = f"{figures.large_controls:,} controls"
+    for upper, lower, name, bound in (
+        ("restore", "state", "One statement / one restore, SQLite, time", 3),
+        ("state", "state-large", f"One statement, {large} / {figures.controls:,}, SQLite, time", 2),
+    ):
+        if found := ratio(measured, upper, lower):
+            yield Outcome(name, found, bound, False)
+    for sort, name in (("sort-", "sorted"), ("search-", "searched")):
+        slower = [found for key in measured if key.startswith(sort) and (found := ratio(measured, "first", key))]
+        if slower:
+            slowest = max(slower, key=lambda found: found.value)
+            yield Outcome(f"Page {name}, slowest / first page, {large}, SQLite, time", slowest, 10, False)
+    if "explain" in measured:
+        processor = [one.processor for one in measured["explain"].samples if one.processor is not None]
+        yield Outcome(f"Explanation, {large}, SQLite, processor", _spread(processor), 20, False, " ms")
 
 
 def _of_memory(memory: Memory) -> Iterator[Outcome]:

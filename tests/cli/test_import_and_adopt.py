@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from starlette.testclient import TestClient
 
@@ -47,6 +49,43 @@ def test_an_identifier_has_at_most_255_characters(
     done = normata("import", *database, made(longest))
     assert (done.code, done.err) == (0, "")
     assert "controls: 1 new, 0 changed, 0 unchanged" in done.out.splitlines()
+
+
+TABLE = "identifier;name;parent;mandatory\n1;Berths;;\n1.1;Locked at night;1;yes\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_a_table_becomes_a_framework(normata: Run, folder: Path, form: str) -> None:
+    """A centralized one, named after its file; or an organization's own."""
+    path = folder / f"Dock Rules.{form}"
+    if form == "csv":
+        path.write_text(TABLE, encoding="utf-8")
+    else:
+        book = openpyxl.Workbook()
+        for line in TABLE.splitlines():
+            book.active.append(line.split(";"))
+        book.save(path)
+    assert normata("load", bundle_file(folder, {"organizations": [{"id": "o", "name": "Oh", "slug": "oh"}]})).code == 0
+    for options in ((), ("--organization", "oh"), ("--organization", "o", "--name", "Ours")):
+        for tally in ("{} new, 0 changed, 0 unchanged", "0 new, 0 changed, {} unchanged"):
+            done = normata("import", path, *options)
+            assert done == Done(0, f"frameworks: {tally.format(1)}\ncontrols: {tally.format(2)}\n", "")
+    document = json.loads(normata("dump", "--all").out)
+    assert {(row["name"], row["organizationId"], row["isCentralized"]) for row in document["frameworks"]} == {
+        ("Dock Rules", None, True),
+        ("Dock Rules", "o", False),
+        ("Ours", "o", False),
+    }
+    assert normata("adopt", "o", "Dock Rules").code == 1  # there are two now that the organization can see
+    assert normata("adopt", "o", "Ours").code == 0
+    assert normata("check").code == 0
+
+
+def test_an_import_for_an_organization_that_is_not_there(normata: Run, folder: Path) -> None:
+    (folder / "docks.csv").write_text(TABLE, encoding="utf-8")
+    assert normata("load", bundle_file(folder, {"organizations": [{"id": "o", "name": "Oh"}]})).code == 0
+    told = failed(normata("import", "docks.csv", "--organization", "x"))
+    assert told == "no organization 'x'; there is o"
 
 
 # --- Mappings that name unknown controls

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from pydantic.alias_generators import to_snake
@@ -18,6 +19,7 @@ from normata.wiring import changes_of
 from tests import world
 from tests.databases import open_url
 from tests.server import serving
+from tests.web import documented
 from tests.web.samples import sample
 
 CALLS = Path(__file__).with_name("call_every_operation.py")
@@ -44,7 +46,7 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
     assert "Warning" not in made.stdout + made.stderr, made.stdout + made.stderr
     database = open_url(sqlite_url)
     token = changes_of(database).make_now(
-        lambda unit: tokens.create(unit, email=world.USERS["editor"], scope="write", lifetime=None)
+        lambda unit: tokens.create(unit, email=world.USERS["admin"], scope="write", lifetime=None)
     )
     database.close()
     requests = []
@@ -52,7 +54,7 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
         made_sample = sample(operation)
         arguments = {to_snake(name): value for name, value in made_sample.query.items()}
         if "{id}" in operation.path:
-            arguments["id"] = made_sample.path.split("/")[2]
+            arguments["id"] = unquote(made_sample.path.split("/")[2])
         model = operation.body if isinstance(operation, ChangeOperation) else None
         body = [model.__name__, made_sample.body] if model is not None else [None, None]
         requests.append([operation.tag, operation.operation_id, arguments, *body])
@@ -67,6 +69,9 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
     assert called.returncode == 0, called.stderr
     answers = {name: (status, parsed) for name, status, parsed in map(json.loads, called.stdout.splitlines())}
     assert answers == {
-        operation.operation_id: (200, operation.answer.__name__ if operation.answer else "NoneType")
+        operation.operation_id: (
+            documented.success(operation),
+            operation.answer.__name__ if operation.answer else "NoneType",
+        )
         for operation in OPERATIONS
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing, nullcontext
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from io import TextIOWrapper
 
-    from normata.bundle.loading import Tally
     from normata.changes.unit_of_work import UnitOfWork
     from normata.db.database import Database
     from normata.db.transaction import Transaction
@@ -96,7 +96,7 @@ class _Terminal:
         return sys.stdout.write("\n".join(map(visible, text.split("\n"))))
 
 
-def import_(
+def import_(  # noqa: PLR0917 - Typer makes options of them
     files: FilesArgument,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out mappings that name unknown controls, and list them.")
@@ -109,9 +109,22 @@ def import_(
             show_default=False,
         ),
     ] = None,
+    organization: Annotated[
+        str | None,
+        typer.Option(
+            "--organization",
+            metavar="ORG",
+            help="Make it a framework of this organization's own (id or slug), and not a centralized one.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="The name of the framework that a table becomes. Default: the file's.", show_default=False),
+    ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Import catalogs and mappings made elsewhere: OSCAL (JSON, YAML) and CISO Assistant libraries (YAML).
+    """Import catalogs and mappings: OSCAL (JSON, YAML), CISO Assistant libraries (YAML), and tables (CSV, XLSX).
 
     The format of each file is told by its content. Importing the same version again changes nothing. OSCAL needs the
     extra normata[oscal].
@@ -120,6 +133,8 @@ def import_(
     from normata.frameworks.catalogs.reading import read_published
     from normata.frameworks.catalogs.stored import StoredCatalogs
     from normata.frameworks.catalogs.unknown import rows_to_load
+    from normata.frameworks.own import uploads
+    from normata.identity.organizations import find
 
     if left_out is not None and not skip_unknown:
         fail("--left-out goes with --skip-unknown", code=2)
@@ -127,9 +142,15 @@ def import_(
     if skip_unknown and os.path.lexists(path):  # told before the work, not after it
         fail(f"{path} exists already; name another file with --left-out")
     with many_objects(), progress() as tell:
-        published = read_published(files, lambda name: tell(f"Reading {name}", 0, 0))
+        published = read_published(files, lambda file: tell(f"Reading {file}", 0, 0), name=name)
 
-        def work(unit: UnitOfWork) -> tuple[dict[str, Tally], list[LeftOut]]:
+        def work(unit: UnitOfWork) -> tuple[dict[str, Any], list[LeftOut]]:
+            if organization is not None:
+                owner = find(unit, organization)
+                outcome = uploads.take(unit, owner, uploads.Upload(published), skip_unknown=skip_unknown)
+                return {
+                    array: tally for array, tally in outcome.tallies.items() if any(astuple(tally))
+                }, outcome.left_out
             unit.lock("content")  # what is stored now must still be stored when the rows are written
             rows, skipped = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown)
             return loading.load(unit, rows, tell, sync=True), skipped

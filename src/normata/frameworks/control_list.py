@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Self
@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 
 from normata.db.transaction import Transaction
 from normata.errors import NotFound
+from normata.frameworks.catalog_order import part, places_found, spans
 from normata.frameworks.model import (
     Control as ControlTable,
 )
@@ -178,8 +179,7 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
     """A page of the controls of the frameworks that the organization has adopted.
 
     In catalog order it takes four statements, each of which reads what the page shows and no more, whichever page it
-    is and however many controls there are. Another order or a search takes a fifth, a search a sixth, and these look
-    at every control.
+    is and however many controls there are. Another order or a search takes a fifth, which looks at every control.
     """
     adopted = _adopted_frameworks(transaction, query.organization_id)
     selected = query.selected_frameworks
@@ -188,8 +188,10 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
         for framework in adopted.values()
         if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
     ]
-    if query.search or query.sort_column:
+    if query.sort_column:
         rows, total = _sorted_rows(transaction, chosen, query)
+    elif query.search:
+        rows, total = _found_in_catalog_order(transaction, chosen, query)
     else:
         rows, total = _rows_in_catalog_order(transaction, chosen, query)
     ids = [row[0] for row in rows]
@@ -229,33 +231,52 @@ def _rows_in_catalog_order(
 ) -> tuple[Sequence[Any], int]:
     """The rows of the page, found by their places: there is nothing to sort, to skip or to count."""
     total = sum(framework.controls for framework in chosen)
-    start = total if query.offset is None else query.offset
-    stop = start + query.limit
-    if query.sort_direction == "desc":
-        start, stop = max(total - stop, 0), max(total - start, 0)
-    spans = list(_spans(chosen, start, stop))
-    if not spans:
+    places = list(spans([(framework.id, framework.controls) for framework in chosen], *part(query, total)))
+    if not places:
         return [], total
     found = transaction.rows(
-        _rows_in_spans(len(spans)),
+        _rows_in_spans(len(places)),
         {"organization": query.organization_id}
-        | {f"framework_{number}": framework_id for number, (framework_id, _, _) in enumerate(spans)}
-        | {f"first_{number}": first for number, (_, first, _) in enumerate(spans)}
-        | {f"last_{number}": last for number, (_, _, last) in enumerate(spans)},
+        | {f"framework_{number}": framework_id for number, (framework_id, _, _) in enumerate(places)}
+        | {f"first_{number}": first for number, (_, first, _) in enumerate(places)}
+        | {f"last_{number}": last for number, (_, _, last) in enumerate(places)},
     )
-    rank = {framework_id: number for number, (framework_id, _, _) in enumerate(spans)}
+    return _in_catalog_order(found, [framework_id for framework_id, _, _ in places], query), total
+
+
+def _found_in_catalog_order(
+    transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
+) -> tuple[Sequence[Any], int]:
+    """The rows of the page among those that a search finds."""
+    wanted, total = places_found(transaction, [framework.id for framework in chosen], query)
+    if not wanted:
+        return [], total
+    parameters: dict[str, Any] = {"organization": query.organization_id}
+    for number, (framework_id, places) in enumerate(wanted.items()):
+        parameters |= {f"framework_{number}": framework_id, f"places_{number}": places}
+    rows = transaction.rows(_rows_at_places(len(wanted)), parameters)
+    return _in_catalog_order(rows, list(wanted), query), total
+
+
+def _in_catalog_order(rows: Sequence[Any], frameworks: Sequence[str], query: ControlQuery) -> list[Any]:
+    rank = {framework_id: number for number, framework_id in enumerate(frameworks)}
     backwards = query.sort_direction == "desc"
-    return sorted(found, key=lambda row: (rank[row.framework_id], row.position), reverse=backwards), total
+    return sorted(rows, key=lambda row: (rank[row.framework_id], row.position), reverse=backwards)
 
 
-def _spans(chosen: Sequence[_Adopted], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
-    """Which places (framework, first, last) the rows from ``start`` up to ``stop`` have."""
-    for framework in chosen:
-        first, last = max(start, 0), min(stop, framework.controls) - 1
-        if first <= last:
-            yield framework.id, first, last
-        start -= framework.controls
-        stop -= framework.controls
+@cache
+def _rows_at_places(count: int) -> Select[Any]:
+    return _ROWS.where(
+        or_(
+            *(
+                and_(
+                    ControlTable.framework_id == bindparam(f"framework_{number}"),
+                    ControlTable.position.in_(bindparam(f"places_{number}", expanding=True)),
+                )
+                for number in range(count)
+            )
+        )
+    )
 
 
 @cache
@@ -281,7 +302,7 @@ def _sorted_rows(
     So it sorts no more than keys, and joins the rest to one page instead of to everything.
     """
     statement = select(ControlTable.id).where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
-    if query.sort_column in (None, "framework"):
+    if query.sort_column == "framework":
         statement = statement.join(Framework, Framework.id == ControlTable.framework_id)
     total = None if query.search else sum(framework.controls for framework in chosen)
     if query.search:

@@ -72,7 +72,7 @@ def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> 
     try:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         try:
-            rows = book.worksheets[0].iter_rows(max_row=MOST_ROWS + 2, max_col=_MOST_COLUMNS, values_only=True)
+            rows = book.worksheets[0].iter_rows(max_row=MOST_ROWS + 2, max_col=_MOST_COLUMNS + 1, values_only=True)
             return _sheet(file, name, (["" if cell is None else str(cell) for cell in row] for row in rows), faults)
         finally:
             book.close()
@@ -129,11 +129,17 @@ def _control_id(framework_id: str, identifier: str) -> str:
 
 
 def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fault]) -> Sheet:
-    """Raises Unreadable where there are too many rows."""
+    """Raises Unreadable where there is no row that names the columns, or there are too many rows."""
     numbered = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1))
     filled = ((number, row) for number, row in numbered if any(row))
     number, header = next(filled, (1, []))
+    if any(header[_MOST_COLUMNS:]):
+        raise Unreadable(f"has more than {_MOST_COLUMNS} columns")
     columns = [_column(cell) for cell in header]
+    if "identifier" not in columns:
+        raise Unreadable(
+            f"is no table: its first row must name the columns, identifier at least ({', '.join(COLUMNS)})"
+        )
     faults += _wrong_columns(file, number, columns)
     found = []
     for number, row in filled:
@@ -144,8 +150,6 @@ def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fau
 
 
 def _wrong_columns(file: str, number: int, columns: Sequence[str]) -> Iterator[Fault]:
-    if "identifier" not in columns:
-        yield Fault(file, pointer("rows", number), "must name the columns, identifier at least")
     known = ", ".join(COLUMNS)
     for place, column in enumerate(columns):
         if column and column not in COLUMNS:

@@ -31,7 +31,6 @@ from normata.identity.organizations import reached
 from normata.schema.table import Table, sql_table
 
 MOST_ROWS = 20_000  # of one upload, which is checked and written in one piece
-MOST_FAULTS = 50  # that are told
 
 # Never change this: an upload finds what an earlier one has made by ids that follow from it.
 _OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
@@ -51,8 +50,8 @@ class Upload:
 class Tally:
     """What an upload does to the rows of a table."""
 
-    new: int = 0
-    changed: int = 0
+    inserted: int = 0
+    updated: int = 0
     unchanged: int = 0
 
 
@@ -83,13 +82,21 @@ def read_upload(one: Input) -> Upload:
 
 
 def take(
-    unit: UnitOfWork, organization: str, upload: Upload, *, name: str | None, dry_run: bool, skip_unknown: bool
+    unit: UnitOfWork,
+    organization: str,
+    upload: Upload,
+    *,
+    name: str | None = None,
+    dry_run: bool = False,
+    skip_unknown: bool = False,
+    option: str = "--skip-unknown",
 ) -> Outcome:
     """Make what an upload holds the organization's own, or with ``dry_run`` only say what would become of it.
 
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
-    unknown controls are left out. What an earlier upload has made is found again, and changed where it differs. Raises
-    NotFound, RoleTooSmall and, unless it is a dry run, FaultyInput.
+    unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
+    again, and changed where it differs. Raises NotFound, RoleTooSmall and FaultyInput; that of a dry run only where the
+    upload could not be read at all.
     """
     organization_id = reached(unit, organization)
     unit.lock("content")
@@ -99,9 +106,7 @@ def take(
     rows = [_as_own(row, organization_id, name) for row in upload.published.rows]
     left_out: list[LeftOut] = []
     try:
-        relations, left_out = known_relations(
-            upload.published, known, skip_unknown=skip_unknown, option="skipUnknown=true"
-        )
+        relations, left_out = known_relations(upload.published, known, skip_unknown=skip_unknown, option=option)
         rows += (known.as_own_match(row) for row in matches_of(relations))
     except FaultyInput as error:
         faults += error.faults
@@ -111,9 +116,10 @@ def take(
         if pending is not None:
             groups[_TABLES[row.array]].append(pending)
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
-    if faults and not dry_run:
-        raise FaultyInput(faults[:MOST_FAULTS])
-    outcome = Outcome(_tallies(groups), [row.id for row in groups[Framework]], left_out, faults[:MOST_FAULTS])
+    unreadable = any(not fault.place for fault in upload.faults)
+    if unreadable or (faults and not dry_run):
+        raise FaultyInput(faults)
+    outcome = Outcome(_tallies(groups), [row.id for row in groups[Framework]], left_out, faults)
     if not dry_run:
         _write(unit, organization_id, groups)
     return outcome
@@ -127,9 +133,9 @@ def _tallies(groups: Mapping[type[Table], Sequence[PendingRow]]) -> dict[str, Ta
             if row.faulty:
                 continue
             if row.stored is None:
-                tally.new += 1
+                tally.inserted += 1
             elif row.changed:
-                tally.changed += 1
+                tally.updated += 1
             else:
                 tally.unchanged += 1
     return tallies

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from normata.changes.source import FaultyInput
 from normata.changes.unit_of_work import UnitOfWork, insert_of
 from normata.frameworks.catalogs.documents import Input
 from normata.frameworks.catalogs.tables import COLUMNS
@@ -20,6 +21,7 @@ from normata.schema.wire import Wire
 from normata.web.operation import BodyFormat, ChangeOperation, Given, Operation
 from normata.web.problems import FieldFault, InvalidRequest
 
+_MOST_TOLD = 50  # faults, or mappings that are left out
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
@@ -67,9 +69,9 @@ class ImportResult(Wire):
     controls: ImportedRows = Field(description="What becomes of controls.")
     control_matches: ImportedRows = Field(description="What becomes of matches.")
     left_out: int = Field(description="How many mappings are left out.")
-    first_left_out: list[ImportLeftOut] = Field(description=f"The first {uploads.MOST_FAULTS} of these.")
+    first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MOST_TOLD} of these.")
     faults: list[ImportFault] = Field(
-        description=f"With `dryRun`: the first {uploads.MOST_FAULTS} faults, each of which prevents the import."
+        description=f"With `dryRun`: the first {_MOST_TOLD} faults, each of which prevents the import."
     )
 
 
@@ -82,26 +84,28 @@ def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: Impor
 
 def _take(unit: UnitOfWork, given: Given) -> dict[str, Any]:
     query: ImportQuery = given.query
-    outcome = uploads.take(
-        unit,
-        query.organization_id,
-        given.body,
-        name=query.name,
-        dry_run=query.dry_run,
-        skip_unknown=query.skip_unknown,
-    )
+    try:
+        outcome = uploads.take(
+            unit,
+            query.organization_id,
+            given.body,
+            name=query.name,
+            dry_run=query.dry_run,
+            skip_unknown=query.skip_unknown,
+            option="skipUnknown=true",
+        )
+    except FaultyInput as error:
+        raise FaultyInput(error.faults[:_MOST_TOLD]) from error
     return {
         "dryRun": query.dry_run,
         "frameworkIds": outcome.framework_ids,
         **{
-            array: {"new": tally.new, "changed": tally.changed, "unchanged": tally.unchanged}
+            array: {"new": tally.inserted, "changed": tally.updated, "unchanged": tally.unchanged}
             for array, tally in outcome.tallies.items()
         },
         "leftOut": len(outcome.left_out),
-        "firstLeftOut": [
-            {"place": one.place, "unknown": list(one.unknown)} for one in outcome.left_out[: uploads.MOST_FAULTS]
-        ],
-        "faults": [{"place": fault.place, "message": fault.reason} for fault in outcome.faults],
+        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in outcome.left_out[:_MOST_TOLD]],
+        "faults": [{"place": fault.place, "message": fault.reason} for fault in outcome.faults[:_MOST_TOLD]],
     }
 
 
@@ -147,7 +151,7 @@ What the body holds becomes the organization's own, whatever its publisher says,
 import again changes nothing, and a newer version changes what it has before. Nothing is ever deleted. Mappings become
 matches of the organization's own, between its own imports and the frameworks that it can see.
 
-All of it is stored, or nothing: then the first {uploads.MOST_FAULTS} faults are told, each with its place. With
+All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, each with its place. With
 `dryRun=true` nothing is stored, and the answer says what would be.""",
         role="admin",
         query=ImportQuery,

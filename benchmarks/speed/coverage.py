@@ -1,0 +1,95 @@
+"""What coverage costs over HTTP, one request after the other: statements, explanations, searches and sorts."""
+
+import http.client
+import itertools
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from benchmarks.installations import PATIENCE, Server, Store, normata
+from benchmarks.speed.contenders import PAGE, Contender, Load, MeasurementFailed, archive_again
+from benchmarks.speed.data import ORGANIZATION, policy_id
+from benchmarks.speed.figures import Sample
+from benchmarks.world import made_id
+
+SORTS = ("identifier", "name", "slug", "type", "isMandatory", "coverageStatus", "effectiveCoverageStatus", "updatedAt")
+# One that all have, some that a part of them have, one that none has.
+SEARCHES = ("a", "access", "control policy", "nothing of the kind")
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    body: Any = None
+
+
+@contextmanager
+def coverage(store: Store, policies: int, controls: tuple[int, int], token: str) -> Iterator[dict[str, Contender]]:
+    """All that is measured, over a small and a large database; ``controls`` has how many each has."""
+    small, large = controls
+    with ExitStack() as stack:
+        servers = {label: stack.enter_context(normata(store, label, page_cache_mib=0)) for label in ("small", "large")}
+        contenders: dict[str, Contender] = {}
+
+        def add(key: str, label: str, size: str, requests: Callable[[], Iterator[Request]], **hooks: Any) -> None:
+            load = partial(one_by_one, servers[size], token, requests())
+            contenders[key] = Contender(f"Normata, {store.name}, {label}", load, (servers[size].pid, None), **hooks)
+
+        posts = [Request("POST", f"/policies/{policy_id(number)}/restore/") for number in range(policies)]
+        add("restore", "restore", "small", partial(itertools.cycle, posts), prepare=partial(archive_again, store))
+        add("state", "statement", "small", partial(statements, small))
+        add("state-large", "statement, large", "large", partial(statements, large))
+        add("explain", "explanation, large", "large", partial(explanations, large))
+        add("first", "first page, large", "large", partial(itertools.repeat, Request("GET", PAGE)))
+        for column in SORTS:
+            asked = partial(itertools.repeat, Request("GET", f"{PAGE}&sortColumn={column}"))
+            add(f"sort-{column}", f"sorted by {column}, large", "large", asked)
+        for words in SEARCHES:
+            asked = partial(itertools.repeat, Request("GET", f"{PAGE}&{urlencode({'search': words})}"))
+            add(f"search-{words}", f"search for “{words}”, large", "large", asked)
+        yield contenders
+
+
+def statements(controls: int) -> Iterator[Request]:
+    """Statements of random controls; each says something else than was said before."""
+    rng, said = random.Random(1), dict[str, str]()
+    while True:
+        control = made_id("control", rng.randrange(controls))
+        status = said[control] = rng.choice([one for one in ("NONE", "PARTIAL", "FULL") if one != said.get(control)])
+        body = {"organizationId": ORGANIZATION, "coverageStatus": status, "coverageGap": f"{rng.random()}"}
+        yield Request("PUT", f"/controls/{quote(control)}/coverage/", body)
+
+
+def explanations(controls: int) -> Iterator[Request]:
+    """Explanations of random controls."""
+    rng = random.Random(2)
+    while True:
+        control = made_id("control", rng.randrange(controls))
+        yield Request("GET", f"/controls/{quote(control)}/coverage/?organizationId={ORGANIZATION}")
+
+
+def one_by_one(server: Server, token: str, requests: Iterator[Request], seconds: int) -> Load:
+    """Send requests for some seconds, each after the answer to the one before, over one connection."""
+    taken = []
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            request = next(requests)
+            body = None if request.body is None else json.dumps(request.body)
+            begun = time.perf_counter()
+            connection.request(request.method, request.path, body, headers)
+            answer = connection.getresponse()
+            content = answer.read()
+            taken.append((time.perf_counter() - begun) * 1000)
+            if answer.status != 200:
+                raise MeasurementFailed(f"{request.method} {request.path}: {answer.status} {content[:200]!r}")
+    taken.sort()
+    middle = statistics.median(taken)
+    return len(taken), Sample(per_second=1000 / middle, p50=middle, p99=taken[int(len(taken) * 0.99)])

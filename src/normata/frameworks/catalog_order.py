@@ -1,0 +1,83 @@
+"""Pages in catalog order: where their controls stand, so that nothing has to be sorted or skipped to find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from sqlalchemy import String, cast, func, select
+
+from normata.db.transaction import Transaction
+from normata.frameworks.model import Control
+from normata.schema.paging import matching
+
+
+class SortedQuery(Protocol):
+    """What a page is asked for with."""
+
+    @property
+    def limit(self) -> int:
+        """How many items the page has at most."""
+
+    @property
+    def search(self) -> str | None:
+        """Words to find; null for none."""
+
+    @property
+    def sort_direction(self) -> str | None:
+        """``desc`` from the end."""
+
+    @property
+    def offset(self) -> int | None:
+        """See :attr:`normata.schema.paging.PageQuery.offset`."""
+
+
+def part(query: SortedQuery, total: int) -> tuple[int, int]:
+    """From which row in catalog order up to which the page goes; from the end where that is the order."""
+    start = total if query.offset is None else min(query.offset, total)
+    stop = min(start + query.limit, total)
+    return (total - stop, total - start) if query.sort_direction == "desc" else (start, stop)
+
+
+def spans(frameworks: Iterable[tuple[str, int]], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
+    """Which places (framework, first, last) the rows from ``start`` up to ``stop`` have.
+
+    ``frameworks`` has each framework with how many controls it has, in the order of the list.
+    """
+    for framework_id, controls in frameworks:
+        first, last = max(start, 0), min(stop, controls) - 1
+        if first <= last:
+            yield framework_id, first, last
+        start -= controls
+        stop -= controls
+
+
+def places_found(
+    transaction: Transaction, framework_ids: Sequence[str], query: SortedQuery
+) -> tuple[dict[str, list[int]], int]:
+    """The places on the page, by framework, of what a search finds in these frameworks, and how much it finds in all.
+
+    The database has to look at every control anyway. So it tells the places of all that it finds, as a text for each
+    framework: to sort and to count them takes it longer than to send them.
+    """
+    places = _PLACES.where(Control.framework_id.in_(framework_ids), matching(_SEARCHED, query.search or ""))
+    found = {row.framework_id: row for row in transaction.rows(places)}
+    total = sum(row.count for row in found.values())
+    start, stop = part(query, total)
+    wanted: dict[str, list[int]] = {}
+    for framework_id in framework_ids:
+        count = found[framework_id].count if framework_id in found else 0
+        if start < count and stop > 0:
+            there = sorted(map(int, found[framework_id].places.split(",")))
+            wanted[framework_id] = there[max(start, 0) : stop]
+        start -= count
+        stop -= count
+    return wanted, total
+
+
+_SEARCHED = Control.search_text.expression
+_PLACES = select(
+    Control.framework_id,
+    func.count().label("count"),
+    func.aggregate_strings(cast(Control.position, String), ",").label("places"),
+).group_by(Control.framework_id)
