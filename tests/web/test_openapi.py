@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from openapi_spec_validator import validate
 
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -18,6 +19,11 @@ from tests.web.samples import operations
 def test_what_is_served_is_made_from_the_operations(shared: Served) -> None:
     """The committed document, too: tests/test_docs.py compares it."""
     assert shared.client.get("/openapi.json").json() == document() | {"servers": [{"url": "/"}]}
+
+
+def test_it_is_openapi() -> None:
+    """By the validator of others, which knows the whole standard."""
+    validate(document())
 
 
 def test_it_has_every_operation_and_no_other() -> None:

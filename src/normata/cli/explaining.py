@@ -98,7 +98,7 @@ def _reason(step: Step) -> str:
     if step.rule == "ROLL_UP":
         return f"is {step.level} by {'its children' if step.level == 'FULL' else 'a child'}"
     assert step.match is not None  # noqa: S101 - a step by a match has one
-    own = ", a match of your own" if step.match.is_own else ""
+    own = " (by a match of your own)" if step.match.is_own else ""
     if step.match_back is not None:
         return f"is {step.level}, because it contains{own}"
     return f"is {step.level}, because it {'is contained in' if step.level == 'FULL' else 'overlaps'}{own}"
