@@ -23,7 +23,7 @@ def test_the_tree(explain: Run) -> None:
         "A.2 own control 2 (OWN): FULL, indirectly",
         "├── nothing is stated of it",
         "└── because",
-        "    └── is FULL, because it is contained in, a match of your own",
+        "    └── is FULL, because it is contained in (by a match of your own)",
         "        └── A.1 moon control 1 (SUN-10) is FULL, because it is contained in",
         "            └── A.1 sun control 1 (SUN-2) is stated FULL",
     ]
