@@ -67,7 +67,7 @@ def places_found(
     wanted: dict[str, list[int]] = {}
     for framework_id in framework_ids:
         count = found[framework_id].count if framework_id in found else 0
-        if start < count and stop > 0:
+        if max(start, 0) < min(stop, count):
             there = sorted(map(int, found[framework_id].places.split(",")))
             wanted[framework_id] = there[max(start, 0) : stop]
         start -= count
