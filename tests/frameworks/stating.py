@@ -56,6 +56,16 @@ class Stating:
         """What adopting a framework would bring."""
         return done(self._send("GET", f"/frameworks/{quote(framework_id, safe='')}/adoption/preview/"))
 
+    def summary(self, framework_id: str) -> Json:
+        """The counts of an adopted framework as a whole."""
+        found: Json = done(self._send("GET", f"/frameworks/{quote(framework_id, safe='')}/coverage/"))["counts"]
+        return found
+
+    def gaps(self, framework_id: str) -> list[Json]:
+        """The gaps of an adopted framework."""
+        found: list[Json] = done(self._send("GET", f"/frameworks/{quote(framework_id, safe='')}/gaps/"))["gaps"]
+        return found
+
     def control(self, control_id: str) -> Response:
         """One control."""
         return self._send("GET", f"/controls/{quote(control_id, safe='')}/")

@@ -113,6 +113,8 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
         before = _SILENCE if control.statement_id is None else {name: getattr(control, name) for name in SAYS}
         after = {**(_SILENCE if saying.whole else before), **saying.values}
         faults += [saying.source.fault(to_camel(name), reason) for name, reason in objections_to_statement(after)]
+        if control.statement_id is None and not (saying.values or saying.whole):
+            continue  # nothing is said of it, and nothing was
         if control.statement_id is None:
             new.append(
                 {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}

@@ -9,7 +9,7 @@ from normata.frameworks.adoption import ADOPTION_WRITES, LEAVING_WRITES, adopt_o
 from normata.frameworks.framework_list import Framework as FrameworkWire
 from normata.frameworks.framework_list import one_framework
 from normata.frameworks.model import Framework
-from normata.frameworks.preview import AdoptionPreview, preview_adoption
+from normata.frameworks.reports.preview import AdoptionPreview, preview_adoption
 from normata.identity.organizations import reached
 from normata.schema.paging import OrganizationQuery
 from normata.web.api.frameworks import FRAMEWORK_EXAMPLE
@@ -80,10 +80,9 @@ that is not adopted stays so.""",
         tag="Frameworks",
         summary="Preview the adoption of a framework",
         description="""\
-What adopting a framework would bring, from what the organization has stated already: how far the requirements of the
-framework would be covered, which gaps there would be, and what other adopted frameworks would gain. Nothing changes.
-
-A requirement is a control without children.""",
+What adopting a framework would bring, from what the organization has stated already: how far the leaves of the
+framework (controls without children) would be covered, which gaps there would be, and what other adopted frameworks
+would gain. Leaves that do not apply are counted apart. Nothing changes.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,
@@ -98,8 +97,8 @@ A requirement is a control without children.""",
                 "identifierColor": "#1D4F91",
             },
             "isAdopted": False,
-            "controls": 134,
-            "requirements": 106,
+            "applicable": 106,
+            "notApplicable": 0,
             "effective": {"none": 104, "partial": 1, "full": 1},
             "gaps": [
                 {
