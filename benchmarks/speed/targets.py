@@ -51,7 +51,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
         ("postgresql-cold-2", "postgresql-cold", "Page, nothing kept, PostgreSQL, two workers / one", None),
         ("postgresql-2", "postgresql", "Page, PostgreSQL, two workers / one", None),
         ("sqlite-restore", "sqlite-statements", "Restore, SQLite / the same statements", 0.5),
-        ("postgresql-restore", "postgresql-statements", "Restore, PostgreSQL / the same statements", 0.4),
+        ("postgresql-restore", "postgresql-statements", "Restore, PostgreSQL / the same statements", 0.35),
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound)
