@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import zipfile
+from functools import partial
 from typing import Any
 
 import openpyxl
@@ -15,9 +16,12 @@ from httpx2 import Response
 
 from normata.db.database import Database
 from normata.events.model import AuditEvent
+from normata.frameworks.catalogs.documents import Input
+from normata.frameworks.catalogs.reading import read_inputs
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.own import uploads
 from tests import stored
+from tests.databases import change
 from tests.frameworks.catalogs.test_reading import CATALOG, LIBRARY
 from tests.frameworks.own.conftest import Asked
 from tests.frameworks.own.test_controls import is_current, places
@@ -173,13 +177,13 @@ def test_what_is_published_becomes_ones_own_under_ids_of_ones_own(
     assert ask.refused("GET", f"/frameworks/{made[BETA]}/") == 404
 
 
-def mapping(*pairs: tuple[str, str]) -> dict[str, Any]:
+def mapping(*pairs: tuple[str, str], library: str = "mapping", relationship: str = "superset") -> dict[str, Any]:
     mappings = [
-        {"source_requirement_urn": source, "target_requirement_urn": target, "relationship": "superset"}
+        {"source_requirement_urn": source, "target_requirement_urn": target, "relationship": relationship}
         for source, target in pairs
     ]
     sets = {"source_framework_urn": "fw-a", "target_framework_urn": "fw-b", "requirement_mappings": mappings}
-    return {"urn": "urn:example:library:mapping", "objects": {"requirement_mapping_sets": [sets]}}
+    return {"urn": f"urn:example:library:{library}", "objects": {"requirement_mapping_sets": [sets]}}
 
 
 def test_mappings_lead_to_ones_own_imports_and_to_what_is_in_sight(ask: Asked, database: Database) -> None:
@@ -193,6 +197,48 @@ def test_mappings_lead_to_ones_own_imports_and_to_what_is_in_sight(ask: Asked, d
     }
     assert is_current(database)
     assert ask.done("GET", "/controls/", search="moon control 9")["items"][0]["effectiveCoverageStatus"] == "FULL"
+
+
+def between(database: Database, source: str, target: str) -> list[tuple[str, str | None]]:
+    """Level and justification of alpha's own matches from one control to another."""
+    found = stored.rows(
+        database, ControlMatch, organization_id=ALPHA, source_control_id=source, target_control_id=target
+    )
+    return [(row["match_level"], row["justification"]) for row in found]
+
+
+def test_a_match_of_ones_own_exists_once_whoever_made_it(ask: Asked, database: Database) -> None:
+    """A match that a person has made stays, and so does that of another import; its own an import may change."""
+    body = {"sourceControlId": "sun.A.1", "targetControlId": "moon.A.9", "matchLevel": "PARTIAL", "justification": "So"}
+    ask.done("POST", "/matches/", {"organizationId": ALPHA, "matches": [body]})
+    pair = ("sun.A.1", "moon.A.9")
+    for dry_run in ("true", "false"):
+        result = done(ask, json.dumps(mapping(pair)), JSON, dryRun=dry_run)
+        assert result["controlMatches"] == {"new": 1, "changed": 0, "unchanged": 1}
+    other = done(ask, json.dumps(mapping(pair, library="other", relationship="equal")), JSON)
+    assert other["controlMatches"] == NONE | {"unchanged": 2}
+    assert between(database, *pair) == [("PARTIAL", "So")]
+    assert between(database, *reversed(pair)) == [("PARTIAL", None)]
+    newer = done(ask, json.dumps(mapping(pair, relationship="equal")), JSON)
+    assert newer["controlMatches"] == {"new": 0, "changed": 1, "unchanged": 1}
+    assert between(database, *pair) == [("PARTIAL", "So")]
+    assert between(database, *reversed(pair)) == [("FULL", None)]
+    assert is_current(database)
+
+
+def test_of_two_mappings_of_one_import_the_stronger_makes_the_match(database: Database) -> None:
+    """Several files are one import on the command line."""
+    pair = ("sun.A.1", "moon.A.9")
+    documents = [
+        json.dumps(mapping(pair, library=name, relationship=relationship)).encode()
+        for name, relationship in (("one", "intersect"), ("other", "equal"))
+    ]
+    inputs = [Input(f"{number}.json", "", partial(bytes, content)) for number, content in enumerate(documents)]
+    published = uploads.Upload(read_inputs(inputs))
+    for tally in (uploads.Tally(inserted=2, unchanged=2), uploads.Tally(unchanged=4)):
+        outcome = change(database, lambda unit: uploads.take(unit, ALPHA, published))
+        assert outcome.tallies["controlMatches"] == tally
+    assert between(database, *pair) == between(database, *reversed(pair)) == [("FULL", None)]
 
 
 def test_what_only_others_see_is_unknown(ask: Asked, database: Database) -> None:
@@ -300,6 +346,14 @@ def test_too_many_rows(ask: Asked) -> None:
     text = "identifier\n" + "".join(f"{number}\n" for number in range(20_001))
     [(_, _, message)] = faults(ask, text, CSV, name="Many")
     assert message == "has more than 20,000 rows"
+
+
+def test_as_many_controls_as_there_may_be() -> None:
+    """The framework itself does not count."""
+    text = "identifier\n" + "".join(f"{number}\n" for number in range(20_000))
+    upload = uploads.read_upload(Input("body", "Many", text.encode, "csv"))
+    assert upload.faults == []
+    assert len(upload.published.rows) == 20_001
 
 
 def test_who_may(ask: Asked, database: Database) -> None:

@@ -44,11 +44,10 @@ def create(
     unless said they come last. Raises NotFound, Forbidden, RoleTooSmall, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
-    unit.lock("content")
     lock_coverage(unit, organization_id)
     require_own(unit, organization_id, framework_id)
     rows = [
-        Row("controls", BODY, pointer("controls", number), {"id": new_id(), "frameworkId": framework_id, **given})
+        Row("controls", BODY, pointer("controls", number), {**given, "id": new_id(), "frameworkId": framework_id})
         for number, given in enumerate(controls)
     ]
     named = _named(unit, framework_id, rows)
@@ -73,12 +72,11 @@ def change(unit: UnitOfWork, organization: str, control_id: str, given: Given) -
     control is centralized, RoleTooSmall, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
-    unit.lock("content")
     lock_coverage(unit, organization_id)
     framework_id = _framework_of(unit, organization_id, control_id)
     place = {name: value for name, value in given.items() if name == "after"}
     values = {name: value for name, value in given.items() if name != "after"}
-    rows = [Row("controls", BODY, "", {"id": control_id, **values})]
+    rows = [Row("controls", BODY, "", {**values, "id": control_id})]
     named = _named(unit, framework_id, rows)
     faults = _taken(rows, named)
     rows = [_with_parent(rows[0], {}, named, faults)]

@@ -11,6 +11,7 @@ from normata.changes.source import Row
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.errors import Forbidden, NotFound
+from normata.frameworks.coverage.recompute import lock_coverage
 from normata.frameworks.framework_list import one_framework
 from normata.frameworks.model import Framework, FrameworkAdoption
 from normata.frameworks.own.storing import BODY, final_row, valid_rows
@@ -40,9 +41,15 @@ def create(unit: UnitOfWork, organization: str, given: Mapping[str, Any]) -> dic
     Raises NotFound, RoleTooSmall and FaultyInput.
     """
     organization_id = reached(unit, organization)
+    lock_coverage(unit, organization_id)
     framework_id = new_id()
-    fixed = {"id": framework_id, "organizationId": organization_id, "isCentralized": False}
-    row = Row("frameworks", BODY, "", {"createdBy": unit.actor.user_name or None, **given, **fixed})
+    fixed = {
+        "id": framework_id,
+        "organizationId": organization_id,
+        "isCentralized": False,
+        "createdBy": unit.actor.user_name or None,
+    }
+    row = Row("frameworks", BODY, "", {**given, **fixed})
     _store(unit, "create", organization_id, row)
     return one_framework(unit, organization_id, framework_id)
 
@@ -53,9 +60,9 @@ def change(unit: UnitOfWork, organization: str, framework_id: str, given: Mappin
     Raises NotFound, Forbidden where the framework is centralized, RoleTooSmall and FaultyInput.
     """
     organization_id = reached(unit, organization)
-    unit.lock("content")  # what is read here is written back
+    lock_coverage(unit, organization_id)  # what is read here is written back
     require_own(unit, organization_id, framework_id)
-    _store(unit, "update", organization_id, Row("frameworks", BODY, "", {"id": framework_id, **given}))
+    _store(unit, "update", organization_id, Row("frameworks", BODY, "", {**given, "id": framework_id}))
     return one_framework(unit, organization_id, framework_id)
 
 

@@ -16,6 +16,7 @@ from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.match_list import is_published, matches_by_id
+from normata.frameworks.own.pairs import Pair, own_between, pair_of
 from normata.frameworks.own.storing import BODY, final_row, valid_rows
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached
@@ -100,19 +101,17 @@ def _unjustified(rows: Sequence[Row]) -> list[Fault]:
 def _pointless(unit: UnitOfWork, organization_id: str, rows: Sequence[Row]) -> list[Fault]:
     """Matches of a control with itself, and those that are there already: in the request, or stored."""
     faults: list[Fault] = []
-    seen: dict[tuple[str, str], Row] = {}
+    seen: dict[Pair, Row] = {}
     for row in rows:
-        source, target = (row.values[end] for end in _ENDS)
+        source, target = pair_of(row)
         if source == target:
             faults.append(row.fault("targetControlId", "is the source itself"))
         elif (first := seen.setdefault((source, target), row)) is not row:
             faults.append(row.fault(None, f"matches the same controls as {first.place[1:]}"))
-    sources = sorted({source for source, _ in seen})
-    for batch in batches(sources):
-        for found in unit.rows(_OWN, {"organization": organization_id, "sources": batch}):
-            taken = seen.get((found.source_control_id, found.target_control_id))
-            if taken is not None:
-                faults.append(taken.fault(None, f"is there already: {found.id!r}; to change it, delete that one first"))
+    for pair, ids in own_between(unit, organization_id, seen.keys()).items():
+        faults += (
+            seen[pair].fault(None, f"is there already: {one!r}; to change it, delete that one first") for one in ids
+        )
     return faults
 
 
@@ -128,9 +127,6 @@ _IN_SIGHT = (
         and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == bindparam("organization")),
     )
     .where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)), visible_to(bindparam("organization")))
-)
-_OWN = select(_MATCH.c.id, _MATCH.c.source_control_id, _MATCH.c.target_control_id).where(
-    _IS_OWN, _MATCH.c.source_control_id.in_(bindparam("sources", expanding=True))
 )
 _DELETE = delete(_MATCH).where(_IS_OWN, _MATCH.c.id == bindparam("match")).returning(*_MATCH.c)
 _FRAMEWORKS = select(_CONTROL.c.framework_id).where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))

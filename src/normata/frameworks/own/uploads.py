@@ -23,6 +23,7 @@ from normata.frameworks.catalogs.unknown import LeftOut, known_relations
 from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
+from normata.frameworks.own.pairs import once_each
 from normata.frameworks.own.storing import BODY, final_row
 from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
@@ -30,7 +31,7 @@ from normata.identity.model import Organization
 from normata.identity.organizations import reached
 from normata.schema.table import Table, sql_table
 
-MOST_ROWS = 20_000  # of one upload, which is checked and written in one piece
+MOST_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
 
 # Never change this: an upload finds what an earlier one has made by ids that follow from it.
 _OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
@@ -74,7 +75,7 @@ def read_upload(one: Input) -> Upload:
         published = read_inputs([one])
     except FaultyInput as error:
         return Upload(Published([], []), error.faults)
-    count = len(published.rows) + len(published.relations)
+    count = sum(row.array == "controls" for row in published.rows) + len(published.relations)
     if count > MOST_ROWS:
         reason = f"holds {count:,} controls and mappings; an upload may have {MOST_ROWS:,} at most"
         return Upload(Published([], []), [Fault(BODY, "", reason)])
@@ -95,19 +96,23 @@ def take(
 
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
     unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
-    again, and changed where it differs. Raises NotFound, RoleTooSmall and FaultyInput; that of a dry run only where the
+    again, and changed where it differs. A match is not added where the organization has one of its own between the same
+    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput; that of a dry run only where the
     upload could not be read at all.
     """
     organization_id = reached(unit, organization)
-    unit.lock("content")
     lock_coverage(unit, organization_id)
     faults = list(upload.faults)
     known = _Known(unit, organization_id)
     rows = [_as_own(row, organization_id, name) for row in upload.published.rows]
     left_out: list[LeftOut] = []
+    already_there = 0  # matches between controls that have another one of the organization's own
     try:
         relations, left_out = known_relations(upload.published, known, skip_unknown=skip_unknown, option=option)
-        rows += (known.as_own_match(row) for row in matches_of(relations))
+        matches = [known.as_own_match(row) for row in matches_of(relations)]
+        kept = once_each(unit, organization_id, matches)
+        already_there = len(matches) - len(kept)
+        rows += kept
     except FaultyInput as error:
         faults += error.faults
     groups: dict[type[Table], list[PendingRow]] = {table: [] for table in _TABLES.values()}
@@ -119,7 +124,9 @@ def take(
     unreadable = any(not fault.place for fault in upload.faults)
     if unreadable or (faults and not dry_run):
         raise FaultyInput(faults)
-    outcome = Outcome(_tallies(groups), [row.id for row in groups[Framework]], left_out, faults)
+    tallies = _tallies(groups)
+    tallies["controlMatches"].unchanged += already_there
+    outcome = Outcome(tallies, [row.id for row in groups[Framework]], left_out, faults)
     if not dry_run:
         _write(unit, organization_id, groups)
     return outcome
@@ -194,18 +201,21 @@ def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
 
 
 class _Known:
-    """Which controls and frameworks there are for an organization: its own uploads before the centralized ones."""
+    """Which controls and frameworks there are for an organization.
+
+    An id leads to the organization's own upload first, and then to what has this very id.
+    """
 
     def __init__(self, unit: UnitOfWork, organization_id: str) -> None:
         self._unit = unit
         self._organization_id = organization_id
-        self._centralized: set[str] = set()
+        self._named_by_id: set[str] = set()  # centralized controls, and own ones that were made over HTTP
 
     def controls(self, ids: Collection[str]) -> set[str]:
         """Those of these controls that are known; see :class:`normata.frameworks.catalogs.unknown.Stored`."""
         own = self._own(_CONTROLS, ids)
-        self._centralized = self._stored(_CONTROLS, set(ids) - own)
-        return own | self._centralized
+        self._named_by_id = self._stored(_CONTROLS, set(ids) - own)
+        return own | self._named_by_id
 
     def frameworks(self, ids: Collection[str]) -> set[str]:
         """Those of these frameworks that are known."""
@@ -217,7 +227,7 @@ class _Known:
         values = dict(row.values) | {"organizationId": self._organization_id}
         values["id"] = _own_id(self._organization_id, values["id"])
         for end in ("sourceControlId", "targetControlId"):
-            if values[end] not in self._centralized:
+            if values[end] not in self._named_by_id:
                 values[end] = _own_id(self._organization_id, values[end])
         return Row(row.array, row.file, row.place, values, row.origin)
 
