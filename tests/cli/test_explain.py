@@ -7,6 +7,7 @@ import pytest
 from normata.db.database import Database
 from tests import world
 from tests.cli.commands import Run, failed
+from tests.databases import tamper
 from tests.world import ALPHA
 
 
@@ -37,6 +38,22 @@ def test_what_hangs_on_it_and_what_would_lift_it(explain: Run) -> None:
     assert "A.2 sun control 2 (SUN-2): FULL instead of PARTIAL would make it FULL" in explain(ALPHA, "moon.A.2").out
     assert "gap: Two sites are missing." in explain(ALPHA, "sun.A.2").out
     assert "children that are not FULL: 10" in explain(ALPHA, "sun.A").out
+
+
+def test_of_many_children_the_first_are_shown(explain: Run, database: Database) -> None:
+    says = [
+        {"id": f"s{number}", "organizationId": ALPHA, "controlId": f"own.A.{number}", "coverageStatus": "FULL"}
+        for number in range(1, 13)
+    ]
+    world.load(database, {"controlCoverages": says})
+    lines = explain(ALPHA, "own.A").out.splitlines()
+    assert "    └── is FULL by its 12 children; the first 10 are shown" in lines
+    assert sum("is stated FULL" in line for line in lines) == 10
+    tamper(
+        database, "UPDATE effective_coverage SET rank = 0 WHERE control_id = 'own.A'", "DELETE FROM control_coverage"
+    )
+    lines = explain(ALPHA, "own.A").out.splitlines()
+    assert "└── no proof is shown: it is too long, or the stored coverage is from before the newest upgrade" in lines
 
 
 def test_names(explain: Run) -> None:

@@ -70,6 +70,10 @@ class Stating:
         """One control."""
         return self._send("GET", f"/controls/{quote(control_id, safe='')}/")
 
+    def explanation(self, control_id: str) -> Response:
+        """Why a control is covered as far as it is."""
+        return self._send("GET", f"/controls/{quote(control_id, safe='')}/coverage/")
+
     def said(self, control_id: str) -> Json:
         """What is said of a control, but for the time."""
         coverage = done(self.control(control_id))["coverage"]

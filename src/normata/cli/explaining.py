@@ -66,6 +66,8 @@ def _tree(found: Explanation) -> Tree:
                 _branch(stated, f"{label}: {text}")
     if found.proof:
         _add_proof(_branch(tree, "because"), found.proof)
+    elif not found.is_proved:
+        _branch(tree, "no proof is shown: it is too long, or the stored coverage is from before the newest upgrade")
     if found.others:
         more = "" if found.others_are_all else ", and maybe more"
         others = _branch(tree, f"other statements that would each do ({len(found.others)}{more})")
@@ -96,6 +98,8 @@ def _reason(step: Step) -> str:
     if step.rule == "STATEMENT":
         return f"is stated {step.stated}"
     if step.rule == "ROLL_UP":
+        if step.premise_count > len(step.premises):
+            return f"is {step.level} by its {step.premise_count} children; the first {len(step.premises)} are shown"
         return f"is {step.level} by {'its children' if step.level == 'FULL' else 'a child'}"
     assert step.match is not None  # noqa: S101 - a step by a match has one
     own = " (by a match of your own)" if step.match.is_own else ""
@@ -124,7 +128,7 @@ def _add_lifts(tree: Tree, found: Explanation) -> None:
         if found.lacking_count > len(found.lacking):
             _branch(branch, f"and {found.lacking_count - len(found.lacking)} more")
     if found.lifts:
-        branch = _branch(tree, "would lift it" if found.lifts_are_all else "would lift it, among others")
+        branch = _branch(tree, "would lift it" if found.lifts_are_all else "would lift it, and others may")
         for lift in found.lifts:
             _branch(branch, _lifting(lift))
 

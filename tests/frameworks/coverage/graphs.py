@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from normata.frameworks.coverage.engine import Computed, Level, compute, compute_ranked
-from normata.frameworks.coverage.graph import Children, Node
+from normata.frameworks.coverage.graph import UNRANKED, Children, Node
 from normata.frameworks.coverage.incremental import Ranked
 
 NONE, PARTIAL, FULL = Level
@@ -85,11 +85,8 @@ class MemoryGraph:
         """See :class:`normata.frameworks.coverage.graph.Graph`."""
         found = {}
         for parent in controls:
-            stored = [
-                self.stored.get(child, Computed.of(NONE, NONE))
-                for child, above in self.parents.items()
-                if above == parent and child not in self.not_applicable
-            ]
+            names = self.below([parent]).get(parent, [])
+            stored = [self.stored.get(child, Computed.of(NONE, NONE)) for child in names]
             if stored:
                 found[parent] = Children(
                     len(stored),
@@ -97,6 +94,7 @@ class MemoryGraph:
                     sum(one.effective >= FULL for one in stored),
                     sum(one.own >= PARTIAL for one in stored),
                     sum(one.own >= FULL for one in stored),
+                    max((self._rank(child) for child in names if self._level(child) == FULL), default=0),
                 )
         return found
 
@@ -107,6 +105,20 @@ class MemoryGraph:
             if parent in controls and parent is not None and child not in self.not_applicable:
                 found.setdefault(parent, []).append(child)
         return found
+
+    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, list[str]]:
+        """See :class:`normata.frameworks.coverage.graph.Graph`."""
+        return {
+            parent: sorted(children, key=lambda child: (-self._level(child), self.ranks.get(child, 0)))[:most]
+            for parent, children in self.below(controls).items()
+        }
+
+    def _level(self, control: str) -> Level:
+        return self.stored[control].effective if control in self.stored else NONE
+
+    def _rank(self, control: str) -> int:
+        rank = self.ranks.get(control, 0)
+        return rank if rank or self.statements.get(control) == FULL else UNRANKED
 
     def _node(self, control: str) -> Node:
         applies = control not in self.not_applicable

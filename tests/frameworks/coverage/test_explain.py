@@ -99,12 +99,14 @@ def verify(facts: Known, proof: list[Step], control: str, status: str) -> None:
             assert step.rule == "ROLL_UP"
             children = {name for name, _ in premises}
             if step.level == "FULL":
-                assert children == facts.applicable_children(step.control.id) != set()
+                assert children <= facts.applicable_children(step.control.id)
+                assert step.premise_count == len(facts.applicable_children(step.control.id)) > 0
                 assert {level for _, level in premises} == {"FULL"}
             else:
-                assert len(children) == 1
+                assert len(children) == step.premise_count == 1
                 assert children <= facts.applicable_children(step.control.id)
         shown.add((step.control.id, step.level))
+        assert step.rule == "ROLL_UP" or step.premise_count == len(step.premises)
     assert (proof[-1].control.id, proof[-1].level) == (control, status)
 
 
@@ -114,6 +116,7 @@ def check(transaction: Transaction, facts: Known, levels: dict[str, Level], cont
     orjson.dumps(asdict(found))
     level = levels[control]
     assert found.effective_coverage_status == level.name
+    assert found.is_proved
     if level == NONE:
         assert not found.proof
         assert not found.others

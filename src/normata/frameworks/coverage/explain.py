@@ -19,7 +19,7 @@ from normata.schema.table import sql_table
 
 MOST_SHOWN = 10  # of each list: other proofs, effects, lifts, children that are lacking
 
-_MOST_READ = 1_000_000  # controls: the searches have limits of their own, and what has many children is shown with all
+_MOST_READ = 2_000  # controls, for the proof and for what would lift it
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class Step:
     """A step of a proof: that ``control`` is FULL, or is PARTIAL or better (``level``), and why.
 
     ``rule`` is STATEMENT (``stated`` says what is stated), MATCH (``match`` leads here from the only premise) or
-    ROLL_UP (the premises are children). ``match_back`` is there where the match gives PARTIAL because its source lies
+    ROLL_UP (the premises are children; ``premise_count`` is how many it rests on, and the first of them are shown and
+    followed). ``match_back`` is there where the match gives PARTIAL because its source lies
     within the control: it is FULL, and leads back.
     """
 
@@ -87,6 +88,7 @@ class Step:
     match: Match | None
     match_back: Match | None
     premises: list[Premise]
+    premise_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,9 @@ class Explanation:
     """Why a control is covered as far as it is. ``dataclasses.asdict`` makes JSON's own types of it.
 
     ``effective_coverage_status`` is null where no adopted framework has the control. ``proof`` is the shortest one,
-    each step after those that it rests on, the control itself last; it is empty where the status is NONE. ``others``
+    each step after those that it rests on, the control itself last; it is empty where the status is NONE. ``is_proved``
+    tells that there is a proof wherever one is needed: it is false where the proof is too long to be followed, or the
+    stored coverage comes from a version that does not rank it. ``others``
     are proofs from one other statement each, nearest first, and ``others_are_all`` tells that there are no more.
     ``lifts`` would lift the control, nearest first. ``lacking`` are applicable children that are not FULL, where the
     control is not FULL itself, and ``lacking_count`` is how many there are.
@@ -142,6 +146,7 @@ class Explanation:
     effective_coverage_status: str | None
     is_indirectly_covered: bool
     proof: list[Step]
+    is_proved: bool
     others: list[list[Step]]
     others_are_all: bool
     effects: Effects
@@ -169,14 +174,17 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
     found = proofs.Found((), (), is_complete=True)
     lifts: tuple[Sequence[influence.Lift], bool] = ((), True)
     lacking: list[str] = []
+    lacking_count = 0
     effects: list[influence.Effect] | None = []
     if node.counts:
         if level > Level.NONE:
             found = proofs.prove(view, proofs.Fact(control_id, level), MOST_SHOWN)
         if level < Level.FULL:
             lifts = influence.lifts(view, control_id, MOST_SHOWN)
-            view.read_below([control_id])
-            lacking = [child for child in view.below(control_id) if _level(view, child) < Level.FULL]
+            view.read_children([control_id])
+            children = view.children(control_id)
+            lacking_count = children.number - children.full
+            lacking = graph.lacking(control_id, MOST_SHOWN) if lacking_count else []
         if node.stated > Level.NONE:
             effects = influence.effects(graph, control_id)
     shown = sorted(effects or (), key=lambda one: (one.without - one.level, one.control))[:MOST_SHOWN]
@@ -185,7 +193,7 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
             *(step.fact.control for proof in (found.proof, *found.others) for step in proof),
             *(effect.control for effect in shown),
             *(control for lift in lifts[0] for control in lift.path),
-            *lacking[:MOST_SHOWN],
+            *lacking,
         ]
     )
     names.read_matches(
@@ -200,6 +208,7 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
         effective_coverage_status=node.effective.name if node.is_adopted and node.effective is not None else None,
         is_indirectly_covered=node.is_adopted and level > (node.own or Level.NONE),
         proof=names.steps(view, found.proof),
+        is_proved=bool(found.proof) or level == Level.NONE,
         others=[names.steps(view, proof) for proof in found.others],
         others_are_all=found.is_complete,
         effects=Effects(
@@ -208,8 +217,8 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
         ),
         lifts=[names.lift(view, lift) for lift in lifts[0]],
         lifts_are_all=lifts[1],
-        lacking=[names.controls[child] for child in lacking[:MOST_SHOWN]],
-        lacking_count=len(lacking),
+        lacking=[names.controls[child] for child in lacking],
+        lacking_count=lacking_count,
     )
 
 
@@ -244,7 +253,8 @@ class _Names:
 
     def read_matches(self, pairs: set[tuple[str, str]]) -> None:
         for batch in batches(sorted({source for source, _ in pairs})):
-            targets = sorted({target for source, target in pairs if source in set(batch)})
+            sources = set(batch)
+            targets = sorted({target for source, target in pairs if source in sources})
             for some in batches(targets):
                 parameters = {**self._key, "sources": batch, "targets": some}
                 for row in self._transaction.rows(_MATCHES, parameters):  # the strongest last
@@ -271,6 +281,7 @@ class _Names:
             match=self._matches[pairs[0]] if pairs else None,
             match_back=self._matches[pairs[1]] if len(pairs) > 1 else None,
             premises=[Premise(premise.control, premise.level.name) for premise in inference.premises],
+            premise_count=len(inference.premises) + inference.hidden,
         )
 
     def lift(self, view: View, lift: influence.Lift) -> Lift:

@@ -28,14 +28,22 @@ class Node(NamedTuple):
         return self.is_adopted and self.is_applicable
 
 
+UNRANKED = 2**31 - 1  # above every rank
+
+
 class Children(NamedTuple):
-    """How many applicable children a control has, and how many of them are stored as PARTIAL or FULL, and as FULL."""
+    """How many applicable children a control has, and how many of them are stored as PARTIAL or FULL, and as FULL.
+
+    ``highest`` is the highest rank of those that are FULL. It is UNRANKED where one of them has rank 0 and is not
+    stated FULL: a version without ranks has written it.
+    """
 
     number: int
     partial: int
     full: int
     own_partial: int
     own_full: int
+    highest: int = 0
 
 
 NO_CHILDREN = Children(0, 0, 0, 0, 0)
@@ -58,6 +66,12 @@ class Graph(Protocol):
 
     def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
         """The applicable children of those of these controls that have any, in catalog order."""
+
+    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
+        """The first ``most`` applicable children of those of these controls that have any.
+
+        Those that are stored as FULL come first, then those that are PARTIAL, each by their ranks and in catalog order.
+        """
 
 
 class TooMuch(Exception):
@@ -95,16 +109,22 @@ def _gives(source: Level, level: Level, *, within: bool) -> Level:
 
 
 class View:
-    """What has been read of a graph so far. It reads nothing twice, and no more than ``most`` controls."""
+    """What has been read of a graph so far. It reads nothing twice, and no more than ``most`` controls.
 
-    def __init__(self, graph: Graph, most: int) -> None:
+    What does not fit is not read at all, so that whatever has been read can be asked for after TooMuch, too. Of the
+    children of a control ``foremost`` are read where not all are asked for.
+    """
+
+    def __init__(self, graph: Graph, most: int, foremost: int = 10) -> None:
         self._graph = graph
         self._most = most
+        self._most_foremost = foremost
         self._nodes: dict[str, Node | None] = {}
         self._ahead: dict[str, list[Ahead]] = {}
         self._behind: dict[str, list[Behind]] = {}
         self._children: dict[str, Children] = {}
         self._below: dict[str, Sequence[str]] = {}
+        self._foremost: dict[str, Sequence[str]] = {}
 
     def node(self, control: str) -> Node | None:
         """A control that has been read; null where it does not exist."""
@@ -125,6 +145,10 @@ class View:
     def below(self, control: str) -> Sequence[str]:
         """The applicable children of a control below which has been read."""
         return self._below[control]
+
+    def foremost(self, control: str) -> Sequence[str]:
+        """The first applicable children of a control of which they have been read; see :meth:`Graph.foremost`."""
+        return self._foremost[control]
 
     def read(self, controls: Iterable[str]) -> None:
         """Read these controls. Raises TooMuch."""
@@ -149,18 +173,20 @@ class View:
         for source, target, level in self._graph.matches(missing):
             if level > levels.get((source, target), Level.NONE):
                 levels[source, target] = level
-        self._ahead.update({control: [] for control in missing})
-        self._behind.update({control: [] for control in missing})
+        all_ahead: dict[str, list[Ahead]] = {control: [] for control in missing}
+        all_behind: dict[str, list[Behind]] = {control: [] for control in missing}
         ends: set[str] = set()
         for (source, target), level in levels.items():
             within = levels.get((target, source)) == Level.FULL
             if source in missing:
-                self._ahead[source].append(Ahead(target, level, within))
+                all_ahead[source].append(Ahead(target, level, within))
                 ends.add(target)
             if target in missing:
-                self._behind[target].append(Behind(source, level, within))
+                all_behind[target].append(Behind(source, level, within))
                 ends.add(source)
         self.read(ends)
+        self._ahead.update(all_ahead)
+        self._behind.update(all_behind)
 
     def read_children(self, controls: Iterable[str]) -> None:
         """Read how many children controls have, and how many of them are covered."""
@@ -174,5 +200,14 @@ class View:
         missing = {control for control in controls if control not in self._below}
         if missing:
             found = self._graph.below(missing)
-            self._below.update({control: found.get(control, ()) for control in missing})
             self.read({child for children in found.values() for child in children})
+            self._below.update({control: found.get(control, ()) for control in missing})
+
+    def read_foremost(self, controls: Iterable[str]) -> None:
+        """Read the children of controls in numbers, and the first of them by themselves. Raises TooMuch."""
+        missing = {control for control in controls if control not in self._foremost}
+        self.read_children(missing)
+        parents = {control for control in missing if self._children[control].partial}
+        found = self._graph.foremost(parents, self._most_foremost) if parents else {}
+        self.read({child for children in found.values() for child in children})
+        self._foremost.update({control: found.get(control, ()) for control in missing})

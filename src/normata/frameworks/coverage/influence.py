@@ -61,6 +61,9 @@ class _Without:
     def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
         return self._graph.below(controls)
 
+    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
+        return self._graph.foremost(controls, most)
+
 
 def effects(graph: Graph, control: str) -> list[Effect] | None:
     """The other controls that would be less covered without what is stated of this one.
@@ -83,9 +86,11 @@ def effects(graph: Graph, control: str) -> list[Effect] | None:
 
 
 def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[Lift], bool]:
-    """What would lift a control that is below FULL, nearest first, and whether that is all up to ``deepest`` matches.
+    """What would lift a control that is below FULL, nearest first, and whether that is all.
 
-    The control has been read. Among what is as near, what would make it FULL comes first. Raises TooMuch.
+    All are those that would lift it through matches alone. Lifts of up to ``deepest`` matches are looked for; where
+    something has not been looked at, they may not be all. The control has been read. Among what is as near, what would
+    make it FULL comes first.
     """
     node = view.node(control)
     if node is None or not node.counts or node.effective == FULL:
@@ -93,21 +98,26 @@ def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[L
     wanted = [FULL] if node.effective == PARTIAL else [FULL, PARTIAL]
     frontier = [Lift((control,), level, level) for level in wanted]
     found: dict[str, Lift] = {}
+    seen: set[tuple[str, Level, Level]] = set()  # a control may have more before it where less is needed of it
     for _ in range(deepest):
-        view.read_matches({lift.path[0] for lift in frontier})
+        try:
+            view.read_matches({lift.path[0] for lift in frontier})
+        except TooMuch:
+            break
         following: list[Lift] = []
         for lift in frontier:
             for nearer in _before(view, lift):
                 source = nearer.path[0]
-                if source != control and source not in found:
-                    found[source] = nearer
+                if source != control and (source, nearer.needs, nearer.gives) not in seen:
+                    seen.add((source, nearer.needs, nearer.gives))
+                    found.setdefault(source, nearer)
                     following.append(nearer)
         frontier = following
         if len(found) > most:
             break
     # A stable sort: what is as near and gives as much stays in the order in which it was found.
     ordered = sorted(found.values(), key=lambda lift: (len(lift.path), -lift.gives))
-    return ordered[:most], len(ordered) <= most
+    return ordered[:most], not frontier and len(ordered) <= most
 
 
 def _before(view: View, lift: Lift) -> Iterator[Lift]:

@@ -5,20 +5,24 @@ A fact is that a control is FULL, or that it is PARTIAL or better. It follows fr
 
 One proof is always at hand: down the ranks, from each fact to others of lower rank, until statements are reached. Then
 a search looks for shorter ones. It goes backwards from what is to be proved over facts that hold, in waves, until it
-has seen enough. A fact that holds may still support itself in a circle. So nothing counts as proved until it has been
+has seen enough. Proofs are for people, so of a roll-up of many children the first few are shown and followed, and it is
+told how many more there are. That is done only down the ranks: there each child that is not shown has a lower rank than
+what rests on it, so that it rests on nothing that is shown after it.
+
+A fact that holds may still support itself in a circle. So nothing counts as proved until it has been
 derived forwards again, from statements: the cheapest derivation of each fact first (Knuth's generalization of
 Dijkstra's algorithm), which can use no fact before that has been derived itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from normata.frameworks.coverage.engine import Level
-from normata.frameworks.coverage.graph import View
+from normata.frameworks.coverage.graph import UNRANKED, TooMuch, View
 
 NONE, PARTIAL, FULL = Level
 
@@ -42,12 +46,14 @@ class Inference(NamedTuple):
     """How a fact follows: by which rule, from which others.
 
     ``back`` tells that a match gives PARTIAL because its source lies within its target, which the match back says.
-    Without a rule, that a control is PARTIAL or better follows from its being FULL, which is no step.
+    ``hidden`` is how many premises of a roll-up are not shown: more children, of which the same holds. Without a rule,
+    that a control is PARTIAL or better follows from its being FULL, which is no step.
     """
 
     rule: Rule | None
     premises: tuple[Fact, ...] = ()
     back: bool = False
+    hidden: int = 0
 
 
 class ProofStep(NamedTuple):
@@ -63,7 +69,8 @@ Proof = Sequence[ProofStep]
 class Found(NamedTuple):
     """The shortest proof of a fact, and proofs from one other statement each, nearest first.
 
-    ``is_complete`` tells that there is no other statement that would do by itself.
+    ``proof`` is empty where none was found within the limits. ``is_complete`` tells that there is no other statement
+    that would do by itself.
     """
 
     proof: Proof
@@ -72,13 +79,16 @@ class Found(NamedTuple):
 
 
 _ENOUGH = 40  # facts; no wave is begun that goes beyond
+_DEEPEST = 100  # waves down the ranks
+_WIDEST = 30  # facts of one wave down the ranks: roll-ups share them, with one premise each at least
 
 
 def prove(view: View, fact: Fact, most_others: int) -> Found:
     """The proofs of a fact that holds, by what is stored. The control has been read.
 
     A proof with the least number of steps is found, unless that takes a look at more than some dozen facts: then it is
-    the shortest that has been seen. Raises TooMuch, and LookupError where the stored coverage does not follow.
+    the shortest that has been seen. None is found where ranks lead nowhere, or too far, and it takes more than a look
+    around, too.
     """
     proof = _down_the_ranks(view, fact)
     inferences: dict[Fact, list[Inference]] = {}
@@ -86,59 +96,120 @@ def prove(view: View, fact: Fact, most_others: int) -> Found:
     others: list[Proof] = []
     depth = 0
     while frontier and (len(inferences) + len(frontier) <= _ENOUGH or not inferences):
-        frontier = _look_behind(view, frontier, inferences)
+        try:
+            frontier = _look_behind(view, frontier, inferences)
+        except TooMuch:
+            break
         depth += 1
         shorter = _shortest(inferences, fact)
-        if shorter is not None and len(shorter) < len(proof):
+        if shorter is not None and (not proof or len(shorter) < _length(proof)):
             proof = shorter
         others = list(_alternatives(inferences, fact, proof))
         # What has not been looked at is `depth` steps away, so a proof by it has one step more than that.
-        if len(proof) <= depth + 1 and len(others) > most_others:
+        if proof and _length(proof) <= depth + 1 and len(others) > most_others:
             break
-    return Found(proof, others[:most_others], is_complete=not frontier and len(others) <= most_others)
+    left_out = frontier or len(others) > most_others or any(_leaves_out(view, looked_at) for looked_at in inferences)
+    return Found(proof, others[:most_others], is_complete=not left_out)
+
+
+def _length(proof: Proof) -> int:
+    """How many steps a proof has at least, with those of premises that it does not show."""
+    return len(proof) + sum(step.inference.hidden for step in proof)
+
+
+def _leaves_out(view: View, fact: Fact) -> bool:
+    """Whether more children of a control give it PARTIAL than have been read."""
+    node = view.node(fact.control)
+    if fact.level == FULL or node is None or not node.counts:
+        return False
+    shown = sum(_effective(view, child) >= PARTIAL for child in view.foremost(fact.control))
+    return shown < view.children(fact.control).partial
 
 
 def _down_the_ranks(view: View, goal: Fact) -> Proof:
-    """The proof in which each fact follows from facts of the lowest ranks. Raises LookupError where there is none."""
+    """The proof in which each fact follows from facts of the lowest ranks; empty where there is none, or too deep."""
     chosen: dict[Fact, Inference] = {}
-    wave = {goal}
-    while wave:
-        controls = {fact.control for fact in wave}
-        view.read_matches(controls)
-        view.read_below(controls)
+    wave = [goal]
+    for _ in range(_DEEPEST):
+        try:
+            _read_around(view, {fact.control for fact in wave if not _is_stated(view, fact)})
+        except TooMuch:
+            return ()
         for fact in wave:
-            own = _place(view, fact.control)
-            found = [
-                (max((_place(view, premise.control) for premise in inference.premises), default=(0, -1)), inference)
-                for inference in _inferences(view, fact)
-            ]
-            lower = [one for one in found if one[1].rule is None or one[0] < own or not one[1].premises]
-            if not lower:
-                raise LookupError(f"the coverage of {fact.control} does not follow from what is stated")
-            chosen[fact] = min(lower, key=lambda one: one[0])[1]
-        wave = {premise for fact in wave for premise in chosen[fact].premises} - chosen.keys()
-    return _written_out(chosen, goal)
+            inference = _lowest(view, fact)
+            if inference is None:
+                return ()
+            chosen[fact] = inference
+        _thin_out(chosen, wave)
+        premises = dict.fromkeys(premise for fact in wave for premise in chosen[fact].premises)
+        wave = [premise for premise in premises if premise not in chosen]
+        if not wave:
+            return _written_out(chosen, goal)
+    return ()
+
+
+def _lowest(view: View, fact: Fact) -> Inference | None:
+    """How a fact follows from facts of the lowest ranks; null where it does not follow from lower ones."""
+    if _is_stated(view, fact):
+        return Inference(Rule.STATEMENT)
+    own = _place(view, fact.control)
+    found = [(_highest_place(view, fact, inference), inference) for inference in _inferences(view, fact)]
+    lower = [(place, inference) for place, inference in found if inference.rule is None or place < own]
+    return min(lower, key=lambda one: one[0])[1] if lower else None
+
+
+def _highest_place(view: View, fact: Fact, inference: Inference) -> tuple[int, int]:
+    if inference.rule is Rule.ROLL_UP and fact.level == FULL:
+        highest = view.children(fact.control).highest  # of those that are not shown, too
+        return (0, highest) if highest < UNRANKED else _NOWHERE
+    return max(_place(view, premise.control) for premise in inference.premises)
+
+
+def _thin_out(chosen: dict[Fact, Inference], wave: Sequence[Fact]) -> None:
+    """Let the roll-ups of a wave share what may be followed of it."""
+    wide = [fact for fact in wave if len(chosen[fact].premises) > 1]
+    if wide:
+        share = max(1, (_WIDEST - (len(wave) - len(wide))) // len(wide))
+        for fact in wide:
+            inference = chosen[fact]
+            shown = inference.premises[:share]
+            hidden = inference.hidden + len(inference.premises) - len(shown)
+            chosen[fact] = inference._replace(premises=shown, hidden=hidden)
+
+
+_NOWHERE = (2, 0)
 
 
 def _place(view: View, control: str) -> tuple[int, int]:
-    """Where a control is among all: those that are FULL are before those that are PARTIAL, each by their ranks."""
+    """Where a control is among all: those that are FULL are before those that are PARTIAL, each by their ranks.
+
+    Rank 0 is for what is stated. Otherwise a version without ranks has written it, and it is after all others.
+    """
     node = view.node(control)
-    if node is None:
-        return 2, 0
+    if node is None or not node.effective or (not node.rank and node.stated < node.effective):
+        return _NOWHERE
     return (0 if node.effective == FULL else 1), node.rank or 0
 
 
-def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, list[Inference]]) -> list[Fact]:
-    """Note how each fact may follow. Returns those that were met for the first time."""
-    pending = list(frontier)
-    controls = {fact.control for fact in pending}
+def _is_stated(view: View, fact: Fact) -> bool:
+    node = view.node(fact.control)
+    return node is not None and node.counts and node.stated >= fact.level
+
+
+def _read_around(view: View, controls: Collection[str]) -> None:
     view.read_matches(controls)
-    view.read_below(controls)
+    view.read_foremost(controls)
+
+
+def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, list[Inference]]) -> list[Fact]:
+    """Note how each fact may follow. Returns those that were met for the first time. Raises TooMuch."""
+    pending = list(frontier)
+    _read_around(view, {fact.control for fact in pending})
     met: dict[Fact, None] = {}
     for fact in pending:  # grows
         if fact in inferences:
             continue
-        found = inferences[fact] = list(_inferences(view, fact))
+        found = inferences[fact] = [one for one in _inferences(view, fact) if not one.hidden]
         for inference in found:
             for premise in inference.premises:
                 if inference.rule is None:
@@ -154,7 +225,7 @@ def _inferences(view: View, fact: Fact) -> Iterator[Inference]:
     node = view.node(control)
     if node is None or not node.counts:
         return
-    if node.stated >= level:
+    if _is_stated(view, fact):
         yield Inference(Rule.STATEMENT)
     if level == PARTIAL and node.effective == FULL:
         yield Inference(None, (Fact(control, FULL),))
@@ -164,13 +235,16 @@ def _inferences(view: View, fact: Fact) -> Iterator[Inference]:
             yield Inference(Rule.MATCH, (Fact(match.source, FULL),))
         if source >= PARTIAL == level and match.within:
             yield Inference(Rule.MATCH, (Fact(match.source, PARTIAL),), back=True)
-    children = view.below(control)
+    foremost = view.foremost(control)
     if level == PARTIAL:
-        for child in children:
+        for child in foremost:
             if _effective(view, child) >= PARTIAL:
                 yield Inference(Rule.ROLL_UP, (Fact(child, PARTIAL),))
-    elif children and all(_effective(view, child) == FULL for child in children):
-        yield Inference(Rule.ROLL_UP, tuple(Fact(child, FULL) for child in children))
+    else:
+        number, full = view.children(control).number, view.children(control).full
+        if number and full == number:
+            premises = tuple(Fact(child, FULL) for child in foremost)
+            yield Inference(Rule.ROLL_UP, premises, hidden=number - len(premises))
 
 
 def _effective(view: View, control: str) -> Level:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import BindParameter, and_, bindparam, func, select
+from sqlalchemy import BindParameter, and_, bindparam, case, func, literal, or_, select
 
 from normata.db.transaction import Transaction, batches
 from normata.frameworks.coverage.engine import Level
-from normata.frameworks.coverage.graph import Children, Node
+from normata.frameworks.coverage.graph import UNRANKED, Children, Node
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 from normata.frameworks.visibility import match_visible_to
 from normata.schema.table import sql_table
@@ -65,6 +65,18 @@ class StoredGraph:
                 found.setdefault(parent, []).append(child)
         return found
 
+    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, list[str]]:
+        """See :meth:`normata.frameworks.coverage.graph.Graph.foremost`."""
+        found: dict[str, list[str]] = {}
+        for batch in batches(sorted(controls)):
+            for parent, child in self._transaction.rows(_FOREMOST, {**self._key, "ids": batch, "most": most}):
+                found.setdefault(parent, []).append(child)
+        return found
+
+    def lacking(self, control: str, most: int) -> list[str]:
+        """The first applicable children of a control that are not stored as FULL, in catalog order."""
+        return list(self._transaction.scalars(_LACKING.limit(most), {**self._key, "ids": [control]}))
+
 
 _LEVELS = {level.name: level for level in Level}
 
@@ -108,6 +120,36 @@ _BELOW = (
     .order_by(_CONTROL.c.position, _CONTROL.c.id)
 )
 
+_place = (
+    func.row_number()
+    .over(
+        partition_by=_CONTROL.c.parent_id,
+        # NULLs, of which nothing is stored, come first on one database and last on the other.
+        order_by=(
+            func.coalesce(_EFFECTIVE.c.status, literal("NONE", _EFFECTIVE.c.status.type)).desc(),
+            func.coalesce(_EFFECTIVE.c.rank, UNRANKED),
+            _CONTROL.c.position,
+            _CONTROL.c.id,
+        ),
+    )
+    .label("place")
+)
+_placed = _BELOW.outerjoin(_EFFECTIVE, _computed).order_by(None).add_columns(_place).subquery()
+_FOREMOST = (
+    select(_placed.c.parent_id, _placed.c.id)
+    .where(_placed.c.place <= bindparam("most"))
+    .order_by(_placed.c.parent_id, _placed.c.place)
+)
+_LACKING = (
+    _BELOW.with_only_columns(_CONTROL.c.id, maintain_column_froms=True)
+    .outerjoin(_EFFECTIVE, _computed)
+    .where(or_(_EFFECTIVE.c.status.is_(None), _EFFECTIVE.c.status < "FULL"))
+)
+
+_rank = case(
+    (and_(_EFFECTIVE.c.rank == 0, _STATEMENT.c.coverage_status.is_distinct_from("FULL")), UNRANKED),
+    else_=_EFFECTIVE.c.rank,
+)
 _CHILDREN = (
     select(
         _CONTROL.c.parent_id,
@@ -117,6 +159,7 @@ _CHILDREN = (
             for column in (_EFFECTIVE.c.status, _EFFECTIVE.c.own)
             for level in ("PARTIAL", "FULL")
         ),
+        func.coalesce(func.max(_rank).filter(_EFFECTIVE.c.status >= "FULL"), 0),
     )
     .select_from(_CONTROL)
     .outerjoin(_STATEMENT, _stated)

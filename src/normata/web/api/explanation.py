@@ -75,6 +75,9 @@ class ProofStep(Wire):
         description="The match of level `FULL` back to the premise, where that lies within the control."
     )
     premises: list[Premise] = Field(description="What it rests on: facts that earlier steps have shown.")
+    premise_count: int = Field(
+        description="How many such facts there are. Of the children of a roll-up only the first few are shown."
+    )
 
 
 class Effect(Wire):
@@ -118,7 +121,11 @@ class CoverageExplanation(Wire):
     )
     proof: list[ProofStep] = Field(
         description="The shortest proof: each step after those that it rests on, the last about this control. Empty"
-        " where the control is not covered."
+        " where the control is not covered, and where `isProved` is false."
+    )
+    is_proved: bool = Field(
+        description="False where the control is covered and no proof is shown: it is too long, or the stored coverage"
+        " is from before the newest upgrade."
     )
     others: list[list[ProofStep]] = Field(
         description="Proofs from one other statement each, which would do as well, nearest first."
@@ -126,7 +133,9 @@ class CoverageExplanation(Wire):
     others_are_all: bool = Field(description="Whether there are no more of them.")
     effects: Effects = Field(description="What the control's own statement does for others.")
     lifts: list[Lift] = Field(description="What would lift the control, nearest first.")
-    lifts_are_all: bool = Field(description="Whether nothing else would.")
+    lifts_are_all: bool = Field(
+        description="Whether no other control would, through matches alone. False where not everything was looked at."
+    )
     lacking: list[NamedControl] = Field(
         description=f"Applicable children that are not covered fully; the first {MOST_SHOWN}."
     )
@@ -161,7 +170,8 @@ OPERATIONS: tuple[Operation, ...] = (
 Why a control is covered as far as it is, and what would lift it.
 
 The proof has a step for everything that it rests on: which statement, through which match or roll-up, of which
-framework, with which level. Each step comes after its premises, so the proof never runs in a circle. Then come the
+framework, with which level. Each step comes after its premises, so the proof never runs in a circle. Of a roll-up of
+many children it shows and follows the first few, and says how many there are. Then come the
 other statements that would do, what the control's own statement does for others, and what would lift the control. What
 is very far away is left out, and the answer says so.""",
         about=Control,
@@ -184,6 +194,7 @@ is very far away is left out, and the answer says so.""",
                     "match": None,
                     "matchBack": None,
                     "premises": [],
+                    "premiseCount": 0,
                 },
                 {
                     "control": _RETURN,
@@ -193,8 +204,10 @@ is very far away is left out, and the answer says so.""",
                     "match": _MATCH,
                     "matchBack": None,
                     "premises": [{"controlId": "nist-csf-2.0:PR.AA-01", "level": "FULL"}],
+                    "premiseCount": 1,
                 },
             ],
+            "isProved": True,
             "others": [],
             "othersAreAll": True,
             "effects": {"count": 0, "items": []},
