@@ -51,6 +51,16 @@ class SlugTaken(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class InUse(DomainError):
+    """Something else refers to it; ``conflictingId`` names what does."""
+
+    message = "Something else refers to this; have it refer to something else first."
+
+    def __init__(self, conflicting_id: str) -> None:
+        super().__init__()
+        self.conflicting_id = conflicting_id
+
+
 class CommandError(DomainError):
     """A command cannot do what it was told to; the message says why."""
 

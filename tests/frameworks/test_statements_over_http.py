@@ -11,10 +11,12 @@ from httpx2 import Response
 from normata.db.database import Database
 from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlCoverage
+from normata.records.kinds import Task
 from tests import stored, world
 from tests.frameworks.stating import SILENCE, Stating, assert_consistent, done, faults
 from tests.listing import Listing
-from tests.world import ALPHA, BETA
+from tests.served import refused
+from tests.world import ALPHA, BETA, record_id
 
 SAID = {
     "coverageStatus": "PARTIAL",
@@ -267,3 +269,20 @@ def test_a_control_may_have_the_id_of_an_address(alpha: Stating, database: Datab
     assert done(alpha.delete("coverage"))["effectiveCoverageStatus"] == "NONE"
     response = alpha.control("coverage")
     assert (response.status_code, response.headers["allow"]) == (405, "PATCH")
+
+
+def test_a_statement_that_a_task_refers_to_stays(alpha: Stating, database: Database) -> None:
+    """To take it away would leave the task with a reference to nothing."""
+    statement = next(row for row in stored.rows(database, ControlCoverage) if row["control_id"] == "sun.A.2")
+    task = record_id(Task, "archived")
+    stored.load(database, {"tasks": [{"id": task, "controlCoverageId": statement["id"]}]})
+    before = alpha.listed()
+    problem = refused(alpha.delete("sun.A.2"), 409, "in_use")
+    assert problem["conflictingId"] == task
+    assert alpha.listed() == before
+
+
+def test_an_item_that_says_nothing_states_nothing(alpha: Stating, database: Database) -> None:
+    before = stored.rows(database, ControlCoverage)
+    done(alpha.patch({"controlId": "moon.A.5"}))
+    assert stored.rows(database, ControlCoverage) == before

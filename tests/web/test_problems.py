@@ -62,6 +62,14 @@ def stalled(service: Served) -> Response:
         return check(service, "{}")
 
 
+def in_use(service: Served) -> Response:
+    """The answer where a task refers to the statement that is taken back."""
+    task = {"id": "in-use", "organizationId": ALPHA, "title": "x", "controlCoverageId": "say-sun.A.2"}
+    service.load({"tasks": [task]})
+    query = {"organizationId": ALPHA}
+    return service.client.delete("/controls/sun.A.2/coverage/", params=query, headers=service.bearer("editor"))
+
+
 def gone(service: Served) -> Response:
     """The answer where the schema is not the one that the service needs."""
     service.sql("DELETE FROM alembic_version")
@@ -84,6 +92,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "time": (408, "request_timeout", stalled),
     "live": (409, "not_archived", lambda service: restore(service, "live")),
     "slug": (409, "slug_taken", lambda service: restore(service, "taken")),
+    "referred to": (409, "in_use", in_use),
     "precondition": (412, "precondition_failed", lambda service: get(service, headers={"If-Match": '"x"'})),
     "size": (413, "too_large", lambda service: check(service, " " * 100_000)),
     "type": (415, "unsupported_media_type", lambda service: check(service, "{}", {"Content-Type": "text/plain"})),
@@ -100,7 +109,7 @@ def test_shape(case: str, service: Served) -> None:
     response = ask(service)
     body, headers = response.json(), response.headers
     assert response.status_code == status
-    assert body.keys() == MEMBERS | ({"conflictingId"} if code == "slug_taken" else set())
+    assert body.keys() == MEMBERS | ({"conflictingId"} if code in ("slug_taken", "in_use") else set())
     assert (body["status"], body["code"]) == (status, code)
     assert body["type"] == f"https://normata.dev/problems/{code.replace('_', '-')}"
     assert body["instance"] == response.request.url.path

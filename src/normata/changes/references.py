@@ -12,7 +12,7 @@ from sqlalchemy import Select, bindparam, select
 from normata.changes.registry import table_named
 from normata.changes.rows import PendingRow, PendingRows, good
 from normata.changes.unit_of_work import UnitOfWork
-from normata.db.transaction import batches
+from normata.db.transaction import Transaction, batches
 from normata.schema.table import Table, sql_table
 
 NO_ROWS: Set[tuple[str, str]] = frozenset()
@@ -68,6 +68,26 @@ def check_references(table: type[Table], rows: Sequence[PendingRow], references:
                 row.faulty = True
             elif reason := _objection(row, target, references.get(target, row.final[name])):
                 row.blame(name, reason)
+
+
+def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:
+    """The id of a row, of whatever table, that refers to a row of ``table``; null where there is none."""
+    for statement in _referrers(table):
+        found: str | None = transaction.scalar(statement, {"row": row_id})
+        if found is not None:
+            return found
+    return None
+
+
+@cache
+def _referrers(table: type[Table]) -> tuple[Select[Any], ...]:
+    tables: list[type[Table]] = [mapper.class_ for mapper in Table.registry.mappers]
+    return tuple(
+        select(sql_table(one).c.id).where(sql_table(one).c[name] == bindparam("row")).limit(1)
+        for one in tables
+        for name, target in references_of(one)
+        if target == table.__tablename__
+    )
 
 
 @cache

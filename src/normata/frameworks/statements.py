@@ -10,11 +10,12 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from sqlalchemy import BindParameter, Select, and_, bindparam, delete, insert, select, update
 
+from normata.changes.references import referrer
 from normata.changes.source import Fault, FaultyInput, Row
 from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.db.security import Write
 from normata.db.transaction import Transaction, batches
-from normata.errors import NotFound
+from normata.errors import InUse, NotFound
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.rules import objections_to_statement
@@ -138,12 +139,18 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
 
 
 def unstate(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
-    """Take back the statement of a control, if there is one, and return :func:`stated` of it. Raises NotFound."""
+    """Take back the statement of a control, if there is one, and return :func:`stated` of it.
+
+    Raises NotFound, and InUse where a record refers to the statement.
+    """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
     (before,) = stated(unit, organization_id, [control_id])
     if before.statement_id is None:
         return before
+    user = referrer(unit, ControlCoverage, before.statement_id)
+    if user is not None:
+        raise InUse(user)
     row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
     _follow(unit, organization_id, "unstate", [row._asdict()] if row else [])
     return stated(unit, organization_id, [control_id])[0]

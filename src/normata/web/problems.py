@@ -46,7 +46,8 @@ class Problem(BaseModel):
     request_id: str = Field(description="Names this request in the log; the same as the X-Request-Id header.")
     errors: list[FieldFault] = Field(description="All faults of the request, where it is not valid; else empty.")
     conflicting_id: str | None = Field(
-        default=None, description="With the code `slug_taken` only: the live record that has the slug."
+        default=None,
+        description="With `slug_taken`: the live record that has the slug. With `in_use`: what refers to it.",
     )
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
@@ -194,6 +195,7 @@ SORTS: Mapping[type[Exception], Sort] = {
     RequestTimeout: Sort(408, "request_timeout", "The request took too long"),
     errors.NotArchived: Sort(409, "not_archived", "Not archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
+    errors.InUse: Sort(409, "in_use", "In use"),
     PreconditionFailed: Sort(412, "precondition_failed", "A precondition failed"),
     TooLarge: Sort(413, "too_large", "The body is too large"),
     UnsupportedMediaType: Sort(415, "unsupported_media_type", "Unsupported media type"),
@@ -255,8 +257,8 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
         error: Exception
         if case is InvalidRequest:
             error = InvalidRequest.of([fault])
-        elif case is errors.SlugTaken:
-            error = errors.SlugTaken("01a1f87c-691d-7204-a6da-d46c39e191fb")
+        elif issubclass(case, errors.SlugTaken | errors.InUse):
+            error = case("01a1f87c-691d-7204-a6da-d46c39e191fb")
         else:
             error = case()
         value = problem(error, instance, "0193a3e7c1d07c0e8a52b1f4")

@@ -23,12 +23,22 @@ def valid_rows(
 
     Raises FaultyInput with every fault.
     """
-    found = list(faults)
+    found = [*faults, *_blank(rows)]
     pending = [one for row in rows if (one := read_row(table, row, found)) is not None]
     make_valid(unit, {table: pending}, own_rules=RULES)
     if found:
         raise FaultyInput(found)
     return pending
+
+
+def _blank(rows: Sequence[Row]) -> list[Fault]:
+    """A load takes what publishers have made; what people type has names that can be seen."""
+    return [
+        row.fault(name, "must not be blank")
+        for row in rows
+        for name in ("identifier", "name")
+        if isinstance(value := row.values.get(name), str) and not value.strip()
+    ]
 
 
 def final_row(pending: PendingRow) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from normata.changes.source import Row, pointer
 from normata.changes.unit_of_work import UnitOfWork
+from normata.errors import InUse
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
 from normata.frameworks.model import Control
 from normata.frameworks.statements import (
@@ -188,13 +189,15 @@ next answer of any list has it.""",
         summary="Say nothing of a control any more",
         description="""\
 Takes back what the organization says of a control. Where it says nothing, nothing happens. What followed from the
-statement is taken back in the same transaction.""",
+statement is taken back in the same transaction. A statement that a task refers to stays: the answer is 409 `in_use`,
+with the id of the task.""",
         about=Control,
         id_description=_ID,
         work=_delete,
         present=_as_wire,
         writes=STATEMENT_WRITES,
         query=OrganizationQuery,
+        errors=(InUse,),
         answer=StatedControl,
         answer_description="The control, of which nothing is said now, and what follows for it.",
         example=_STATED | {"coverage": _UNSAID, "effectiveCoverageStatus": "NONE"},
