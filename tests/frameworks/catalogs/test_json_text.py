@@ -71,6 +71,19 @@ def test_only_the_first_hundred_are_told() -> None:
     assert (len(found), end) == (100, len(text))
 
 
+def test_no_place_is_worded_that_is_not_told() -> None:
+    """To word a place takes a look at all that stands before it."""
+    text = "{" + ", ".join(['"a": 1'] * 1_000) + "}"
+    worded: list[int] = []
+
+    def position(offset: int) -> str:
+        worded.append(offset)
+        return str(offset)
+
+    flaws(text, 0, deepest=10, position=position)
+    assert len(worded) == 200
+
+
 @pytest.mark.parametrize("depth", [4, 5, 100_000])
 def test_the_walk_ends_where_it_is_too_deep(depth: int) -> None:
     text = '{"a": [1, ' + "[" * depth
