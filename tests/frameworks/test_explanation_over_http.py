@@ -85,3 +85,22 @@ def match(number: int) -> Json:
         "targetControlId": f"large.{number + 1}",
         "matchLevel": "FULL",
     }
+
+
+def test_what_leaving_a_control_out_does_for_its_category_is_told(alpha: Stating) -> None:
+    """The category is FULL only because the one child that lacks does not apply."""
+    state_all(alpha)
+    done(alpha.put("own.A.7", isApplicable=False, justification="There is none."))
+    effects = done(alpha.explanation("own.A.7"))["effects"]
+    assert effects["count"] == 1
+    assert [(one["control"]["id"], one["level"], one["without"]) for one in effects["items"]] == [
+        ("own.A", "FULL", "PARTIAL")
+    ]
+
+
+def test_where_one_statement_may_do_through_several_children_others_are_not_said_to_be_all(alpha: Stating) -> None:
+    state_all(alpha)
+    done(alpha.put("own.A", coverageStatus="FULL"))
+    found = done(alpha.explanation("own.A"))
+    assert [step["rule"] for step in found["proof"]] == ["STATEMENT"]
+    assert not found["othersAreAll"]

@@ -185,8 +185,8 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
             children = view.children(control_id)
             lacking_count = children.number - children.full
             lacking = graph.lacking(control_id, MOST_SHOWN) if lacking_count else []
-        if node.stated > Level.NONE:
-            effects = influence.effects(graph, control_id)
+    if node.is_adopted and (node.stated > Level.NONE or not node.is_applicable):
+        effects = influence.effects(graph, control_id)
     shown = sorted(effects or (), key=lambda one: (one.without - one.level, one.control))[:MOST_SHOWN]
     names.read_controls(
         [

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from normata.frameworks.coverage.engine import Level
-from normata.frameworks.coverage.graph import Children, Graph, Node, TooMuch, View
+from normata.frameworks.coverage.graph import NO_CHILDREN, Children, Graph, Node, TooMuch, View
 from normata.frameworks.coverage.incremental import update
 
 NONE, PARTIAL, FULL = Level
@@ -44,22 +44,32 @@ class _Without:
         self.levels: dict[str, Level] = {}
         self._graph = graph
         self._control = control
+        self._joined: str | None = None  # the parent that would have the control as a child again
 
     def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
         found = {**self._graph.nodes(controls)}
         self.levels.update((control, node.effective or NONE) for control, node in found.items())
-        if self._control in found:
-            found[self._control] = found[self._control]._replace(stated=NONE)
+        node = found.get(self._control)
+        if node is not None:
+            self._joined = node.parent if node.is_adopted and not node.is_applicable else None
+            found[self._control] = node._replace(stated=NONE, is_applicable=True)  # unsaid, it applies
         return found
 
     def matches(self, controls: Collection[str]) -> Iterable[tuple[str, str, Level]]:
         return self._graph.matches(controls)
 
     def children(self, controls: Collection[str]) -> Mapping[str, Children]:
-        return self._graph.children(controls)
+        found = {**self._graph.children(controls)}
+        if self._joined in controls and self._joined is not None:
+            joined = found.get(self._joined, NO_CHILDREN)
+            found[self._joined] = joined._replace(number=joined.number + 1)
+        return found
 
     def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
-        return self._graph.below(controls)
+        found = {**self._graph.below(controls)}
+        if self._joined in controls and self._joined is not None:
+            found[self._joined] = [*found.get(self._joined, ()), self._control]
+        return found
 
     def foremost(self, controls: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
         return self._graph.foremost(controls, most)

@@ -118,10 +118,15 @@ def _length(proof: Proof) -> int:
 
 
 def _leaves_out(view: View, fact: Fact) -> bool:
-    """Whether more children of a control give it PARTIAL than have been read."""
+    """Whether there may be other proofs by the children of a control than those that have been looked for.
+
+    More of them may give it PARTIAL than have been read. And one statement may make several of them FULL at once.
+    """
     node = view.node(fact.control)
-    if fact.level == FULL or node is None or not node.counts:
+    if node is None or not node.counts:
         return False
+    if fact.level == FULL:
+        return 1 < view.children(fact.control).number == view.children(fact.control).full
     shown = sum(_effective(view, child) >= PARTIAL for child in view.foremost(fact.control))
     return shown < view.children(fact.control).partial
 
