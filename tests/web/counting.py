@@ -82,8 +82,12 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
         asked.lookups += 1
         return await look_up(lookup, *arguments)
 
+    async def store_nothing(_self: LastUse) -> None:
+        """What earlier requests have left to store is stored later."""
+
     with monkeypatch.context() as patch:
         patch.setattr(LastUse, "note", lambda *_: None)
+        patch.setattr(LastUse, "store", store_nothing)
         patch.setattr(database, "read", counted_read)
         patch.setattr(database, "write", counted_write)
         patch.setattr(database, "look_up", counted_lookup)
