@@ -127,8 +127,8 @@ def fetch_page(
     if total is None and scans and query.offset is not None:
         counting = rows.add_columns(func.count().over().label("total"))
         found = transaction.rows(counting.order_by(*order).limit(query.limit).offset(query.offset), parameters)
-        if found:
-            return found, found[0].total
+        if found or query.offset == 0:  # an empty first page says that there is nothing, so nothing has to be counted
+            return found, found[0].total if found else 0
     if total is None:
         counted = rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)
         total = transaction.scalar(counted, parameters) or 0
