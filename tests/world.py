@@ -11,6 +11,7 @@ from sqlalchemy import Table as SqlTable
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.changes.source import Row
+from normata.changes.tally import Tally
 from normata.db.database import Database
 from normata.db.transaction import Transaction
 from normata.records.base import Restorable
@@ -66,7 +67,7 @@ def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
     ]
 
 
-def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, loading.Tally]:
+def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, Tally]:
     """Load a bundle as `normata load` does: all of it, or none and FaultyInput."""
     return changes_of(database).make_now(lambda unit: loading.load(unit, rows(document)))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from normata.bundle import loading
-from normata.bundle.loading import Tally
 from normata.changes.source import Fault, FaultyInput
+from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.frameworks.model import Control, ControlMatch, Framework

@@ -8,12 +8,12 @@ tells them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.spool import RowSpool
 from normata.changes.rows import PendingRow, PendingRows, read_row
 from normata.changes.source import Fault, FaultyInput, Row
+from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
 from normata.changes.writing import write
@@ -26,15 +26,6 @@ from normata.tables import Table
 Progress = Callable[[str, int, int], None]
 
 _MANY = 1_000  # a table of which so many rows are written is analyzed afterwards
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a load did to the rows of one array."""
-
-    inserted: int = 0
-    updated: int = 0
-    unchanged: int = 0
 
 
 def load(
@@ -66,7 +57,7 @@ def load(
     )
     if found:
         raise FaultyInput(found)
-    tallies = _tally(groups)
+    tallies = {table.array: Tally.of(group) for table, group in groups.items()}
     changes = _changes(groups)
     # Before the first row is written, as whoever changes a statement does: or each might wait for the other's rows.
     for organization_id in affected_organizations(unit, changes):
@@ -136,17 +127,3 @@ def _publish(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -
     owners = {row.final.get(column) for row in rows} | {row.stored.get(column) for row in rows if row.stored}
     for organization_id in sorted(owners, key=str):
         unit.publish(Change("load", table, organization_id))
-
-
-def _tally(groups: PendingRows) -> dict[str, Tally]:
-    tallies: dict[str, Tally] = {}
-    for table, group in groups.items():
-        tally = tallies[table.array] = Tally()
-        for row in group:
-            if row.stored is None:
-                tally.inserted += 1
-            elif row.changed:
-                tally.updated += 1
-            else:
-                tally.unchanged += 1
-    return tallies

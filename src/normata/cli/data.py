@@ -166,17 +166,14 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
 def _write_left_out(path: Path, skipped: Sequence[LeftOut]) -> None:
     import csv
 
+    from normata.schema.text import harmless
+
     with output_files.replacing(path, force=False) as part, part.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(("file", "place", "source", "relationship", "target", "unknown"))
         for one in skipped:
             cells = (one.file, one.place, one.source, one.relationship, one.target, " ".join(one.unknown))
-            table.writerow(map(_harmless, cells))
-
-
-def _harmless(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+            table.writerow(map(harmless, cells))
 
 
 def migrate(

@@ -37,3 +37,11 @@ def natural_key(value: str) -> str:
         return f"{len(digits):03}{digits}"
 
     return re.sub(r"[0-9]+", number, fold(value))
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def harmless(cell: str) -> str:
+    """A cell of a table that no spreadsheet takes for a formula: OWASP's guard, a leading apostrophe."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

@@ -26,7 +26,6 @@ _CREDENTIALS = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 async def authenticate(
     services: Services,
     request: Scope,
-    headers: Headers,
     *,
     scope: TokenScope,
     organization_id: str | None = None,
@@ -41,6 +40,8 @@ async def authenticate(
     3), NotAcceptable and TooManyRequests. It reads nothing but headers: only a caller with a good token is told what is
     wrong with the rest of a request.
     """
+    context = context_of(request)
+    headers = context.headers
     try:
         caller = await _caller(services, headers, organization_id, list_name)
     except Unauthenticated:
@@ -50,7 +51,7 @@ async def authenticate(
             await asyncio.sleep(_DELAY)
             raise TooManyRequests(_TOO_MANY_BAD_TOKENS, wait=wait, reason="bad_tokens") from None
         raise
-    context_of(request).caller = caller
+    context.caller = caller
     wait = services.requests_by_token.seconds_to_wait(caller.token_id)
     if wait:
         raise TooManyRequests(wait=wait)

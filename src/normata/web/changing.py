@@ -34,12 +34,12 @@ class ChangeEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. Raises what the operation declares."""
         operation = self._operation
-        headers = context_of(scope).headers
-        caller = await authenticate(self._services, scope, headers, scope=operation.scope)
+        context = context_of(scope)
+        caller = await authenticate(self._services, scope, scope=operation.scope)
         # Read once the caller is known: nobody else is told what is wrong with a query or a body.
-        context_of(scope).body_limit = operation.body_limit
+        context.body_limit = operation.body_limit
         given = Given(path_id(scope), *await self._given(scope, Request(scope, receive)))
-        actor = Actor(caller.user_id, caller.user_name, caller.token_id, context_of(scope).request_id)
+        actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id)
 
         def work(unit: UnitOfWork) -> tuple[str, bytes]:
             answer = operation.present(operation.work(unit, given))
@@ -57,7 +57,7 @@ class ChangeEndpoint:
         if not operation.creates:
             await EncodedJson(body)(scope, receive, send)
             return
-        address = f"{context_of(scope).instance.rstrip('/')}/{quote(made, safe='')}/"
+        address = f"{context.instance.rstrip('/')}/{quote(made, safe='')}/"
         await EncodedJson(body, 201, {"Location": address})(scope, receive, send)
 
     async def _given(self, scope: Scope, request: Request) -> tuple[Any, BaseModel | None]:

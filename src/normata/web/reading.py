@@ -60,7 +60,6 @@ class ReadEndpoint:
         caller = await authenticate(
             self._services,
             scope,
-            headers,
             scope=operation.scope,
             organization_id=organization_id,
             list_name=operation.kept,

@@ -8,6 +8,7 @@ import pytest
 
 from normata.bundle import loading
 from normata.changes.source import FaultyInput
+from normata.changes.tally import Tally
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.database import Database
 from normata.frameworks.catalogs.reading import read_published
@@ -35,7 +36,7 @@ def test_a_mapping_may_come_after_its_catalogs_and_all_of_it_again(empty: Databa
     def load(*names: str) -> dict[str, tuple[int, int, int]]:
         published = read_published([folder / f"{name}.yaml" for name in names])
 
-        def work(unit: UnitOfWork) -> dict[str, loading.Tally]:
+        def work(unit: UnitOfWork) -> dict[str, Tally]:
             rows, left_out = rows_to_load(published, StoredCatalogs(unit))
             assert left_out == []
             return loading.load(unit, rows, sync=True)

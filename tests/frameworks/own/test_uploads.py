@@ -14,6 +14,7 @@ import pytest
 import yaml
 from httpx2 import Response
 
+from normata.changes.tally import Tally
 from normata.db.database import Database
 from normata.events.model import AuditEvent
 from normata.frameworks.catalogs.documents import Input
@@ -235,7 +236,7 @@ def test_of_two_mappings_of_one_import_the_stronger_makes_the_match(database: Da
     ]
     inputs = [Input(f"{number}.json", "", partial(bytes, content)) for number, content in enumerate(documents)]
     published = uploads.Upload(read_inputs(inputs))
-    for tally in (uploads.Tally(inserted=2, unchanged=2), uploads.Tally(unchanged=4)):
+    for tally in (Tally(inserted=2, unchanged=2), Tally(unchanged=4)):
         outcome = change(database, lambda unit: uploads.take(unit, ALPHA, published))
         assert outcome.tallies["controlMatches"] == tally
     assert between(database, *pair) == between(database, *reversed(pair)) == [("FULL", None)]

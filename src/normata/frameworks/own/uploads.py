@@ -10,8 +10,9 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import and_, bindparam, select
 
-from normata.changes.rows import PendingRow, read_row
+from normata.changes.rows import PendingRow, good, read_row
 from normata.changes.source import Fault, FaultyInput, Row
+from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
 from normata.changes.writing import write
@@ -45,15 +46,6 @@ class Upload:
 
     published: Published
     faults: list[Fault] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an upload does to the rows of a table."""
-
-    inserted: int = 0
-    updated: int = 0
-    unchanged: int = 0
 
 
 @dataclass(slots=True)
@@ -124,28 +116,12 @@ def take(
     unreadable = any(not fault.place for fault in upload.faults)
     if unreadable or (faults and not dry_run):
         raise FaultyInput(faults)
-    tallies = _tallies(groups)
+    tallies = {array: Tally.of(good(groups[table])) for array, table in _TABLES.items()}
     tallies["controlMatches"].unchanged += already_there
     outcome = Outcome(tallies, [row.id for row in groups[Framework]], left_out, faults)
     if not dry_run:
         _write(unit, organization_id, groups)
     return outcome
-
-
-def _tallies(groups: Mapping[type[Table], Sequence[PendingRow]]) -> dict[str, Tally]:
-    tallies = {}
-    for array, table in _TABLES.items():
-        tallies[array] = tally = Tally()
-        for row in groups[table]:
-            if row.faulty:
-                continue
-            if row.stored is None:
-                tally.inserted += 1
-            elif row.changed:
-                tally.updated += 1
-            else:
-                tally.unchanged += 1
-    return tallies
 
 
 def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:

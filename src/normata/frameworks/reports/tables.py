@@ -17,10 +17,11 @@ from typing import Any, TypeAlias
 
 from xlsxwriter import Workbook
 
+from normata.schema.text import harmless
+
 Cell: TypeAlias = str | int | bool | None
 
 # Spreadsheet programs take a text that begins so for a formula, or drop the first character and look again.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BYTE_ORDER_MARK = "\ufeff"  # without it, Excel does not read CSV as UTF-8
 _LONGEST = 32_767  # characters that a cell of a workbook can have
 _CREATED = datetime(2000, 1, 1, tzinfo=UTC)  # some date has to be there
@@ -48,7 +49,7 @@ def as_csv(sheet: Sheet) -> bytes:
     file = StringIO(newline="")
     writer = csv.writer(file)
     writer.writerow([column.title for column in sheet.columns])
-    writer.writerows([_harmless(_shown(cell)) for cell in row] for row in sheet.rows)
+    writer.writerows([harmless(_shown(cell)) for cell in row] for row in sheet.rows)
     return (_BYTE_ORDER_MARK + file.getvalue()).encode()
 
 
@@ -92,7 +93,3 @@ def _shown(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     return "" if cell is None else str(cell)
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
