@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import sys
@@ -35,6 +36,9 @@ class Log:
         monkeypatch.setattr(sys, "stderr", self._stream)
         log.configure(Settings(log_format=log_format))
         self.logger: Any = structlog.get_logger("normata")
+
+    def close(self) -> None:
+        self._stream.close()
 
     @property
     def text(self) -> str:
@@ -79,13 +83,44 @@ def test_a_traceback_shows_no_local_variable(monkeypatch: pytest.MonkeyPatch, lo
 
 
 def test_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
+    class Terminal(io.TextIOWrapper):
         def isatty(self) -> bool:
             return True
 
-    terminal = Terminal()
+    raw = io.BytesIO()
+    terminal = Terminal(raw)
     monkeypatch.setattr(sys, "stderr", terminal)
     log.configure(Settings(log_format="text"))
     structlog.get_logger("normata").info("request", path="\x1b[2J")
-    assert "\x1b[0m" in terminal.getvalue()
-    assert "\x1b[2J" not in terminal.getvalue()
+    assert "\x1b[0m" in raw.getvalue().decode()
+    assert "\x1b[2J" not in raw.getvalue().decode()
+
+
+def test_information_of_one_turn_is_written_together_and_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Log(monkeypatch, "json")
+
+    async def work() -> list[int]:
+        lines = []
+        for level in ("info", "info", "error", "info"):
+            getattr(shown.logger, level)("event")
+            lines.append(len(shown.text.splitlines()))
+        await asyncio.sleep(0)
+        return [*lines, len(shown.text.splitlines())]
+
+    assert asyncio.run(work()) == [0, 0, 3, 3, 4]
+    shown.logger.info("no loop runs")
+    assert len(shown.text.splitlines()) == 5
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Log(monkeypatch, "json")
+
+    async def work() -> list[object]:
+        told: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        shown.logger.info("event")
+        shown.close()
+        await asyncio.sleep(0)
+        return told
+
+    assert asyncio.run(work()) == []

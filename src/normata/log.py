@@ -35,6 +35,9 @@ def configure(settings: Settings) -> None:
 
     import structlog  # noqa: PLC0415
 
+    from normata.log_lines import Lines  # noqa: PLC0415
+
+    lines = Lines(sys.stderr.buffer)
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     processors: list[Processor] = [
         structlog.processors.add_log_level,
@@ -50,13 +53,13 @@ def configure(settings: Settings) -> None:
         structlog.configure(
             processors=[*processors, _make_visible, renderer],
             wrapper_class=wrapper_class,
-            logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+            logger_factory=lambda *_: lines,
         )
     else:
         structlog.configure(
             processors=[*processors, structlog.processors.JSONRenderer(serializer=_as_json)],
             wrapper_class=wrapper_class,
-            logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
+            logger_factory=lambda *_: lines,
         )
 
 

@@ -21,7 +21,7 @@ from normata.errors import Unavailable
 from normata.operations import SECURITY
 from normata.schema import migrations
 from normata.schema.migrations import upgrading
-from normata.schema.migrations.comparing import differs
+from normata.schema.migrations.comparing import belongs_to, differs
 from normata.tables import Table
 from tests.databases import migrate, open_url
 from tests.db.sessions import Session, as_role, session, wait_until
@@ -36,7 +36,12 @@ def differences(url: str) -> list[Any]:
     """What the models say and the schema does not, or the other way round."""
 
     def compare(connection: Connection) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": differs, "compare_server_default": True})
+        options = {
+            "compare_type": differs,
+            "compare_server_default": True,
+            "include_object": belongs_to(connection.dialect.name),
+        }
+        context = MigrationContext.configure(connection, opts=options)
         return list(compare_metadata(context, Table.metadata))
 
     with closing(open_url(url)) as database:

@@ -18,7 +18,7 @@ from normata.db.database import Database
 from normata.operations import SECURITY
 from normata.schema import migrations
 from normata.schema.migrations import upgrading
-from normata.schema.migrations.comparing import differs
+from normata.schema.migrations.comparing import belongs_to, differs
 from normata.tables import Table
 from tests import world
 from tests.databases import migrate, open_url
@@ -68,7 +68,12 @@ def blank(tmp_path: Path) -> Iterator[Database]:
 
 def test_from_empty_they_lead_to_the_models(empty: Database) -> None:
     def differences(connection: Connection) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": differs, "compare_server_default": True})
+        options = {
+            "compare_type": differs,
+            "compare_server_default": True,
+            "include_object": belongs_to(connection.dialect.name),
+        }
+        context = MigrationContext.configure(connection, opts=options)
         return list(compare_metadata(context, Table.metadata))
 
     assert empty.alter_now(differences) == []

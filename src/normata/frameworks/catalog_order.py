@@ -60,7 +60,11 @@ def places_found(
     The database has to look at every control anyway. So it tells the places of all that it finds, as a text for each
     framework: to sort and to count them takes it longer than to send them.
     """
-    places = _PLACES.where(Control.framework_id.in_(framework_ids), matching(_SEARCHED, query.search or ""))
+    places = _PLACES.where(
+        Control.framework_id.in_(framework_ids),
+        _SEARCHED >= "",  # the condition of the index for searches
+        matching(_SEARCHED, query.search or ""),
+    )
     found = {row.framework_id: row for row in transaction.rows(places)}
     total = sum(row.count for row in found.values())
     start, stop = part(query, total)

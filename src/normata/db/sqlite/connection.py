@@ -62,11 +62,12 @@ class File:
         return status.st_dev, status.st_ino
 
     def open(
-        self, *, waits: bool = True, keeps_references: bool = True, only_reads: bool = False
+        self, *, waits: bool = True, keeps_references: bool = True, only_reads: bool = False, cache_mib: int = 16
     ) -> tuple[sqlite3.Connection, _Identity]:
         """A connection, and which file it leads to. Raises Unavailable and sqlite3.Error.
 
-        Without ``waits`` a statement fails at once where another process has the lock that it needs.
+        Without ``waits`` a statement fails at once where another process has the lock that it needs. ``cache_mib`` is
+        how much of the file the connection keeps in memory at most.
         """
         if self._create and not self.path.exists():
             # For its owner alone, from the first moment, whatever the umask; SQLite's other files follow.
@@ -83,7 +84,7 @@ class File:
             check_same_thread=False,
         )
         try:
-            _configure(connection, keeps_references=keeps_references, only_reads=only_reads)
+            _configure(connection, keeps_references=keeps_references, only_reads=only_reads, cache_mib=cache_mib)
         except BaseException:
             connection.close()
             raise
@@ -99,11 +100,11 @@ class File:
         return error
 
 
-def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_reads: bool) -> None:
+def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_reads: bool, cache_mib: int) -> None:
     for pragma in (
         "synchronous = FULL",
         f"foreign_keys = {'ON' if keeps_references else 'OFF'}",
-        "cache_size = -16384",
+        f"cache_size = -{cache_mib * 1024}",
     ):
         connection.execute(f"PRAGMA {pragma}")
     # The mode stays with the file, so it is set for our own only, or for one that is still empty.
@@ -120,11 +121,12 @@ class Connections:
     A connection whose file has been moved or replaced is dropped: what it wrote would be acknowledged and lost.
     """
 
-    def __init__(self, file: File, *, waits: bool = True, only_reads: bool = False) -> None:
+    def __init__(self, file: File, **options: Any) -> None:
+        """``options`` are those of :meth:`File.open`."""
         self._file = file
-        self._waits = waits
-        self._only_reads = only_reads
+        self._options = options
         self._idle: list[tuple[sqlite3.Connection, _Identity]] = []
+        self._opened = 0
 
     @contextmanager
     def lease(self) -> Iterator[sqlite3.Connection]:
@@ -151,6 +153,15 @@ class Connections:
         self._idle.append((connection, identity))
         return found
 
+    def data_version(self) -> tuple[int, int]:
+        """Differs from before if another connection may have changed the file. Raises Unavailable and sqlite3.Error.
+
+        The numbers of two connections mean nothing to each other, so the connection is counted, too. It is for one
+        thread that uses one connection at a time.
+        """
+        ((version,),) = self.fetch("PRAGMA data_version", ())
+        return self._opened, version
+
     def close(self) -> None:
         """Close those that nobody uses."""
         while self._idle:
@@ -161,7 +172,8 @@ class Connections:
             try:
                 connection, identity = self._idle.pop()
             except IndexError:
-                return self._file.open(waits=self._waits, only_reads=self._only_reads)
+                self._opened += 1
+                return self._file.open(**self._options)
             try:
                 if identity == self._file.identity():
                     return connection, identity

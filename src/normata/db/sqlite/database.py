@@ -16,11 +16,12 @@ from normata.db.batching import ENDING
 from normata.db.database import BadDatabaseUrl, Database
 from normata.db.lookup import Lookup
 from normata.db.security import Security
-from normata.db.sqlite.connection import Connections, File
+from normata.db.sqlite.at_hand import AtHand
+from normata.db.sqlite.connection import File
 from normata.db.sqlite.reader import Reader
 from normata.db.sqlite.transaction import SQLiteTransaction
 from normata.db.sqlite.writer import Writer, begin
-from normata.db.statements import Rows, Statements
+from normata.db.statements import Statements
 from normata.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
 from normata.db.watching import Watcher
 from normata.errors import Unavailable
@@ -42,8 +43,7 @@ class SQLite(Database):
         self._statements = Statements(self._engine.dialect)
         self._reader = Reader(self._file, self._statements, self._timeout, watcher)
         self._writer = Writer(self._file, self._statements, self._timeout, watcher)
-        self._at_hand = Connections(self._file, waits=False, only_reads=True)
-        self._lookups: dict[str, tuple[str, Rows]] = {}
+        self._at_hand = AtHand(self._file, self._statements)
         self._closed = False
 
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
@@ -64,10 +64,10 @@ class SQLite(Database):
         """
         if self._closed:
             raise Unavailable(ENDING, "ending")
-        sql, rows = self._lookups.get(lookup.name) or self._prepare(lookup)
         try:
-            return rows(self._at_hand.fetch(sql, arguments))
+            return self._at_hand.look_up(lookup, arguments)
         except sqlite3.Error:
+            sql, rows = self._at_hand.prepared(lookup)
             return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
 
     def read_now(self, work: Work[T]) -> T:
@@ -138,11 +138,6 @@ class SQLite(Database):
         self._reader.close()
         self._at_hand.close()
         self._engine.dispose()
-
-    def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
-        arguments = (f"?{number}" for number, _ in enumerate(lookup.arguments, 1))
-        prepared = self._lookups[lookup.name] = lookup.sql(*arguments), self._statements.rows(lookup.columns)
-        return prepared
 
     def _connect(self) -> sqlite3.Connection:
         return self._file.open(keeps_references=False)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from alembic.runtime.migration import MigrationContext
@@ -21,3 +22,12 @@ def differs(
         impl = declared.dialect_impl(context.dialect)
         return not isinstance(getattr(impl, "impl_instance", impl), String)
     return None
+
+
+def belongs_to(dialect: str) -> Callable[[Any, str | None, str, bool, Any], bool]:
+    """Which items of a schema a database has, for Alembic: not an index whose ``info`` names another dialect."""
+
+    def belongs(item: Any, _name: str | None, kind: str, _reflected: bool, _compared: Any) -> bool:
+        return kind != "index" or item.info.get("dialect", dialect) == dialect
+
+    return belongs

@@ -8,7 +8,7 @@ from sqlalchemy import String
 from sqlalchemy.types import TypeDecorator
 
 from normata.db.types import Document, UtcTimestamp
-from normata.schema.migrations.comparing import differs
+from normata.schema.migrations.comparing import belongs_to, differs
 
 
 def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal[False]:
@@ -26,11 +26,13 @@ def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal
     return False
 
 
+connection = context.config.attributes["connection"]
 context.configure(
-    connection=context.config.attributes["connection"],
+    connection=connection,
     target_metadata=context.config.attributes["metadata"],
     render_item=render_item,
     compare_type=differs,
+    include_object=belongs_to(connection.dialect.name),
     render_as_batch=True,
 )
 context.run_migrations()
