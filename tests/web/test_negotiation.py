@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from normata.web.content import CODINGS
-from normata.web.negotiation import best_coding, best_media_type, combined, is_current, matches
+from normata.web.negotiation import CODINGS, best_coding, best_media_type, combined, is_current, matches
 from tests.listing import LISTS
 from tests.served import Served
 from tests.world import ALPHA

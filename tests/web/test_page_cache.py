@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from normata.settings import Settings
-from normata.web.content import CODINGS, Content
+from normata.web.content import Content
+from normata.web.negotiation import CODINGS
 from normata.web.page_cache import KeptPages, Page
 
 

@@ -37,16 +37,19 @@ T = TypeVar("T")
 class Actor:
     """Who makes a change, and by what means.
 
-    A request has a user, a token and an id. A command has none of them: whoever can run it has the database itself.
+    A request has a user, a token, an id, and the ``address`` that it came from. A ``command`` has its own name instead:
+    whoever can run it has the database itself.
     """
 
     user_id: str | None = None
     user_name: str = ""
     token_id: str | None = None
     request_id: str = ""
+    address: str = ""
+    command: str = ""
 
 
-COMMAND = Actor()
+COMMAND = Actor(command="normata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Change:
     """That something has happened to a row of ``table``.
 
     ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null where it is centralized or
-    belongs to nobody. ``row`` is the row as it is now, by column names. Both it and ``row_id`` are null for a bulk
-    change, which says no more than that rows of the table have changed.
+    belongs to nobody. ``row`` is the row as it is now, by column names, ``before`` as it was, null where it is new. All
+    three are null for a bulk change, which says no more than that rows of the table have changed.
     """
 
     action: str
@@ -63,6 +66,7 @@ class Change:
     organization_id: str | None
     row_id: str | None = None
     row: Mapping[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
 
 
 class UndeclaredWrite(AssertionError):

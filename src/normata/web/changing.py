@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -16,9 +17,9 @@ from normata.changes.unit_of_work import Actor, UnitOfWork
 from normata.errors import RoleTooSmall
 from normata.web.authentication import authenticate
 from normata.web.context import context_of
-from normata.web.negotiation import Headers
+from normata.web.negotiation import Headers, entity_tag, matches_any
 from normata.web.operation import ChangeOperation, Given
-from normata.web.problems import FieldFault, InvalidRequest, UnsupportedMediaType
+from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed, UnsupportedMediaType
 from normata.web.responses import EncodedJson, encode
 from normata.web.routing import path_id
 from normata.web.services import Services
@@ -39,6 +40,9 @@ class ChangeEndpoint:
         # Read once the caller is known: nobody else is told what is wrong with a query or a body.
         context.body_limit = operation.body_limit
         given = Given(path_id(scope), *await self._given(scope, Request(scope, receive)))
+        if_match = context.headers.get(b"if-match")
+        if operation.is_conditional and if_match is not None:
+            given = given._replace(require_current=partial(_require_current, if_match))
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id)
 
         def work(unit: UnitOfWork) -> tuple[str, bytes]:
@@ -54,11 +58,10 @@ class ChangeEndpoint:
             raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
-        if not operation.creates:
-            await EncodedJson(body)(scope, receive, send)
-            return
-        address = f"{context.instance.rstrip('/')}/{quote(made, safe='')}/"
-        await EncodedJson(body, 201, {"Location": address})(scope, receive, send)
+        headers = {"ETag": entity_tag(body, "identity").decode()} if operation.is_conditional else {}
+        if operation.creates:
+            headers["Location"] = f"{context.instance.rstrip('/')}/{quote(made, safe='')}/"
+        await EncodedJson(body, 201 if operation.creates else 200, headers)(scope, receive, send)
 
     async def _given(self, scope: Scope, request: Request) -> tuple[Any, BaseModel | None]:
         """The body and the query; all faults of both are told at once. Raises what :meth:`_body` raises."""
@@ -109,6 +112,12 @@ class ChangeEndpoint:
             return operation.body.model_validate_json(body)
         except ValidationError as error:
             raise InvalidRequest.of_validation("body", error) from None
+
+
+def _require_current(if_match: bytes, answer: Any) -> None:
+    """Raise PreconditionFailed unless ``answer`` is in a state that ``if_match`` names."""
+    if not matches_any(if_match, encode(answer)):
+        raise PreconditionFailed
 
 
 def as_null(_result: Any) -> None:

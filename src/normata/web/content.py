@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import hashlib
 import sys
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,15 +11,13 @@ from typing import NamedTuple
 import brotli
 from starlette.types import Send
 
-from normata.web.negotiation import Headers, best_coding, is_current, matches
+from normata.web.negotiation import CODINGS, Headers, best_coding, entity_tag, is_current, matches
 from normata.web.problems import PreconditionFailed
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-CODINGS = ("zstd", "br", "gzip")  # the best first
 
 _WORTH_PACKING = 1_000  # bytes; less fits into one packet anyway
 
@@ -77,8 +74,7 @@ class Content:
                 body = gzip.compress(self.body, compresslevel=6, mtime=0)
             case _:
                 body = self.body
-        # Representations that differ in their bytes must differ in their tags (RFC 9110, section 8.8.3.3).
-        tag = f'"{hashlib.sha256(self.body).hexdigest()[:32]}-{coding}"'.encode()
+        tag = entity_tag(self.body, coding)
         headers = [
             (b"content-type", self.media_type),
             (b"content-length", str(len(body)).encode()),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 Headers = dict[bytes, bytes]
+
+CODINGS = ("zstd", "br", "gzip")  # that bodies are sent in, the best first
 
 _ENTITY_TAG = re.compile(rb'(W/)?("[^"]*")')  # whether it is weak, and the tag
 
@@ -60,6 +63,14 @@ _best_media_type_cached = lru_cache(maxsize=256)(_best_media_type)
 _best_coding_cached = lru_cache(maxsize=256)(_best_coding)
 
 
+def entity_tag(body: bytes, coding: str) -> bytes:
+    """The (quoted) tag of a body in a content coding.
+
+    Representations that differ in their bytes must differ in their tags (section 8.8.3.3).
+    """
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}-{coding}"'.encode()
+
+
 def is_current(if_none_match: bytes, entity_tag: bytes) -> bool:
     """Whether the client has the representation with this (quoted) tag already (section 13.1.2, weak comparison)."""
     return if_none_match.strip() == b"*" or any(tag == entity_tag for _, tag in _ENTITY_TAG.findall(if_none_match))
@@ -68,6 +79,11 @@ def is_current(if_none_match: bytes, entity_tag: bytes) -> bool:
 def matches(if_match: bytes, entity_tag: bytes) -> bool:
     """Whether an If-Match names the representation with this (quoted) tag (section 13.1.1, strong comparison)."""
     return if_match.strip() == b"*" or (b"", entity_tag) in _ENTITY_TAG.findall(if_match)
+
+
+def matches_any(if_match: bytes, body: bytes) -> bool:
+    """Whether an If-Match names any representation of what is ``body`` without a coding."""
+    return any(matches(if_match, entity_tag(body, coding)) for coding in (*CODINGS, "identity"))
 
 
 def _weights(header: bytes) -> dict[str, float]:

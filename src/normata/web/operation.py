@@ -121,16 +121,22 @@ class ListOperation(ReadOperation):
     query: type[PageQuery]
 
 
+def _any_state(_answer: Any) -> None:
+    """Whatever state something is in is right."""
+
+
 class Given(NamedTuple):
     """What a request to change something brings along.
 
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
-    where there is none.
+    where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
+    raises PreconditionFailed where the request's ``If-Match`` names another state of it.
     """
 
     id: str
     body: Any
     query: Any = None
+    require_current: Callable[[Any], None] = _any_state
 
 
 class BodyFormat(NamedTuple):
@@ -156,7 +162,9 @@ class ChangeOperation(Operation):
     null where it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
     ``body_example``. A body that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes,
     null for the setting's. ``has_rules`` tells that a body can break rules that its schema does not have. ``creates``
-    tells that the answer is a new row: then it is 201, with its address.
+    tells that the answer is a new row: then it is 201, with its address. ``is_conditional`` tells that it heeds
+    ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls :attr:`Given.require_current`, and the answer has an entity
+    tag.
     """
 
     http_method: str
@@ -171,6 +179,7 @@ class ChangeOperation(Operation):
     body_example: Any = None
     query: type[OrganizationQuery] | None = None
     creates: bool = False
+    is_conditional: bool = False
     role: Role = "editor"
     scope: TokenScope = "write"
 
@@ -193,6 +202,7 @@ class ChangeOperation(Operation):
             errors.Forbidden,
             *((problems.InvalidRequest,) if self.takes_body or self.query is not None else ()),
             *(of_body if self.takes_body else ()),
+            *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )
 
     def endpoint(self, services: Services) -> ASGIApp:
