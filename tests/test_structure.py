@@ -29,14 +29,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": _DOMAIN,
     "records": _DOMAIN | {"identity"},
     "frameworks": _DOMAIN | {"identity"},
-    "notifications": _DOMAIN | {"identity", "records"},
+    "notifications": _DOMAIN | {"identity", "records", "frameworks"},
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN | {"__init__", "identity", "records", "frameworks", "notifications", "demo", "log", "settings"},
-    "operations": {"changes", "db", "identity", "tables", "web", "wiring"},
-    "app": {"db", "identity", "log", "operations", "settings", "web", "wiring"},
+    "operations": {"changes", "db", "identity", "notifications", "tables", "web", "wiring"},
+    "app": {"db", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
     | {"__init__", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
     | {"tables", "wiring"},

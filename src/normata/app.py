@@ -15,9 +15,10 @@ from starlette.types import ASGIApp, ExceptionHandler
 from normata import log
 from normata.db.database import open_database
 from normata.identity.last_use import LastUse
+from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
-from normata.web import documentation, health, openapi
+from normata.web import documentation, health, openapi, texts
 from normata.web.gateway import Gateway, install_error_handlers
 from normata.web.metrics import Metrics
 from normata.web.operation import ListOperation
@@ -72,14 +73,19 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        storing = asyncio.create_task(services.last_use.keep_storing())
+        beside = [
+            asyncio.create_task(services.last_use.keep_storing()),
+            asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
+        ]
         try:
             yield
         finally:
-            storing.cancel()
+            for task in beside:
+                task.cancel()
             try:
-                with suppress(asyncio.CancelledError):
-                    await storing
+                for task in beside:
+                    with suppress(asyncio.CancelledError):
+                        await task
                 await services.last_use.store()
             finally:
                 await database.aclose()
@@ -99,7 +105,14 @@ def create_app(settings: Settings | None = None) -> Service:
     app.services = services
     found = resources(OPERATIONS, services)
     app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
-    app.router.routes.extend([*routes(found.values()), *health.routes(services), *documentation.routes(app.openapi)])
+    app.router.routes.extend(
+        [
+            *routes(found.values()),
+            *health.routes(services),
+            *documentation.routes(app.openapi),
+            *texts.routes(),
+        ]
+    )
     install_error_handlers(app)
     kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
     gateway = partial(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
 from normata.identity.model import AccessToken
+from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.identity.token_lookup import TOKEN_LOOKUP
+from normata.notifications.reminders import REMINDER_WRITES
 from normata.tables import Table
 from normata.web.api import (
     adoption,
+    due,
     explanation,
     frameworks,
     imports,
@@ -32,6 +35,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
+    *due.OPERATIONS,
     *records.OPERATIONS,
 )
 
@@ -39,11 +43,13 @@ SECURITY = Security(
     writes=all_writes(
         [
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
-            update_of(AccessToken, "last_used_at"),  # beside the requests, see identity/last_use.py
+            # Beside the requests, see identity/last_use.py and notifications/reminders.py.
+            update_of(AccessToken, "last_used_at"),
+            *REMINDER_WRITES,
         ],
         SUBSCRIBERS,
     ),
-    lookups=(TOKEN_LOOKUP,),
+    lookups=(TOKEN_LOOKUP, NEXT_ORGANIZATIONS),
     partly_readable={
         str(mapper.class_.__tablename__): mapper.class_.readable
         for mapper in Table.registry.mappers

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from normata.records.base import Restorable
 from tests import world
 from tests.world import ALPHA
@@ -34,5 +36,12 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
         "notifications": [
             row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
         ],
-        **{kind.path: [row | {kind.title_column(): row["id"]} for row in alphas] for kind in Restorable.kinds},
+        **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
     }
+
+
+def _record(kind: type[Restorable], row: dict[str, Any]) -> dict[str, Any]:
+    """A record that is overdue where its kind has such dates, and that the editor answers for."""
+    due = {to_camel(column.name): world.DUE for column in kind.sql().c if "due" in column.info}
+    answers = {to_camel(kind.responsible): "member-editor"} if kind.responsible is not None else {}
+    return row | {kind.title_column(): row["id"]} | due | answers

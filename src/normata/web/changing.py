@@ -39,7 +39,7 @@ class ChangeEndpoint:
         caller = await authenticate(self._services, scope, scope=operation.scope)
         # Read once the caller is known: nobody else is told what is wrong with a query or a body.
         context.body_limit = operation.body_limit
-        given = Given(path_id(scope), *await self._given(scope, Request(scope, receive)))
+        given = Given(path_id(scope), *await self._given(scope, Request(scope, receive)), prefix=context.prefix)
         if_match = context.headers.get(b"if-match")
         if operation.is_conditional and if_match is not None:
             given = given._replace(require_current=partial(_require_current, if_match))

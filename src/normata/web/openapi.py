@@ -93,6 +93,7 @@ _TAGS = [
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
+    {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
     {
         "name": "Restore",
         "description": (
