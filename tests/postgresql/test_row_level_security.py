@@ -131,7 +131,7 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
     for scope, totals, seen in (
         (IN_ALPHA, (0, 0), set()),
         (TenantScope((), (BETA,)), (0, 0), set()),
-        (IN_BETA, (26, 1), adopted),
+        (IN_BETA, (26, 2), adopted),
     ):
         assert service.read(lambda transaction: list_controls(transaction, controls), scope)["total"] == totals[0]
         page = service.read(lambda transaction: list_notifications(transaction, "user-foreigner", inbox), scope)
