@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.schema.descriptions import FIELDS
-from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LOCATION, VALIDATORS, not_modified
+from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
@@ -149,7 +149,9 @@ def _document(router: APIRouter, operation: Operation) -> None:
     status = 200
     match operation:
         case ReadOperation():
-            named = {} if operation.formats is None else DISPOSITION
+            named = (
+                DISPOSITION if operation.formats is not None else LINK if isinstance(operation, ListOperation) else {}
+            )
             success = {200: {"headers": {**VALIDATORS, **named}}, 304: not_modified()}
             extra = {"parameters": [IF_NONE_MATCH]}
         case ChangeOperation():

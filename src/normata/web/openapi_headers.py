@@ -21,6 +21,16 @@ DISPOSITION = {
 LOCATION = {
     "Location": {"description": "The address of what was made.", "required": True, "schema": {"type": "string"}}
 }
+LINK = {
+    "Link": {
+        "description": (
+            "The addresses of other pages with the same parameters (RFC 8288): `first`, `prev`, `next` and `last`, as"
+            " far as there are such. Left out where the query is longer than 2,000 bytes."
+        ),
+        "required": False,
+        "schema": {"type": "string"},
+    }
+}
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
