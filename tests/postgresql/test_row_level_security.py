@@ -144,7 +144,12 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
 def test_of_people_only_those_of_the_same_organizations_are_seen(service: Service) -> None:
     """By their names alone. Whoever is a member of nothing that is readable is not there."""
     of_alpha = {"Owner", "Admin", "Editor", "Viewer"}
-    for readable, seen in (((ALPHA,), of_alpha), ((BETA,), {"Foreigner"}), ((), set()), ((ALPHA, "org-gone"), of_alpha)):
+    for readable, seen in (
+        ((ALPHA,), of_alpha),
+        ((BETA,), {"Foreigner"}),
+        ((), set()),
+        ((ALPHA, "org-gone"), of_alpha),
+    ):
         shown = service.read(run("SELECT name FROM user_account"), TenantScope(readable, (ALPHA, BETA)))
         assert {name for (name,) in shown} == seen
 

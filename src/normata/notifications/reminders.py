@@ -28,6 +28,7 @@ from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
 from normata.records.due import DueDate, due_dates
 from normata.schema.table import sql_table
+from normata.schema.wire import columns
 
 log = structlog.get_logger("normata")
 
@@ -166,7 +167,7 @@ def _is_to_be_told(date: DueDate, which: Which) -> ColumnElement[bool]:
 @cache
 def _rows(date: DueDate, which: Which) -> Select[Any]:
     table = date.kind.sql()
-    return select(*table.c).where(_is_to_be_told(date, which)).order_by(table.c.id).limit(_AT_ONCE)
+    return select(*columns(date.kind)).where(_is_to_be_told(date, which)).order_by(table.c.id).limit(_AT_ONCE)
 
 
 @cache
