@@ -222,8 +222,9 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         record["slug"] = f"{kind.path}-shared" if state in ("taken", "namesake") else f"{kind.path}-{state}"
     if "short_id" in columns:
         record["shortId"] = number
-    if state == "live":  # it is overdue, and somebody of the organization answers for it
-        record |= {to_camel(column.name): DUE for column in columns if "due" in column.info}
+    if state == "live":  # it is overdue once, and somebody of the organization answers for it
+        dates = [to_camel(column.name) for column in columns if "due" in column.info]
+        record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:
             record[to_camel(kind.responsible)] = {ALPHA: "member-editor", BETA: "member-foreigner"}[organization_id]
     return record

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from normata.records.base import Restorable
+from normata.records.due import due_dates
 from tests import world
 from tests.world import ALPHA
 
@@ -41,7 +42,7 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def _record(kind: type[Restorable], row: dict[str, Any]) -> dict[str, Any]:
-    """A record that is overdue where its kind has such dates, and that the editor answers for."""
-    due = {to_camel(column.name): world.DUE for column in kind.sql().c if "due" in column.info}
+    """A record that the editor answers for, overdue where it is of the first kind with such dates."""
+    due = {to_camel(date.column): world.DUE for date in due_dates()[:1] if date.kind is kind}
     answers = {to_camel(kind.responsible): "member-editor"} if kind.responsible is not None else {}
     return row | {kind.title_column(): row["id"]} | due | answers
