@@ -33,14 +33,18 @@ class Database(ABC):
     embedded: bool
 
     @abstractmethod
-    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
-        """What ``work`` returns, from one consistent snapshot. Raises Unavailable."""
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, from one consistent snapshot. Raises Unavailable.
+
+        Work that ``is_long`` may compute for more than some milliseconds: it must not keep the event loop meanwhile.
+        """
 
     @abstractmethod
-    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
 
-        ``work`` may be run more than once, so it must do nothing but use its transaction. Raises ConstraintViolation,
+        ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
+        ``is_long``. Raises ConstraintViolation,
         and Unavailable; then nothing is kept, unless the connection was lost during the commit: whether that one
         arrived nobody can tell.
         """

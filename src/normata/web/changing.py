@@ -52,7 +52,11 @@ class ChangeEndpoint:
 
         try:
             made, body = await self._services.changes.make(
-                work, actor=actor, scope=caller.reach(operation.role), writes=operation.writes
+                work,
+                actor=actor,
+                scope=caller.reach(operation.role),
+                writes=operation.writes,
+                is_long=operation.is_long,
             )
         except FaultyInput as error:
             raise InvalidRequest.of_input(error) from None

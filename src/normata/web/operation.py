@@ -39,7 +39,8 @@ class Operation(ABC):
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``. ``role``
     is the least role in the organization, ``scope`` the least scope of the token. ``answer`` is the model of a success;
-    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can.
+    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
+    ``is_long`` may compute for more than some milliseconds.
     """
 
     method: ClassVar[str]
@@ -57,6 +58,7 @@ class Operation(ABC):
     errors: tuple[type[Exception], ...] = ()
     about: type[Table] | None = None
     id_description: str = ""
+    is_long: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -103,7 +103,9 @@ class ReadEndpoint:
             revision = current_revision(transaction, query.organization_id, list_name) if list_name else ""
             return Page(revision, Content(encode(build(transaction, query, asker))))
 
-        return await self._services.database.read(work, TenantScope(readable=(query.organization_id,)))
+        return await self._services.database.read(
+            work, TenantScope(readable=(query.organization_id,)), is_long=self._operation.is_long
+        )
 
     async def _in_format(self, formats: Formats, query: Any, asker: Asker, headers: Headers) -> Content:
         """The answer in the format that the request wants.
@@ -114,6 +116,7 @@ class ReadEndpoint:
         read = await self._services.database.read(
             lambda transaction: self._operation.build(transaction, query, asker),
             TenantScope(readable=(query.organization_id,)),
+            is_long=True,
         )
         return await asyncio.to_thread(formats.content, read, chosen)
 

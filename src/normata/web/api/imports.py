@@ -139,6 +139,7 @@ OPERATIONS: tuple[Operation, ...] = (
         http_method="POST",
         path="/imports/",
         operation_id="importCatalog",
+        is_long=True,
         tag="Frameworks",
         summary="Import a catalog as a framework of your own",
         description=f"""\
