@@ -62,7 +62,7 @@ class ChangeEndpoint:
             raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
-        headers = {"ETag": entity_tag(body, "identity").decode()} if operation.is_conditional else {}
+        headers = {"ETag": entity_tag(body, "identity").decode()} if operation.is_tagged else {}
         if operation.creates:
             headers["Location"] = f"{context.instance.rstrip('/')}/{quote(made, safe='')}/"
         await EncodedJson(body, 201 if operation.creates else 200, headers)(scope, receive, send)
@@ -109,7 +109,7 @@ class ChangeEndpoint:
             # Where the query is wrong, that is told alone: how the body is read depends on it.
             missing = operation.query is not None and query is None
             return None if missing else await asyncio.to_thread(operation.body_formats[media_type].read, body, query)
-        if media_type != "application/json":
+        if media_type not in operation.body_types:
             raise UnsupportedMediaType
         assert operation.body is not None  # noqa: S101 - narrows the type
         try:
