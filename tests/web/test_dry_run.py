@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from normata.changes.idempotency import Answer
+from normata.changes.unit_of_work import Change, Rehearsed
 from normata.identity.last_use import LastUse
 from normata.identity.model import AccessToken
 from normata.identity.roles import ROLES, role_suffices
 from normata.notifications.model import Notification
-from normata.records.base import Restorable
 from normata.records.kinds import Asset, Task
 from normata.schema.table import sql_table
 from normata.tables import Table
 from normata.web.operation import ChangeOperation, Operation
+from normata.web.rehearsing import told
 from tests import stored, world
 from tests.served import Served, refused
 from tests.web import documented
@@ -52,14 +54,14 @@ def test_it_says_what_would_be_done_and_does_nothing(operation: ChangeOperation,
     assert whole(service) == before
     assert response.status_code == 200, response.text[:500]
     assert "location" not in response.headers
-    told = response.json()
-    assert documented.faults({"$ref": "#/components/schemas/DryRun"}, told) == []
+    planned = response.json()
+    assert documented.faults({"$ref": "#/components/schemas/DryRun"}, planned) == []
     real = request.send(service.client, headers)
-    assert told["status"] == real.status_code
-    assert _shape(told["answer"]) == _shape(real.json())
-    assert told["changes"]
+    assert planned["status"] == real.status_code
+    assert _shape(planned["answer"]) == _shape(real.json())
+    assert planned["changes"]
     notified = {(row["user_id"], row["type"]) for row in stored.rows(service.database, Notification)}
-    assert {(one["userId"], one["type"]) for one in told["notifications"]} <= notified
+    assert {(one["userId"], one["type"]) for one in planned["notifications"]} <= notified
 
 
 def _shape(value: Any) -> Any:
@@ -87,7 +89,9 @@ def test_without_it_or_with_false_it_is_done(operation: Operation, service: Serv
 @every_change
 def test_it_has_the_same_refusals(operation: ChangeOperation, shared: Served) -> None:
     """Of those who may not, and of what is not there; the rest of a request is read in the same way."""
-    requests = [(sample(operation), role) for role in ROLES if not role_suffices(role, operation.role)]
+    requests: list[tuple[Sample, str]] = [
+        (sample(operation), role) for role in ROLES if not role_suffices(role, operation.role)
+    ]
     requests += [(other, enough(operation)) for other in about_others(operation)] if operation.about else []
     requests += [(sample(operation, world.BETA), enough(operation))]
     for request, user in requests:
@@ -135,15 +139,15 @@ def test_it_tells_whom_it_would_notify(service: Served) -> None:
     wanted = record_id(Asset, "archived")
     service.load({"assets": [{"id": wanted, "ownerId": "member-owner"}]})
     path = f"/assets/{wanted}/restore/"
-    told = service.client.post(path, params={"dryRun": "true"}, headers=service.bearer("editor")).json()
-    (one,) = told["notifications"]
+    planned = service.client.post(path, params={"dryRun": "true"}, headers=service.bearer("editor")).json()
+    (one,) = planned["notifications"]
     assert one == {
         "organizationId": ALPHA,
         "userId": "user-owner",
         "type": "record.restored",
         "category": "ASSETS",
     }
-    (change,) = told["changes"]
+    (change,) = planned["changes"]
     assert (change["kind"], change["id"], change["action"]) == ("assets", wanted, "restore")
     assert change["after"]["archivedAt"] is None
     own = service.client.post(path, params={"dryRun": "true"}, headers=service.bearer("owner")).json()
@@ -152,16 +156,8 @@ def test_it_tells_whom_it_would_notify(service: Served) -> None:
 
 def test_nothing_is_told_that_the_service_may_not_know() -> None:
     """Of a table that it may read in part, no more than that part."""
-    from normata.changes.idempotency import Answer
-    from normata.changes.unit_of_work import Change, Rehearsed
-    from normata.web.rehearsing import told
-
     row = {column.name: "secret" for column in sql_table(AccessToken).c}
     change = Change("create", AccessToken, None, "t", row)
     body = told(Rehearsed(Answer(200, {}, b"null"), [change], []))
     assert b'"after":{"id":"secret"}' in body
     assert body.count(b"secret") == 1
-
-
-def test_every_kind_that_is_told_has_a_name() -> None:
-    assert all(kind.array == kind.path for kind in Restorable.kinds)
