@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN | {"__init__", "identity", "records", "frameworks", "notifications", "demo", "log", "settings"},
     "operations": {"changes", "db", "identity", "tables", "web", "wiring"},
-    "app": {"db", "identity", "log", "operations", "settings", "web", "wiring"},
+    "app": {"changes", "db", "identity", "log", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
     | {"__init__", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
     | {"tables", "wiring"},

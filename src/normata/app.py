@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 
 from normata import log
+from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.db.database import open_database
 from normata.identity.last_use import LastUse
 from normata.operations import OPERATIONS
@@ -68,18 +69,20 @@ def create_app(settings: Settings | None = None) -> Service:
         bad_tokens_by_address=RateLimit(settings.bad_token_limit),
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
+        under_way=UnderWay(),
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         storing = asyncio.create_task(services.last_use.keep_storing())
+        forgetting = asyncio.create_task(ForgetKeys(database).keep_forgetting())
         try:
             yield
         finally:
             storing.cancel()
+            forgetting.cancel()
             try:
-                with suppress(asyncio.CancelledError):
-                    await storing
+                await asyncio.wait({storing, forgetting})
                 await services.last_use.store()
             finally:
                 await database.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from normata.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
 from normata.identity.model import AccessToken
@@ -40,10 +41,11 @@ SECURITY = Security(
         [
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
             update_of(AccessToken, "last_used_at"),  # beside the requests, see identity/last_use.py
+            *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
         ],
         SUBSCRIBERS,
     ),
-    lookups=(TOKEN_LOOKUP,),
+    lookups=(TOKEN_LOOKUP, OLDEST_KEYS),
     partly_readable={
         str(mapper.class_.__tablename__): mapper.class_.readable
         for mapper in Table.registry.mappers

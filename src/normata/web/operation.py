@@ -192,6 +192,16 @@ class ChangeOperation(Operation):
     scope: TokenScope = "write"
 
     @property
+    def success(self) -> int:
+        """The status of a success that is no dry run."""
+        return 201 if self.creates else 200
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether it heeds ``Idempotency-Key``. The other methods can be repeated without one."""
+        return self.http_method == "POST"
+
+    @property
     def takes_body(self) -> bool:
         """Whether its requests may have a body."""
         return self.body is not None or bool(self.body_formats)
@@ -213,7 +223,8 @@ class ChangeOperation(Operation):
         return (
             *super().every_error,
             errors.Forbidden,
-            *((problems.InvalidRequest,) if self.takes_body or self.query is not None else ()),
+            problems.InvalidRequest,
+            *((errors.RequestUnderWay, errors.AnswerNotKept, errors.KeyReused) if self.takes_key else ()),
             *(of_body if self.takes_body else ()),
             *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )

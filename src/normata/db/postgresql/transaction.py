@@ -91,8 +91,16 @@ class PostgreSQLTransaction(Transaction):
 
     def lock(self, name: str, *, shared: bool = False) -> None:
         """See :meth:`Transaction.lock`."""
-        key = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
-        self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", key)
+        self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _lock_key(name))
+
+    def try_lock(self, name: str) -> bool:
+        """See :meth:`Transaction.try_lock`."""
+        ((is_taken,),) = self.fetch("SELECT pg_try_advisory_xact_lock($1)", _lock_key(name))
+        return bool(is_taken)
+
+    def settle(self) -> None:
+        """See :meth:`Transaction.settle`."""
+        self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""
@@ -142,6 +150,11 @@ def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
 
 async def _opened(described: Any, values: Sequence[Any]) -> Any:
     return await described.cursor(*values)
+
+
+def _lock_key(name: str) -> int:
+    """The number that stands for a lock's name among all users of the database."""
+    return int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
 
 
 def _array(items: Sequence[str]) -> str:
