@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
+from normata.events.sealing import SEALING_WRITES
 from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
@@ -39,7 +40,9 @@ SECURITY = Security(
     writes=all_writes(
         [
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
-            update_of(AccessToken, "last_used_at"),  # beside the requests, see identity/last_use.py
+            # Beside the requests.
+            update_of(AccessToken, "last_used_at"),
+            *SEALING_WRITES,
         ],
         SUBSCRIBERS,
     ),

@@ -19,7 +19,7 @@ _ORGANIZATION = sql_table(Organization)
 
 def restore_writes(kind: type[Restorable]) -> tuple[Write, ...]:
     """What the restore of a record writes."""
-    return (update_of(kind, "archived_at", *(["updated_at"] if "updated_at" in kind.sql().c else [])),)
+    return (update_of(kind, *_restored_columns(kind)),)
 
 
 def restore(unit: UnitOfWork, kind: type[Restorable], record_id: str, organization_id: str | None = None) -> Any:
@@ -34,8 +34,14 @@ def restore(unit: UnitOfWork, kind: type[Restorable], record_id: str, organizati
     if row is None:
         _refuse(unit, kind, parameters)
     # Publishing holds the row's organization against those that the actor may change.
-    unit.publish(Change("restore", kind, row.organization_id, row.id, row._asdict()))
+    changed = _restored_columns(kind)
+    unit.publish(Change("restore", kind, row.organization_id, row.id, row._asdict(), changed=changed))
     return row
+
+
+@cache
+def _restored_columns(kind: type[Restorable]) -> tuple[str, ...]:
+    return ("archived_at", "updated_at") if "updated_at" in kind.sql().c else ("archived_at",)
 
 
 def _refuse(unit: UnitOfWork, kind: type[Restorable], parameters: dict[str, str | None]) -> NoReturn:

@@ -19,7 +19,7 @@ from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.frameworks import CENTRALIZED, require_own
 from normata.frameworks.own.places import make_room, move
-from normata.frameworks.own.storing import BODY, final_row, valid_rows
+from normata.frameworks.own.storing import BODY, valid_rows
 from normata.frameworks.rules import count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached
@@ -105,7 +105,7 @@ def _framework_of(unit: UnitOfWork, organization_id: str, control_id: str) -> st
 
 def _publish(unit: UnitOfWork, action: str, organization_id: str, written: Iterable[PendingRow]) -> None:
     for row in written:
-        unit.publish(Change(action, Control, organization_id, row.id, final_row(row)))
+        unit.publish(Change(action, Control, organization_id, row.id, row.after, row.before))
 
 
 def _as_they_are(unit: UnitOfWork, control_ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from normata.errors import Forbidden, NotFound
 from normata.frameworks.coverage.recompute import lock_coverage
 from normata.frameworks.framework_list import one_framework
 from normata.frameworks.model import Framework, FrameworkAdoption
-from normata.frameworks.own.storing import BODY, final_row, valid_rows
+from normata.frameworks.own.storing import BODY, valid_rows
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached
 from normata.schema.table import new_id, sql_table
@@ -77,7 +77,7 @@ def require_own(unit: UnitOfWork, organization_id: str, framework_id: str) -> No
 
 def _store(unit: UnitOfWork, action: str, organization_id: str, row: Row) -> None:
     for written in write(unit, Framework, valid_rows(unit, Framework, [row])):
-        unit.publish(Change(action, Framework, organization_id, written.id, final_row(written)))
+        unit.publish(Change(action, Framework, organization_id, written.id, written.after, written.before))
 
 
 _FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)

@@ -17,7 +17,7 @@ from normata.frameworks.model import Control, ControlMatch, Framework, Framework
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.match_list import is_published, matches_by_id
 from normata.frameworks.own.pairs import Pair, own_between, pair_of
-from normata.frameworks.own.storing import BODY, final_row, valid_rows
+from normata.frameworks.own.storing import BODY, valid_rows
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached
 from normata.schema.table import new_id, sql_table
@@ -50,7 +50,7 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
     owned = [Row(row.array, row.file, row.place, {**row.values, "organizationId": organization_id}) for row in known]
     pending = valid_rows(unit, ControlMatch, owned, faults)
     for written in write(unit, ControlMatch, pending):
-        unit.publish(Change("create", ControlMatch, organization_id, written.id, final_row(written)))
+        unit.publish(Change("create", ControlMatch, organization_id, written.id, written.after))
     ends = {row.values[end] for row in known for end in _ENDS}
     follow(unit, organization_id, frameworks.values(), Touched(matches=ends))
     found = matches_by_id(unit, [row.id for row in pending])
@@ -67,7 +67,7 @@ def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
     row = unit.row(_DELETE, {"organization": organization_id, "match": match_id})
     if row is None:
         raise Forbidden(_PUBLISHED) if is_published(unit, organization_id, match_id) else NotFound
-    unit.publish(Change("delete", ControlMatch, organization_id, match_id, row._asdict()))
+    unit.publish(Change("delete", ControlMatch, organization_id, match_id, before=row._asdict()))
     ends = [row.source_control_id, row.target_control_id]
     follow(unit, organization_id, unit.scalars(_FRAMEWORKS, {"ids": ends}), Touched(matches=ends))
 

@@ -25,7 +25,7 @@ from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.pairs import once_each
-from normata.frameworks.own.storing import BODY, final_row
+from normata.frameworks.own.storing import BODY
 from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
@@ -129,9 +129,10 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
     if not any(written.values()):
         return
     # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
-    unit.publish(Change("import", Organization, organization_id, organization_id, {"id": organization_id}))
+    counts = {table.array: Tally.of(rows).written() for table, rows in written.items() if rows}
+    unit.publish(Change("import", Organization, organization_id, organization_id, counts=counts))
     for row in written[Framework]:
-        unit.publish(Change("import", Framework, organization_id, row.id, final_row(row)))
+        unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
     for table in (Control, ControlMatch):
         if written[table]:
             unit.publish(Change("import", table, organization_id))
