@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, ExceptionHandler
 
 from normata import log
 from normata.db.database import open_database
+from normata.events.keys import Signer
+from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.operations import OPERATIONS
 from normata.settings import Settings
@@ -60,8 +62,11 @@ def create_app(settings: Settings | None = None) -> Service:
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
+    signer = Signer(settings.event_key_file)
     services = Services(
         database=database,
+        sealer=Sealer(database, signer),
+        signer=signer,
         changes=changes_of(database),
         last_use=LastUse(database),
         requests_by_token=RateLimit(settings.rate_limit),
@@ -72,15 +77,19 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        storing = asyncio.create_task(services.last_use.keep_storing())
+        beside = [
+            asyncio.create_task(services.last_use.keep_storing()),
+            asyncio.create_task(services.sealer.keep_sealing()),
+        ]
         try:
             yield
         finally:
-            storing.cancel()
+            for task in beside:
+                task.cancel()
             try:
-                with suppress(asyncio.CancelledError):
-                    await storing
+                await asyncio.wait(beside)
                 await services.last_use.store()
+                await services.sealer.finish()
             finally:
                 await database.aclose()
                 if tracing is not None:

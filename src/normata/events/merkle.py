@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 
 _DIGEST = 64  # hexadecimal digits of a hash
 
 EMPTY_ROOT = sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The root of an organization's log when it had ``size`` leaves."""
+
+    organization_id: str
+    size: int
+    root: str
 
 
 def leaf_hash(text: str) -> str:

@@ -20,22 +20,13 @@ from normata.db.security import Write
 from normata.db.transaction import TenantScope, Transaction, batches
 from normata.db.types import now
 from normata.events.content import sealed_text
-from normata.events.merkle import Frontier, leaf_hash
+from normata.events.merkle import Checkpoint, Frontier, leaf_hash
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.schema.table import sql_table
 
 SEALING_WRITES: tuple[Write, ...] = (insert_of(EventLeaf), insert_of(EventCheckpoint), delete_of(UnsealedEvent))
 
 _MOST = 1_000  # events of one round: as long as it is written, nobody else writes to SQLite
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The root of an organization's log when it had ``size`` leaves."""
-
-    organization_id: str
-    size: int
-    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +41,26 @@ class Round:
 Noted = Sequence[Any]
 
 
-async def seal(database: Database) -> list[Checkpoint]:
-    """Seal what is noted, at most so many events; the checkpoints of the logs that have grown."""
+async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
+    """Seal some of what is noted: the checkpoints of the logs that have grown, and whether there may be more to seal.
+
+    Where another process has sealed meanwhile, it is left to that one.
+    """
     noted = await database.read(_noted)
     if not noted:
-        return []
+        return [], False
     scope = _scope(noted)
     planned = await database.read(_plan_of(noted), scope)
-    if not planned.leaves:
-        return []
-    return _told(planned) if await database.write(_store_of(planned), scope) else []
+    if not planned.leaves or not await database.write(_store_of(planned), scope):
+        return [], False
+    return _told(planned), len(noted) == _MOST
 
 
 def seal_all_now(database: Database) -> None:
     """Seal everything that is noted, for callers without an event loop. What others seal meanwhile is left to them."""
     while noted := database.read_now(_noted):
         planned = database.read_now(_plan_of(noted))
-        if not (planned.leaves and database.write_now(_store_of(planned))):
+        if not planned.leaves or not database.write_now(_store_of(planned)):
             return
 
 
