@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, ExceptionHandler
 from normata import log
 from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.db.database import open_database
+from normata.events.keys import Signer
+from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.operations import OPERATIONS
 from normata.settings import Settings
@@ -61,8 +63,11 @@ def create_app(settings: Settings | None = None) -> Service:
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
+    signer = Signer(settings.event_key_file)
     services = Services(
         database=database,
+        sealer=Sealer(database, signer),
+        signer=signer,
         changes=changes_of(database),
         last_use=LastUse(database),
         requests_by_token=RateLimit(settings.rate_limit),
@@ -74,16 +79,20 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        storing = asyncio.create_task(services.last_use.keep_storing())
-        forgetting = asyncio.create_task(ForgetKeys(database).keep_forgetting())
+        beside = [
+            asyncio.create_task(services.last_use.keep_storing()),
+            asyncio.create_task(services.sealer.keep_sealing()),
+            asyncio.create_task(ForgetKeys(database).keep_forgetting()),
+        ]
         try:
             yield
         finally:
-            storing.cancel()
-            forgetting.cancel()
+            for task in beside:
+                task.cancel()
             try:
-                await asyncio.wait({storing, forgetting})
+                await asyncio.wait(beside)
                 await services.last_use.store()
+                await services.sealer.finish()
             finally:
                 await database.aclose()
                 if tracing is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from normata.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
+from normata.events.sealing import SEALING_WRITES
 from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
 from normata.web.api import (
     adoption,
+    events,
     explanation,
     frameworks,
     imports,
@@ -33,6 +35,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
+    *events.OPERATIONS,
     *records.OPERATIONS,
 )
 
@@ -40,7 +43,9 @@ SECURITY = Security(
     writes=all_writes(
         [
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
-            update_of(AccessToken, "last_used_at"),  # beside the requests, see identity/last_use.py
+            # Beside the requests.
+            update_of(AccessToken, "last_used_at"),
+            *SEALING_WRITES,
             *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
         ],
         SUBSCRIBERS,

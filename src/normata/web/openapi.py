@@ -95,6 +95,11 @@ _TAGS = [
         "name": "Reports",
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
+    {
+        "name": "Events",
+        "description": "What was done, by whom, and what was before and after; sealed, so that it cannot be changed"
+        " without a trace.",
+    },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
     {
         "name": "Records",
