@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,10 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 
 from normata import log
+from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.db.database import open_database
+from normata.events.keys import Signer
+from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
@@ -61,20 +64,26 @@ def create_app(settings: Settings | None = None) -> Service:
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
+    signer = Signer(settings.event_key_file)
     services = Services(
         database=database,
+        sealer=Sealer(database, signer),
+        signer=signer,
         changes=changes_of(database),
         last_use=LastUse(database),
         requests_by_token=RateLimit(settings.rate_limit),
         bad_tokens_by_address=RateLimit(settings.bad_token_limit),
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
+        under_way=UnderWay(),
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         beside = [
             asyncio.create_task(services.last_use.keep_storing()),
+            asyncio.create_task(services.sealer.keep_sealing()),
+            asyncio.create_task(ForgetKeys(database).keep_forgetting()),
             asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
         ]
         try:
@@ -83,10 +92,9 @@ def create_app(settings: Settings | None = None) -> Service:
             for task in beside:
                 task.cancel()
             try:
-                for task in beside:
-                    with suppress(asyncio.CancelledError):
-                        await task
+                await asyncio.wait(beside)
                 await services.last_use.store()
+                await services.sealer.finish()
             finally:
                 await database.aclose()
                 if tracing is not None:

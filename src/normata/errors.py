@@ -67,6 +67,24 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class RequestUnderWay(DomainError):
+    """A request with the same `Idempotency-Key` is being carried out."""
+
+    message = "A request with the same Idempotency-Key is being carried out; wait as Retry-After says."
+
+
+class KeyReused(DomainError):
+    """The `Idempotency-Key` came with another request before; a key is for one request and its repetitions."""
+
+    message = "This Idempotency-Key came with another request before; make a new key for each request."
+
+
+class AnswerNotKept(DomainError):
+    """The request with this `Idempotency-Key` was carried out, but its answer was too large to be kept."""
+
+    message = "The request with this Idempotency-Key was carried out; its answer was too large to be kept."
+
+
 class CommandError(DomainError):
     """A command cannot do what it was told to; the message says why."""
 

@@ -1,5 +1,6 @@
 """Every table there is: importing this module defines them all."""
 
+from normata.changes import idempotency as _idempotency
 from normata.changes import revisions as _revisions
 from normata.changes import short_ids as _short_ids
 from normata.events import model as _events
@@ -12,4 +13,7 @@ from normata.schema.table import Table
 
 __all__ = ["Table"]
 
-_modules = (_archiving, _events, _frameworks, _identity, _notifications, _records, _revisions, _short_ids)
+_modules = (
+    *(_archiving, _events, _frameworks, _idempotency, _identity),
+    *(_notifications, _records, _revisions, _short_ids),
+)

@@ -68,8 +68,10 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 " 'x', 'x')"
             )
             everything.run(
+                f"INSERT INTO event_leaf VALUES ('{organization}', 0, 'event-{organization}', 'x')",
+                f"INSERT INTO event_checkpoint VALUES ('{organization}', 1, 'x', 'x', now())",
                 "INSERT INTO reminder (organization_id, kind, record_id, what, due_at, which, reminded_at) VALUES"
-                f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())"
+                f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())",
             )
         yield everything
 
@@ -90,7 +92,8 @@ def whole_rows(table: SqlTable) -> str:
 def stored(admin: Session, table: SqlTable, *organizations: str) -> list[tuple[Any, ...]]:
     """The rows that are shared, or belong to one of the organizations, as the administrator sees them."""
     owner = "id" if table.name == "organization" else "organization_id"
-    where = f'"{owner}" IS NULL OR "{owner}" = ANY($1::text[])'
+    shared = "nobodys" not in table.info  # what is of no organization is everybody's, or the operator's
+    where = f'{shared} AND "{owner}" IS NULL OR "{owner}" = ANY($1::text[])'
     return admin.rows(f'SELECT rows::text FROM "{table.name}" AS rows WHERE {where} ORDER BY 1', organizations)
 
 
@@ -248,7 +251,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("user_account", "name"),
         ("access_token", "id"),
     }
-    followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage"}
+    followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
     assert rights(admin, "INSERT") == columns(*followed, *own)
     fixed = {(name, "id") for name in own} | {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
@@ -271,7 +274,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
 
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
-DELETED = {"control_coverage", "control_match", "framework_adoption", "effective_coverage"}
+SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
+DELETED = {"unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"}
 
 REFUSED = {
     "people": (

@@ -14,6 +14,7 @@ from sqlalchemy.sql.visitors import iterate
 from normata.db.database import Database
 from normata.db.lookup import Lookup
 from normata.db.transaction import NO_PARAMETERS, NO_TENANT, Parameters, Statement, TenantScope, Transaction, Work
+from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 
 
@@ -72,11 +73,11 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
 
         return run
 
-    async def counted_read(work: Work[Any], scope: TenantScope = NO_TENANT) -> Any:
-        return await read(noted(work), scope)
+    async def counted_read(work: Work[Any], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> Any:
+        return await read(noted(work), scope, is_long=is_long)
 
-    async def counted_write(work: Work[Any], scope: TenantScope = NO_TENANT) -> Any:
-        return await write(noted(work), scope)
+    async def counted_write(work: Work[Any], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> Any:
+        return await write(noted(work), scope, is_long=is_long)
 
     async def counted_lookup(lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
         asked.lookups += 1
@@ -85,7 +86,12 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
     async def store_nothing(_self: LastUse) -> None:
         """What earlier requests have left to store is stored later."""
 
+    async def seal_nothing(_self: Sealer) -> bool:
+        """What has been done is sealed later."""
+        return False
+
     with monkeypatch.context() as patch:
+        patch.setattr(Sealer, "round", seal_nothing)
         patch.setattr(LastUse, "note", lambda *_: None)
         patch.setattr(LastUse, "store", store_nothing)
         patch.setattr(database, "read", counted_read)

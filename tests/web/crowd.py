@@ -17,12 +17,12 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
     numbers = range(count)
     alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
     return {
-        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowd {number}"} for number in numbers],
+        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowded {number}"} for number in numbers],
         "controls": [
             {
                 "id": f"crowd-{number}",
                 "frameworkId": "fw-sun",
-                "name": f"Crowd {number}",
+                "name": f"Crowded {number}",
                 "parentId": f"crowd-{number - 1}" if number % 10 else None,
             }
             for number in numbers
@@ -45,4 +45,4 @@ def _record(kind: type[Restorable], row: dict[str, Any]) -> dict[str, Any]:
     """A record that the editor answers for, overdue where it is of the first kind with such dates."""
     due = {to_camel(date.column): world.DUE for date in due_dates()[:1] if date.kind is kind}
     answers = {to_camel(kind.responsible): "member-editor"} if kind.responsible is not None else {}
-    return row | {kind.title_column(): row["id"]} | due | answers
+    return row | {kind.title_column(): f"Crowded {row['id']}"} | due | answers

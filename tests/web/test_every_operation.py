@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from normata.changes.revisions import ListRevision
-from normata.events.model import AuditEvent
 from normata.identity.roles import ROLES, SCOPES
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -46,7 +45,7 @@ def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, serv
     answer = documented.answer(operation, response.status_code)
     assert {name.lower() for name in answer["headers"]} <= set(response.headers)
     assert documented.faults(answer["content"]["application/json"]["schema"], response.json()) == []
-    events = {(event["request_id"], event["user_id"]) for event in stored.rows(service.database, AuditEvent)}
+    events = {(event["request_id"], event["user_id"]) for event in stored.events(service.database)}
     assert events == ({("chain-2", f"user-{role}")} if isinstance(operation, ChangeOperation) else set())
 
 

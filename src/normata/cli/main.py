@@ -12,12 +12,13 @@ from typing import Annotated, NoReturn
 import typer
 
 from normata.cli import backup, coverage, data, explaining, people, reports, serve
-from normata.cli.shared import echo, fail
+from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
 
 app = typer.Typer(
     name="normata",
+    cls=Group,
     help="Normata, a self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
     no_args_is_help=True,
     rich_markup_mode=None,  # it would take normata[oscal] for markup

@@ -23,6 +23,7 @@ class Table(DeclarativeBase):
     has those that are made from others where a new row lacks them.
 
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
+    ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.
     ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
     ``readable`` has the only columns that the service may read on a database with grants; null for all.
     """
@@ -32,6 +33,7 @@ class Table(DeclarativeBase):
     fixed: ClassVar[tuple[str, ...]] = ("organization_id",)
     generated: ClassVar[frozenset[str]] = frozenset({"slug", "short_id", "order"})
     shown_in: ClassVar[frozenset[str]] = frozenset()
+    bulky: ClassVar[bool] = False
     published: ClassVar[bool] = True
     readable: ClassVar[frozenset[str] | None] = None
 

@@ -15,10 +15,12 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.schema.descriptions import FIELDS
+from normata.web.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
 from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
+from normata.web.rehearsing import DryRun
 
 DESCRIPTION = """\
 Normata is a self-hosted compliance service. An organization adopts frameworks and states how far it covers each
@@ -93,6 +95,11 @@ _TAGS = [
         "name": "Reports",
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
+    {
+        "name": "Events",
+        "description": "What was done, by whom, and what was before and after; sealed, so that it cannot be changed"
+        " without a trace.",
+    },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
     {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
     {
@@ -117,7 +124,7 @@ METADATA: dict[str, Any] = {
     "title": "Normata",
     "version": __version__,
     "summary": "A self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
-    "description": DESCRIPTION,
+    "description": f"{DESCRIPTION}\n{TRYING_AND_RETRYING}",
     "openapi_tags": _TAGS,
     "license_info": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
 }
@@ -156,13 +163,16 @@ def _document(router: APIRouter, operation: Operation) -> None:
             success = {200: {"headers": {**VALIDATORS, **named}}, 304: not_modified()}
             extra = {"parameters": [IF_NONE_MATCH]}
         case ChangeOperation():
+            extra = {"parameters": change_parameters(operation)}
             if operation.takes_body:
-                extra = {"requestBody": _request_body(operation)}
+                extra["requestBody"] = _request_body(operation)
             if operation.is_conditional:
-                extra["parameters"] = [IF_MATCH]
-            status = 201 if operation.creates else 200
+                extra["parameters"] = [*extra["parameters"], IF_MATCH]
+            status = operation.success
             named = {**(LOCATION if operation.creates else {}), **(VALIDATORS if operation.is_tagged else {})}
             success = {status: {"headers": named}} if named else {}
+            if operation.creates:
+                success[200] = {"description": DRY_RUN_ANSWER}
     router.add_api_route(
         operation.path,
         _with_parameters(operation),
@@ -231,6 +241,7 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
     # Faults are told as problems with 400; FastAPI's own shape for them, and its 422, never leave the service.
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
+    _add_model(schemas, DryRun)
     for schema in schemas.values():
         _open(schema)
     for operation in operations:
@@ -312,7 +323,8 @@ def _name_closed_enums(document: dict[str, Any]) -> None:
 
 
 def _polish_operation(operation: dict[str, Any]) -> None:
-    operation["responses"].pop("422", None)
+    if "HTTPValidationError" in str(operation["responses"].get("422")):
+        del operation["responses"]["422"]
     for parameter in operation.get("parameters", ()):
         schema = dict(parameter["schema"])
         # A parameter is left out or has a value: there is no null in a query.
@@ -339,7 +351,7 @@ def _drop_titles(schema: Any) -> None:
 
 
 def _add_example(documented: dict[str, Any], operation: Operation) -> None:
-    status = "201" if isinstance(operation, ChangeOperation) and operation.creates else "200"
+    status = str(operation.success) if isinstance(operation, ChangeOperation) else "200"
     content = documented["responses"][status]["content"]["application/json"]
     content["example"] = operation.example
     if isinstance(operation, ReadOperation) and operation.formats is not None:
@@ -349,6 +361,8 @@ def _add_example(documented: dict[str, Any], operation: Operation) -> None:
     if operation.answer is None:
         # Spelled so that generators that know no type "null" by itself take it, too.
         content["schema"] = {"type": ["object", "null"], "enum": [None]}
+    if isinstance(operation, ChangeOperation):
+        add_dry_run(documented["responses"], operation)
     # Put in here, since FastAPI drops what is null in an example.
     for number, examples in error_examples(_instance(operation), _fault(operation), *operation.every_error).items():
         documented["responses"][str(number)]["content"]["application/json"]["examples"] = examples

@@ -14,6 +14,7 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.security import Write
 from normata.db.transaction import Transaction
+from normata.events.keys import Signer
 from normata.identity.caller import Caller
 from normata.identity.roles import Role, TokenScope
 from normata.schema.paging import OrganizationQuery, PageQuery
@@ -39,7 +40,8 @@ class Operation(ABC):
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``. ``role``
     is the least role in the organization, ``scope`` the least scope of the token. ``answer`` is the model of a success;
-    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can.
+    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
+    ``is_long`` may compute for more than some milliseconds.
     """
 
     method: ClassVar[str]
@@ -57,6 +59,7 @@ class Operation(ABC):
     errors: tuple[type[Exception], ...] = ()
     about: type[Table] | None = None
     id_description: str = ""
+    is_long: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -74,11 +77,15 @@ class Operation(ABC):
 
 
 class Asker(NamedTuple):
-    """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none."""
+    """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none.
+
+    ``signer`` signs what the answer proves.
+    """
 
     caller: Caller
     prefix: str
-    id: str = ""
+    id: str
+    signer: Signer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +199,16 @@ class ChangeOperation(Operation):
     scope: TokenScope = "write"
 
     @property
+    def success(self) -> int:
+        """The status of a success that is no dry run."""
+        return 201 if self.creates else 200
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether it heeds ``Idempotency-Key``. The other methods can be repeated without one."""
+        return self.http_method == "POST"
+
+    @property
     def takes_body(self) -> bool:
         """Whether its requests may have a body."""
         return self.body is not None or bool(self.body_formats)
@@ -213,7 +230,8 @@ class ChangeOperation(Operation):
         return (
             *super().every_error,
             errors.Forbidden,
-            *((problems.InvalidRequest,) if self.takes_body or self.query is not None else ()),
+            problems.InvalidRequest,
+            *((errors.RequestUnderWay, errors.AnswerNotKept, errors.KeyReused) if self.takes_key else ()),
             *(of_body if self.takes_body else ()),
             *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )

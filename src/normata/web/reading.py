@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from normata.changes.revisions import current_revision
 from normata.db.transaction import TenantScope, Transaction
 from normata.errors import NotFound, RoleTooSmall
+from normata.identity.caller import Caller
 from normata.identity.roles import role_suffices
 from normata.schema.paging import OrganizationQuery, PageQuery
 from normata.web.authentication import authenticate
@@ -77,9 +78,7 @@ class ReadEndpoint:
             raise RoleTooSmall
         if operation.formats is not None:
             query = parsed.query.model_copy(update={"organization_id": found})
-            content = await self._in_format(
-                operation.formats, query, Asker(caller, context.prefix, path_id(scope)), headers
-            )
+            content = await self._in_format(operation.formats, query, self._asker(scope, caller), headers)
             await content.send(headers, send)
             return
         pages, revision = self._services.pages, caller.revisions[found]
@@ -90,11 +89,14 @@ class ReadEndpoint:
             self._services.metrics.page(kept=page is not None)
         if page is None:
             query = parsed.query.model_copy(update={"organization_id": found})
-            page = await self._build(query, Asker(caller, context.prefix, path_id(scope)))
+            page = await self._build(query, self._asker(scope, caller))
         known = len(page.content.representations)
         await page.content.send(headers, send, *_links(scope, context, parsed.query, page))
         if may_keep and page.revision and len(page.content.representations) > known:
             pages.keep(key, page)  # it is new, or has grown
+
+    def _asker(self, scope: Scope, caller: Caller) -> Asker:
+        return Asker(caller, context_of(scope).prefix, path_id(scope), self._services.signer)
 
     async def _build(self, query: OrganizationQuery, asker: Asker) -> Page:
         list_name, build = self._operation.kept, self._operation.build
@@ -106,7 +108,9 @@ class ReadEndpoint:
             answer = build(transaction, query, asker)
             return Page(revision, Content(encode(answer)), answer["total"] if in_pages else None)
 
-        return await self._services.database.read(work, TenantScope(readable=(query.organization_id,)))
+        return await self._services.database.read(
+            work, TenantScope(readable=(query.organization_id,)), is_long=self._operation.is_long
+        )
 
     async def _in_format(self, formats: Formats, query: Any, asker: Asker, headers: Headers) -> Content:
         """The answer in the format that the request wants.
@@ -117,6 +121,7 @@ class ReadEndpoint:
         read = await self._services.database.read(
             lambda transaction: self._operation.build(transaction, query, asker),
             TenantScope(readable=(query.organization_id,)),
+            is_long=True,
         )
         return await asyncio.to_thread(formats.content, read, chosen)
 

@@ -149,7 +149,11 @@ def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer
     # a tenth of the rows, and read all of an organization where an index would find a few.
     readable = f"array_position({_setting('readable')}, {name}::text) IS NOT NULL"
     writable = f"array_position({_setting('writable')}, {name}::text) IS NOT NULL"
-    if column.nullable:  # what is of no organization is everybody's to read, and nobody's to change
+    if "nobodys" in table.info:  # what is of no organization is of another owner, who has this name in the settings
+        owner = f"COALESCE({name}, '{table.info['nobodys']}')::text"
+        readable = f"array_position({_setting('readable')}, {owner}) IS NOT NULL"
+        writable = f"array_position({_setting('writable')}, {owner}) IS NOT NULL"
+    elif column.nullable:  # what is of no organization is everybody's to read, and nobody's to change
         readable = f"{name} IS NULL OR {name} = ANY ({_setting('readable')}::text[])"
         writable = f"{name} IS NOT NULL AND {writable}"
     policies = [Policy("SELECT", readable, None)]

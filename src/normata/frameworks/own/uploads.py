@@ -12,7 +12,7 @@ from sqlalchemy import and_, bindparam, select
 
 from normata.changes.rows import PendingRow, good, read_row
 from normata.changes.source import Fault, FaultyInput, Row
-from normata.changes.storing import BODY, final_row
+from normata.changes.storing import BODY
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
@@ -50,7 +50,7 @@ class Upload:
 
 @dataclass(slots=True)
 class Outcome:
-    """What an upload has done, or would do.
+    """What an upload has done.
 
     ``tallies`` has every array. ``framework_ids`` are those of the organization's own frameworks that it is about.
     """
@@ -58,7 +58,6 @@ class Outcome:
     tallies: dict[str, Tally]
     framework_ids: list[str]
     left_out: list[LeftOut]
-    faults: list[Fault]
 
 
 def read_upload(one: Input) -> Upload:
@@ -80,17 +79,15 @@ def take(
     upload: Upload,
     *,
     name: str | None = None,
-    dry_run: bool = False,
     skip_unknown: bool = False,
     option: str = "--skip-unknown",
 ) -> Outcome:
-    """Make what an upload holds the organization's own, or with ``dry_run`` only say what would become of it.
+    """Make what an upload holds the organization's own.
 
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
     unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
     again, and changed where it differs. A match is not added where the organization has one of its own between the same
-    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput; that of a dry run only where the
-    upload could not be read at all.
+    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -113,15 +110,12 @@ def take(
         if pending is not None:
             groups[_TABLES[row.array]].append(pending)
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
-    unreadable = any(not fault.place for fault in upload.faults)
-    if unreadable or (faults and not dry_run):
+    if faults:
         raise FaultyInput(faults)
     tallies = {array: Tally.of(good(groups[table])) for array, table in _TABLES.items()}
     tallies["controlMatches"].unchanged += already_there
-    outcome = Outcome(tallies, [row.id for row in groups[Framework]], left_out, faults)
-    if not dry_run:
-        _write(unit, organization_id, groups)
-    return outcome
+    _write(unit, organization_id, groups)
+    return Outcome(tallies, [row.id for row in groups[Framework]], left_out)
 
 
 def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:
@@ -129,9 +123,10 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
     if not any(written.values()):
         return
     # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
-    unit.publish(Change("import", Organization, organization_id, organization_id, {"id": organization_id}))
+    counts = {table.array: Tally.of(rows).written() for table, rows in written.items() if rows}
+    unit.publish(Change("import", Organization, organization_id, organization_id, counts=counts))
     for row in written[Framework]:
-        unit.publish(Change("import", Framework, organization_id, row.id, final_row(row)))
+        unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
     for table in (Control, ControlMatch):
         if written[table]:
             unit.publish(Change("import", table, organization_id))

@@ -230,6 +230,7 @@ _ADD = ChangeOperation(
     http_method="POST",
     path="/frameworks/{id}/controls/",
     operation_id="createControls",
+    is_long=True,
     tag="Frameworks",
     summary="Add controls to a framework of your own",
     description=f"""\

@@ -8,7 +8,7 @@ from alembic import op
 from normata.db.types import text, timestamp
 
 revision = "20261122_09"
-down_revision = "20261122_06"
+down_revision = "20261122_08"
 
 # Table, column and condition of each date by which something has to be done.
 _DUE = (
