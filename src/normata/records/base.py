@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
-from sqlalchemy import Column, ForeignKeyConstraint, Index, String, UniqueConstraint, literal_column, text
+from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Index, String, UniqueConstraint, literal_column, text
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
@@ -19,7 +19,7 @@ from normata.schema.text import natural_key, search_text
 from normata.schema.wire import columns
 
 # Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
-_EMPTY = literal_column("''")
+_EMPTY: ColumnElement[str] = literal_column("''")
 
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
 
