@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from normata.web.operation import ListOperation
-from tests.listing import SEARCHED, Listing
+from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.web.crowd import crowd
 from tests.web.samples import operations
 
 both = pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True)
-all_lists = operations(lambda operation: isinstance(operation, ListOperation))
+all_lists = operations(lambda operation: operation in LISTS)
 searched_lists = operations(lambda operation: operation in SEARCHED)
 
 pytestmark = both
