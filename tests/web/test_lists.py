@@ -8,12 +8,12 @@ import pytest
 
 from normata.web.operation import ListOperation
 from tests import world
-from tests.listing import SEARCHED, Listing
+from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.web.samples import operations, sample
 from tests.world import ALPHA, BETA
 
-all_lists = operations(lambda operation: isinstance(operation, ListOperation))
+all_lists = operations(lambda operation: operation in LISTS)
 searched_lists = operations(lambda operation: operation in SEARCHED)
 
 

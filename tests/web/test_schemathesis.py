@@ -11,7 +11,8 @@ from urllib.parse import unquote
 import pytest
 
 from normata.operations import OPERATIONS
-from normata.web.operation import ChangeOperation, ListOperation, Operation
+from normata.web.operation import ChangeOperation, Operation
+from tests.listing import LISTS
 from tests.served import served
 from tests.server import serving
 from tests.web.samples import sample, takes_body, takes_query
@@ -39,7 +40,6 @@ def configuration(token: str, *, real: bool) -> str:
     return "\n".join(lines)
 
 
-LISTS = [one for one in OPERATIONS if isinstance(one, ListOperation)]
 # Changes differ in their bodies; what an id can be, they all read alike.
 CHANGES = [next(one for one in OPERATIONS if one not in LISTS and takes_body(one) is body) for body in (False, True)]
 

@@ -75,7 +75,7 @@ class ReadEndpoint:
             raise NotFound
         context.organization_id = found
         if not role_suffices(caller.roles[found], operation.role):
-            raise RoleTooSmall
+            raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.")
         if operation.formats is not None:
             query = parsed.query.model_copy(update={"organization_id": found})
             content = await self._in_format(operation.formats, query, self._asker(scope, caller), headers)
