@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, MetaData, inspect
 
 from normata.cli import check
 from normata.db.types import UtcTimestamp
@@ -152,7 +153,13 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
 
         def older(connection: Connection) -> None:
             command.upgrade(upgrading.configuration(connection, Table.metadata), "20261122_03")
-            database.secure(connection, Table.metadata, SECURITY)
+            there = set(inspect(connection).get_table_names())
+            metadata = MetaData()
+            for table in Table.metadata.sorted_tables:
+                if table.name in there:
+                    table.to_metadata(metadata)
+            writes = tuple(write for write in SECURITY.writes if write.table in there)
+            database.secure(connection, metadata, replace(SECURITY, writes=writes))
 
         database.alter_now(older)
         before, policies = dict(admin.rows(files)), secured(admin)
@@ -161,7 +168,7 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
         after = dict(admin.rows(files))
         assert admin.rows(lengths) == [(255,)]
         assert all(name.endswith("_live_slug") for name in before if after[name] != before[name])
-        assert secured(admin) == policies
+        assert set(policies) <= set(secured(admin))
         assert database.read_now(lambda transaction: list(check.faults(database, transaction, SECURITY))) == []
 
 
