@@ -41,6 +41,12 @@ class NotArchived(DomainError):
     message = "The record is not archived, so there is nothing to restore."
 
 
+class Archived(DomainError):
+    """The record is archived, and so read-only: it must be restored before it can be changed."""
+
+    message = "The record is archived, and so read-only; restore it before you change it."
+
+
 class SlugTaken(DomainError):
     """A live record of the kind has taken the archived one's slug; ``conflictingId`` names it."""
 

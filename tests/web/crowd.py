@@ -14,12 +14,12 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
     numbers = range(count)
     alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
     return {
-        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowd {number}"} for number in numbers],
+        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowded {number}"} for number in numbers],
         "controls": [
             {
                 "id": f"crowd-{number}",
                 "frameworkId": "fw-sun",
-                "name": f"Crowd {number}",
+                "name": f"Crowded {number}",
                 "parentId": f"crowd-{number - 1}" if number % 10 else None,
             }
             for number in numbers
@@ -34,5 +34,8 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
         "notifications": [
             row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
         ],
-        **{kind.path: [row | {kind.title_column(): row["id"]} for row in alphas] for kind in Restorable.kinds},
+        **{
+            kind.path: [row | {kind.title_column(): f"Crowded {row['id']}"} for row in alphas]
+            for kind in Restorable.kinds
+        },
     }

@@ -216,8 +216,10 @@ def test_with_a_body_that_is_too_large(
     ],
 )
 def test_with_a_body_that_is_not_said_to_be_json(
-    operation: Operation, media_type: str | None, shared: Served, made: Tokens
+    operation: ChangeOperation, media_type: str | None, shared: Served, made: Tokens
 ) -> None:
+    if media_type in operation.body_types and not operation.body_formats:
+        pytest.skip("it takes that, too")
     headers = made.bearer(operation) | ({} if media_type is None else {"Content-Type": media_type})
     response = sample(operation).send(shared.client, headers, content=b"{}")
     refused(response, 415, "unsupported_media_type")

@@ -190,12 +190,19 @@ class Changes:
         self._subscribers = subscribers
 
     async def make(
-        self, work: Callable[[UnitOfWork], T], *, actor: Actor, scope: TenantScope, writes: Sequence[Write]
+        self,
+        work: Callable[[UnitOfWork], T],
+        *,
+        actor: Actor,
+        scope: TenantScope,
+        writes: Sequence[Write],
+        is_long: bool = False,
     ) -> T:
         """What ``work`` returns, once it is durable with all that follows from it.
 
         ``work`` may be run more than once. Whoever loses a race for a unique key, or refers to what has just gone, is
-        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way.
+        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way. See
+        :meth:`Database.read` for ``is_long``.
         Raises what ``work`` raises, Unavailable, and ConstraintViolation where that happens twice.
         """
 
@@ -203,9 +210,9 @@ class Changes:
             return self._run(transaction, work, actor, scope, writes)
 
         try:
-            return await self._database.write(unit, scope)
+            return await self._database.write(unit, scope, is_long=is_long)
         except ConstraintViolation:
-            return await self._database.write(unit, scope)
+            return await self._database.write(unit, scope, is_long=is_long)
 
     async def rehearse(
         self,
@@ -215,6 +222,7 @@ class Changes:
         scope: TenantScope,
         writes: Sequence[Write],
         watched: type[Table],
+        is_long: bool = False,
     ) -> Rehearsed[T]:
         """What :meth:`make` would return, what it would publish, and the rows that it would add to ``watched``.
 
@@ -233,9 +241,9 @@ class Changes:
             return Rehearsed(result, units[0].published, watching.added)
 
         try:
-            return await self._database.rehearse(unit, scope)
+            return await self._database.rehearse(unit, scope, is_long=is_long)
         except ConstraintViolation:
-            return await self._database.rehearse(unit, scope)
+            return await self._database.rehearse(unit, scope, is_long=is_long)
 
     def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
         """:meth:`make` for commands: in reach of every organization, and without an event loop."""

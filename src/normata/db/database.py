@@ -41,19 +41,22 @@ class Database(ABC):
     embedded: bool
 
     @abstractmethod
-    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
-        """What ``work`` returns, from one consistent snapshot. Raises Unavailable."""
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, from one consistent snapshot. Raises Unavailable.
 
-    @abstractmethod
-    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
-        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
-
-        ``work`` may be run more than once, so it must do nothing but use its transaction. Raises ConstraintViolation,
-        and Unavailable; then nothing is kept, unless the connection was lost during the commit: whether that one
-        arrived nobody can tell.
+        Work that ``is_long`` may compute for more than some milliseconds: it must not keep the event loop meanwhile.
         """
 
-    async def rehearse(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    @abstractmethod
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
+
+        ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
+        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is kept, unless the connection was lost
+        during the commit: whether that one arrived nobody can tell.
+        """
+
+    async def rehearse(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """What ``work`` returns, and what it raises, as if it were written; but nothing of it is kept.
 
         References are checked as the commit would check them, see :meth:`Transaction.settle`.
@@ -65,7 +68,7 @@ class Database(ABC):
             raise _Rehearsed(result)
 
         try:
-            await self.write(rehearsed, scope)
+            await self.write(rehearsed, scope, is_long=is_long)
         except _Rehearsed as end:
             result: T = end.result
             return result

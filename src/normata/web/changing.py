@@ -63,7 +63,9 @@ class ChangeEndpoint:
             if is_trial:
                 answer = await self._rehearse(work, actor, reach)
             elif key is None:
-                answer = await self._services.changes.make(work, actor=actor, scope=reach, writes=operation.writes)
+                answer = await self._services.changes.make(
+                    work, actor=actor, scope=reach, writes=operation.writes, is_long=operation.is_long
+                )
             else:
                 body = await request.body() if operation.takes_body else b""
                 answer = await self._make_once(
@@ -77,7 +79,7 @@ class ChangeEndpoint:
 
     def _answer(self, content: Any, context: RequestContext) -> Answer:
         body = encode(content)
-        headers = {"ETag": entity_tag(body, "identity").decode()} if self._operation.is_conditional else {}
+        headers = {"ETag": entity_tag(body, "identity").decode()} if self._operation.is_tagged else {}
         if self._operation.creates:
             headers["Location"] = f"{context.instance.rstrip('/')}/{quote(content['id'], safe='')}/"
         return Answer(self._operation.success, headers, body)
@@ -85,7 +87,12 @@ class ChangeEndpoint:
     async def _rehearse(self, work: Callable[[UnitOfWork], Answer], actor: Actor, reach: TenantScope) -> Answer:
         """What ``work`` would do. It is no state of anything, so it has no entity tag."""
         rehearsed = await self._services.changes.rehearse(
-            work, actor=actor, scope=reach, writes=self._operation.writes, watched=Notification
+            work,
+            actor=actor,
+            scope=reach,
+            writes=self._operation.writes,
+            watched=Notification,
+            is_long=self._operation.is_long,
         )
         return Answer(200, {}, told(rehearsed))
 
@@ -99,6 +106,7 @@ class ChangeEndpoint:
                 actor=actor,
                 scope=reach,
                 writes=(*self._operation.writes, *KEY_WRITES),
+                is_long=self._operation.is_long,
             )
 
     async def _given(self, scope: Scope, request: Request) -> tuple[str | None, Given]:
@@ -155,7 +163,7 @@ class ChangeEndpoint:
             # Where the query is wrong, that is told alone: how the body is read depends on it.
             missing = operation.query is not None and query is None
             return None if missing else await asyncio.to_thread(operation.body_formats[media_type].read, body, query)
-        if media_type != "application/json":
+        if media_type not in operation.body_types:
             raise UnsupportedMediaType
         assert operation.body is not None  # noqa: S101 - narrows the type
         try:

@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from normata import __version__
 from normata.schema.descriptions import FIELDS
 from normata.web.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
+from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
@@ -96,6 +97,13 @@ _TAGS = [
     },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
     {
+        "name": "Records",
+        "description": (
+            "What the organization's management system consists of: sixteen kinds of records, which all lead the same"
+            " life. An archived record is read-only, and can be restored. Nothing is ever deleted."
+        ),
+    },
+    {
         "name": "Restore",
         "description": (
             "Restoring archived records, by the same contract for every kind. The record must be archived (else 409"
@@ -143,16 +151,22 @@ def _document(router: APIRouter, operation: Operation) -> None:
     status = 200
     match operation:
         case ReadOperation():
-            named = {} if operation.formats is None else _DISPOSITION
-            success = {200: {"headers": {**_VALIDATORS, **named}}, 304: _not_modified()}
-            extra = {"parameters": [_IF_NONE_MATCH]}
+            named = (
+                DISPOSITION if operation.formats is not None else LINK if isinstance(operation, ListOperation) else {}
+            )
+            success = {200: {"headers": {**VALIDATORS, **named}}, 304: not_modified()}
+            extra = {"parameters": [IF_NONE_MATCH]}
         case ChangeOperation():
             extra = {"parameters": change_parameters(operation)}
             if operation.takes_body:
                 extra["requestBody"] = _request_body(operation)
+            if operation.is_conditional:
+                extra["parameters"] = [*extra["parameters"], IF_MATCH]
             status = operation.success
+            named = {**(LOCATION if operation.creates else {}), **(VALIDATORS if operation.is_tagged else {})}
+            success = {status: {"headers": named}} if named else {}
             if operation.creates:
-                success = {201: {"headers": {**_LOCATION}}, 200: {"description": DRY_RUN_ANSWER}}
+                success[200] = {"description": DRY_RUN_ANSWER}
     router.add_api_route(
         operation.path,
         _with_parameters(operation),
@@ -190,43 +204,16 @@ def _with_parameters(operation: Operation) -> Callable[..., Any]:
 def _request_body(operation: ChangeOperation) -> dict[str, Any]:
     if operation.body is not None:
         schema = {"$ref": f"#/components/schemas/{operation.body.__name__}"}
-        content = {"application/json": {"schema": schema, "example": operation.body_example}}
+        content = {
+            media_type: {"schema": dict(schema), "example": operation.body_example}
+            for media_type in operation.body_types
+        }
     else:
         content = {
             media_type: {"schema": {**one.schema}} | ({} if one.example is None else {"example": one.example})
             for media_type, one in operation.body_formats.items()
         }
     return {"required": operation.body_required, "content": content}
-
-
-_VALIDATORS = {
-    "ETag": {
-        "description": "Names what the answer holds, to be sent back as `If-None-Match`.",
-        "required": True,
-        "schema": {"type": "string"},
-    }
-}
-_DISPOSITION = {
-    "Content-Disposition": {
-        "description": "The name of a file with the report (RFC 6266).",
-        "required": True,
-        "schema": {"type": "string"},
-    }
-}
-_LOCATION = {
-    "Location": {"description": "The address of what was made.", "required": True, "schema": {"type": "string"}}
-}
-_IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "description": "The `ETag` of an answer that you have: while it is the same, the answer is 304, without a body.",
-    "required": False,
-    "schema": {"type": "string"},
-}
-
-
-def _not_modified() -> dict[str, Any]:
-    return {"description": "The answer is still the one that `If-None-Match` names.", "headers": {**_VALIDATORS}}
 
 
 def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict[str, Any]:

@@ -194,6 +194,7 @@ SORTS: Mapping[type[Exception], Sort] = {
     NotAcceptable: Sort(406, "not_acceptable", "Not acceptable"),
     RequestTimeout: Sort(408, "request_timeout", "The request took too long"),
     errors.NotArchived: Sort(409, "not_archived", "Not archived"),
+    errors.Archived: Sort(409, "archived", "Archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
     errors.InUse: Sort(409, "in_use", "In use"),
     errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),

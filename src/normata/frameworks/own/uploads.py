@@ -12,6 +12,7 @@ from sqlalchemy import and_, bindparam, select
 
 from normata.changes.rows import PendingRow, good, read_row
 from normata.changes.source import Fault, FaultyInput, Row
+from normata.changes.storing import BODY, final_row
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
@@ -25,7 +26,6 @@ from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.pairs import once_each
-from normata.frameworks.own.storing import BODY, final_row
 from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization

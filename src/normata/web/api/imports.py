@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from normata.changes.source import FaultyInput
+from normata.changes.storing import BODY, every_column_of
 from normata.changes.unit_of_work import UnitOfWork, insert_of
 from normata.frameworks.catalogs.documents import Input
 from normata.frameworks.catalogs.tables import COLUMNS
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.own import uploads
-from normata.frameworks.own.storing import BODY, every_column_of
 from normata.schema.fields import Name
 from normata.schema.paging import OrganizationQuery, QueryFlag
 from normata.schema.wire import Wire
@@ -124,6 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
         http_method="POST",
         path="/imports/",
         operation_id="importCatalog",
+        is_long=True,
         tag="Frameworks",
         summary="Import a catalog as a framework of your own",
         description=f"""\
