@@ -9,6 +9,8 @@ The rules:
   nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
   organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
   is the organization's own.
+- A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
+  else an unread one.
 - A body is the declared ``body_example``, with the organization in place of the demo's, and such controls.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
@@ -31,6 +33,7 @@ from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
 from normata.frameworks.model import Control, FrameworkAdoption
 from normata.identity.roles import ROLES, role_suffices
+from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.schema.table import Table
@@ -95,14 +98,20 @@ class Sample:
         return replace(self, **changes)
 
 
-def sample(operation: Operation, organization_id: str = ALPHA, *, row_id: str | None = None) -> Sample:
-    """A request that succeeds for whoever may make it; about another row where ``row_id`` names one."""
+def sample(
+    operation: Operation, organization_id: str = ALPHA, *, row_id: str | None = None, user: str | None = None
+) -> Sample:
+    """A request that succeeds for whoever may make it; about another row where ``row_id`` names one.
+
+    Where rows have a user, it is about a row of ``user``: of whoever has the least role that suffices, unless it is
+    said.
+    """
     names = re.findall(r"{(\w+)}", operation.path)
     if names not in ([], ["id"]):
         _fail(operation, f"its path names {', '.join(names)}, and only an id is known")
     path = operation.path
     if names:
-        path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id), safe=""))
+        path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id, user), safe=""))
     query = {"organizationId": organization_id} if takes_query(operation) else {}
     body = _body(operation, organization_id) if isinstance(operation, ChangeOperation) else None
     return Sample(operation, path, query, body)
@@ -122,12 +131,15 @@ def about_others(operation: Operation) -> Iterator[Sample]:
             yield sample(operation, row_id=other)
 
 
-def _row_id(operation: Operation, organization_id: str) -> str:
+def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:
     table = operation.about
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
+    if table is Notification:
+        asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
+        return f"note-{'read' if operation.path.endswith('/unread/') else 'unread'}-{asking}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = world.bundle()["frameworkAdoptions"]

@@ -23,7 +23,7 @@ from sqlalchemy.schema import SchemaItem
 
 from normata.schema.descriptions import with_article
 from normata.schema.fields import Identifier, Text, Timestamp
-from normata.schema.table import Table, foreign_key, sql_table
+from normata.schema.table import Due, Table, foreign_key, sql_table
 from normata.schema.text import natural_key, search_text
 from normata.schema.wire import columns
 
@@ -122,6 +122,14 @@ class Restorable(Table):
             )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
+        for name, ends in _due_dates(vars(cls)):
+            is_open = text(where_due(name, ends))
+            arguments.append(
+                Index(
+                    f"ix_{table}_{name}_due", "organization_id", name, "id",
+                    sqlite_where=is_open, postgresql_where=is_open,
+                )
+            )  # fmt: skip
         return tuple(arguments)
 
 
@@ -149,6 +157,25 @@ def is_id(column: Column[Any]) -> bool:
 
 
 _SHARED = frozenset({"framework", "control"})  # these may be centralized: of no organization
+
+
+def where_due(column: str, ends: Due) -> str:
+    """The condition in SQL that a record is live, and that the date in this column still has to be met.
+
+    It is the condition of an index, so statements have it as it stands, literals included.
+    """
+    conditions = ["archived_at IS NULL", f"{column} IS NOT NULL"]
+    if ends.at:
+        conditions.append(f"status NOT IN ({', '.join(map(repr, ends.at))})")
+    return " AND ".join([*conditions, *(f"{name} IS NULL" for name in ends.once)])
+
+
+def _due_dates(declared: Mapping[str, Any]) -> list[tuple[str, Due]]:
+    return [
+        (name, column.column.info["due"])
+        for name, column in declared.items()
+        if hasattr(column, "column") and "due" in column.column.info
+    ]
 
 
 def _references(declared: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -137,7 +137,7 @@ class ChangeEndpoint:
             raise InvalidRequest.of([*faults, *error.faults]) from None
         if faults:
             raise InvalidRequest.of(faults)
-        return key, Given(path_id(scope), body, query)
+        return key, Given(path_id(scope), body, query, prefix=context_of(scope).prefix)
 
     async def _body(self, headers: Headers, request: Request, query: BaseModel | None) -> Any:
         """The body as its model, or as its format reads it; null where the operation has none, or it is absent.

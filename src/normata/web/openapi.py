@@ -101,6 +101,7 @@ _TAGS = [
         " without a trace.",
     },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
+    {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
     {
         "name": "Records",
         "description": (

@@ -137,13 +137,15 @@ class Given(NamedTuple):
 
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
     where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
-    raises PreconditionFailed where the request's ``If-Match`` names another state of it.
+    raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
+    the caller sees the application.
     """
 
     id: str
     body: Any
     query: Any = None
     require_current: Callable[[Any], None] = _any_state
+    prefix: str = ""
 
     @property
     def is_conditional(self) -> bool:
