@@ -177,9 +177,6 @@ CONTENT: dict[str, Any] = {
     "z": [1, 1.5, -0.25, 12345678901234567890, True, None],
     "a": {"ü": 'Größe 50%_"\\/', "": [], "b": {}},
 }
-    "z": [1, 1.5, -0.25, 12345678901234567890, True, None],
-    "a": {"ü": 'Größe 50%_"\\/', "": [], "b": {}},
-}
 
 
 def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:
