@@ -59,13 +59,16 @@ def login(postgres: Server, postgres_url: str) -> Iterator[Login]:
 
 @pytest.fixture
 def admin(postgres_url: str) -> Iterator[Session]:
-    """A session that sees everything; both organizations have an audit event, which the world has not."""
+    """A session that sees everything; both organizations have what the world has not: an audit event and a key."""
     with session(postgres_url) as everything:
         for organization in (ALPHA, BETA):
             everything.run(
                 "INSERT INTO audit_event (id, organization_id, at, action, entity_type, entity_id, user_id, token_id,"
                 f" request_id) VALUES ('event-{organization}', '{organization}', now(), 'restore', 'Label', 'x', 'x',"
-                " 'x', 'x')"
+                " 'x', 'x')",
+                "INSERT INTO idempotency_key (user_id, key, organization_id, method, path, fingerprint, status,"
+                f" headers, body, created_at) VALUES ('x', 'key-{organization}', '{organization}', 'POST', '/', 'x',"
+                " 200, '{}', 'x', now())",
             )
             everything.run(
                 f"INSERT INTO event_leaf VALUES ('{organization}', 0, 'event-{organization}', 'x')",
@@ -253,7 +256,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     }
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
-    assert rights(admin, "INSERT") == columns(*followed, *own)
+    assert rights(admin, "INSERT") == columns(*followed, *own, "idempotency_key")
     fixed = {(name, "id") for name in own} | {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     assert rights(admin, "UPDATE") == {
         ("access_token", "last_used_at"),
@@ -275,7 +278,11 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
-DELETED = {"unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"}
+# Keys have served their time after a day.
+DELETED = {
+    *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
+    "idempotency_key",
+}
 
 REFUSED = {
     "people": (

@@ -22,8 +22,9 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
+from zlib import crc32
 
 import pytest
 from httpx2 import Response
@@ -43,12 +44,31 @@ from tests.world import ALPHA, record_id
 
 DEMO_CONTROLS = ("iso-27001-2022:A.5.11", "nist-csf-2.0:PR.AA-01")  # those in the examples
 
+Test = TypeVar("Test", bound=Callable[..., None])
+
 JSON = {"Content-Type": "application/json"}
 
 
 def operations(chosen: Callable[[Operation], object] = lambda _: True, name: str = "operation") -> pytest.MarkDecorator:
     """Run a test once for each operation, or for those that are chosen."""
     return pytest.mark.parametrize(name, [pytest.param(one, id=one.operation_id) for one in OPERATIONS if chosen(one)])
+
+
+def families(chosen: Callable[[Operation], object] = lambda _: True) -> Callable[[Test], Test]:
+    """Run a test once for each operation, but of an operation that every kind of record has, for one kind alone.
+
+    For tests with many cases: the operations of all kinds are made by the same code. Each test has another kind, so
+    that together they have them all.
+    """
+
+    def decorate(test: Test) -> Test:
+        kinds = [kind.path for kind in Restorable.kinds]
+        kind = kinds[crc32(test.__name__.encode()) % len(kinds)]
+        others = {path for path in kinds if path != kind}
+        decorated: Test = operations(lambda one: chosen(one) and one.path.split("/")[1] not in others)(test)
+        return decorated
+
+    return decorate
 
 
 def takes_body(operation: Operation) -> bool:

@@ -10,11 +10,11 @@ from normata.web.operation import ListOperation
 from tests import world
 from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
-from tests.web.samples import operations, sample
+from tests.web.samples import families, operations, sample
 from tests.world import ALPHA, BETA
 
-all_lists = operations(lambda operation: operation in LISTS)
-searched_lists = operations(lambda operation: operation in SEARCHED)
+all_lists = families(lambda operation: operation in LISTS)
+searched_lists = families(lambda operation: operation in SEARCHED)
 
 
 @pytest.fixture
