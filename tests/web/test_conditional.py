@@ -17,12 +17,8 @@ from normata.web.operation import ListOperation
 from tests import world
 from tests.listing import LISTS
 from tests.served import Served, served
-<<<<<<< HEAD
-from tests.web.samples import families, operations
-=======
 from tests.web.crowd import crowd
-from tests.web.samples import operations
->>>>>>> life
+from tests.web.samples import families, operations
 from tests.world import ALPHA
 
 if sys.version_info >= (3, 14):

@@ -8,10 +8,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from sqlalchemy import (
-<<<<<<< HEAD
-=======
     Boolean,
->>>>>>> life
     Column,
     ColumnElement,
     ForeignKeyConstraint,
