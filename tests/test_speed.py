@@ -99,7 +99,7 @@ def test_the_statements_of_one_restore_become_those_of_another() -> None:
         Statement("BEGIN", ()),
         Statement("INSERT", (made, policy_id(0), f'{{"entityId": "{policy_id(0)}"}}', 1, None)),
     ]
-    begin, insert = Transaction(policy_id(0), sent).of(7)
+    begin, insert = Transaction(policy_id(0), sent).of(policy_id(7))
     assert begin == sent[0]
     assert insert.parameters[0] not in (made, policy_id(7))
     assert insert.parameters[1:] == (policy_id(7), f'{{"entityId": "{policy_id(7)}"}}', 1, None)

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": _DOMAIN | {"identity", "records"},
     "records": _DOMAIN | {"identity"},
     "frameworks": _DOMAIN | {"identity"},
-    "notifications": _DOMAIN | {"identity", "records"},
+    "notifications": _DOMAIN | {"identity", "records", "frameworks"},
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
@@ -37,8 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
     | {"log", "settings"},
-    "operations": {"changes", "db", "events", "identity", "tables", "web", "wiring"},
-    "app": {"db", "events", "identity", "log", "operations", "settings", "web", "wiring"},
+    "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
+    "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
     | {"__init__", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
     | {"tables", "wiring"},

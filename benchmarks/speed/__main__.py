@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> Figures:
             with contenders.pages(stores, folder, tokens[READER]) as (figures.page_bytes, asked):
                 figures.pages = measure(asked, *effort)
         if "restores" in options.parts:
-            with contenders.restores(stores, policies, tokens[WRITER]) as asked:
+            with contenders.changes(stores, policies, tokens[WRITER]) as asked:
                 figures.restores = measure(asked, *effort)
         if "coverage" in options.parts:
             sizes = options.controls, options.large_controls

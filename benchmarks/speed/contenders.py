@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 
 from benchmarks.installations import Server, SQLite, Store, normata, processor_seconds, stand_in, tell
-from benchmarks.speed.data import CALLER, ORGANIZATION, policy_id
+from benchmarks.speed.data import CALLER, CREATED, ORGANIZATION, Post, creating, restoring
 from benchmarks.speed.figures import Measured, Sample
 from benchmarks.speed.plain import DATABASE
 from benchmarks.speed.stand_in import ANSWER
@@ -81,13 +81,15 @@ def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict
     return measured
 
 
-def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequence[str] = ()) -> Load:
+def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequence[Post] = ()) -> Load:
     """Ask for a page again and again, or send each of ``posts`` once. Raises MeasurementFailed for any answer but 2xx.
 
     wrk is written in C: it takes the least of the processors that it shares with the servers.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".paths") as file:
-        file.write("\n".join(posts))
+        for post in posts:
+            file.write(post.path if post.body is None else f"{post.path}\t{json.dumps(post.body)}")
+            file.write("\n")
         file.flush()
         threads = 1 if posts else THREADS  # each thread would begin the list from its start
         command = [
@@ -141,34 +143,55 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
         yield len(answer.read_bytes().partition(b"\n")[2]), contenders
 
 
+class Sort(NamedTuple):
+    """A sort of change: its requests, how the statement begins that makes it, and the policies that it has made so."""
+
+    name: str
+    post: Callable[[int], Post]
+    write: str
+    made: str
+
+
+SORTS = (
+    Sort("restore", restoring, "UPDATE policy", "archived_at IS NULL"),
+    Sort("create", creating, "INSERT INTO policy", f"title LIKE '{CREATED} %'"),
+)
+
+
 @contextmanager
-def restores(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[dict[str, Contender]]:
-    """Normata's restores over each store, and the same statements without Normata."""
+def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[dict[str, Contender]]:
+    """Normata's changes over each store, and the same statements without Normata."""
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
-        posts = [f"/policies/{policy_id(number)}/restore/" for number in range(policies)]
         for prefix, store in stores.items():
-            hooks: Any = {"prepare": partial(archive_again, store), "verify": partial(_require_restored, store)}
-            if store.is_ours:  # the application in this process is not that of another checkout
-                transaction = capture(store.url("small"), token, 0)
-                # Made beforehand: to put the parameters together is not part of what is measured.
-                prepared = [transaction.of(number) for number in range(policies)]
-                send, driver = _send_to_postgresql, f"{CONNECTIONS} connections of asyncpg"
-                if isinstance(store, SQLite):
-                    send, driver = _send_to_sqlite, "one connection of sqlite3"
-                load = partial(send, store.url("small"), prepared)
-                contenders[f"{prefix}-statements"] = Contender(f"The same statements, {driver}", load, **hooks)
             server = stack.enter_context(normata(store, "small"))
-            load = partial(wrk, server, token, posts=posts)
-            pids = server.pid, store.pid
-            contenders[f"{prefix}-restore"] = Contender(f"Normata, {store.name}", load, pids, **hooks)
+            for sort in SORTS if store.is_ours else SORTS[:1]:
+                posts = [sort.post(number) for number in range(policies)]
+                hooks: Any = {"prepare": partial(archive_again, store), "verify": partial(_require_made, store, sort)}
+                if store.is_ours:  # the application in this process is not that of another checkout
+                    archive_again(store)
+                    transaction = capture(store.url("small"), token, posts[0], sort.write)
+                    # Made beforehand: to put the parameters together is not part of what is measured.
+                    prepared = [transaction.of(post.mark) for post in posts]
+                    send, driver = _send_to_postgresql, f"{CONNECTIONS} connections of asyncpg"
+                    if isinstance(store, SQLite):
+                        send, driver = _send_to_sqlite, "one connection of sqlite3"
+                    load = partial(send, store.url("small"), prepared)
+                    label = f"The statements of a {sort.name}, {driver}"
+                    contenders[f"{prefix}-{sort.name}-statements"] = Contender(label, load, **hooks)
+                load = partial(wrk, server, token, posts=posts)
+                pids = server.pid, store.pid
+                contenders[f"{prefix}-{sort.name}"] = Contender(
+                    f"Normata, {sort.name}, {store.name}", load, pids, **hooks
+                )
         yield contenders
 
 
 def archive_again(store: Store) -> None:
-    """Set the records back, and remove what the restores have left behind."""
+    """Set the records back, and remove what the changes have left behind."""
     store.ask(
         "small",
+        f"DELETE FROM policy WHERE title LIKE '{CREATED} %'",  # noqa: S608 - ours
         f"UPDATE policy SET archived_at = '{moment(1_500)}' WHERE archived_at IS NULL",  # noqa: S608 - ours
         "DELETE FROM audit_event",
         f"DELETE FROM notification WHERE user_id != '{CALLER}'",  # noqa: S608 - ours
@@ -176,10 +199,10 @@ def archive_again(store: Store) -> None:
     )
 
 
-def _require_restored(store: Store, answers: int) -> None:
-    (live,) = store.ask("small", "SELECT count(*) FROM policy WHERE archived_at IS NULL")
-    if live < answers * 0.9:  # wrk's count is not exact: it hangs up on what is under way at the end
-        raise MeasurementFailed(f"{store.name}: {live} of {answers} policies are live")
+def _require_made(store: Store, sort: Sort, answers: int) -> None:
+    (made,) = store.ask("small", f"SELECT count(*) FROM policy WHERE {sort.made}")  # noqa: S608 - ours
+    if made < answers * 0.9:  # wrk's count is not exact: it hangs up on what is under way at the end
+        raise MeasurementFailed(f"{store.name}: {made} of {answers} policies are there after {sort.name}")
 
 
 def _send_to_sqlite(url: str, transactions: Transactions, seconds: int) -> Load:

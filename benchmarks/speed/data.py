@@ -1,10 +1,16 @@
-"""The data that is asked for: one organization with its frameworks, and policies that it has archived."""
+"""The data that is asked for: one organization with its frameworks, and policies that it archives and makes."""
 
-from benchmarks.world import EDITOR, Arrays, Tokens, World, made_id, notifications
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from benchmarks.world import EDITOR, Arrays, Tokens, World, made_id, notifications, sentence
 from normata.records.kinds import Policy
 
 FRAMEWORKS = 5
 MATCHES = FRAMEWORKS - 1  # to each control: one from each of the other frameworks
+
+CREATED = "Created"  # how the titles of new policies begin
 
 ORGANIZATION = made_id("organization", 0)
 CALLER = made_id("user", EDITOR)
@@ -14,6 +20,26 @@ READER, WRITER = (EDITOR, "read"), (EDITOR, "write")  # the caller's tokens
 def policy_id(number: int) -> str:
     """The id of an archived policy. All are of one length, and none is a UUID, see `statements.py`."""
     return made_id("policy", number)
+
+
+class Post(NamedTuple):
+    """A request that changes something; ``mark`` is the text in it that tells it from the others of its sort."""
+
+    path: str
+    body: Mapping[str, Any] | None
+    mark: str
+
+
+def restoring(number: int) -> Post:
+    """The restore of a policy."""
+    return Post(f"/policies/{policy_id(number)}/restore/", None, policy_id(number))
+
+
+def creating(number: int) -> Post:
+    """A new policy."""
+    mark = f"{number:08}"
+    body = {"organizationId": ORGANIZATION, "title": f"{CREATED} {mark}", "content": {"text": sentence(Random(1), 40)}}
+    return Post("/policies/", body, mark)
 
 
 def arrays(tokens: Tokens, *, controls: int, policies: int) -> Arrays:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import asyncpg
 from starlette.testclient import TestClient
 
-from benchmarks.speed.data import policy_id
+from benchmarks.speed.data import Post
 from normata.app import create_app
 from normata.schema.table import new_id
 from normata.settings import Settings
@@ -26,33 +26,35 @@ class Statement(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """The statements of the restore of one policy, from the one that begins it to the one that commits it."""
+    """The statements of one change, from the one that begins it to the one that commits it."""
 
-    policy_id: str
+    mark: str
     statements: list[Statement]
 
-    def of(self, number: int) -> list[Statement]:
-        """The same for another policy: with its id, and new ids for those that Normata made. Only these are UUIDs."""
-        other = policy_id(number)
+    def of(self, mark: str) -> list[Statement]:
+        """The same for another one: with its mark, and new ids for those that Normata made. Only these are UUIDs."""
+        made: dict[str, str] = {}
 
         def replaced(value: Any) -> Any:
             if not isinstance(value, str):
                 return value
-            return new_id() if _MADE_ID.fullmatch(value) else value.replace(self.policy_id, other)
+            if _MADE_ID.fullmatch(value):
+                return made.setdefault(value, new_id())
+            return value.replace(self.mark, mark)
 
         return [Statement(text, tuple(map(replaced, parameters))) for text, parameters, _ in self.statements]
 
 
-def capture(database_url: str, token: str, number: int) -> Transaction:
-    """What the restore of a policy sends, by one request to the application. The policy is live afterwards."""
+def capture(database_url: str, token: str, post: Post, write: str) -> Transaction:
+    """What a request sends to the database, in the transaction with a statement that begins with ``write``."""
     app = create_app(Settings(database_url=database_url, log_level="error"))
     with noted() as sessions, TestClient(app, headers={"Authorization": f"Bearer {token}"}) as client:
-        client.post(f"/policies/{policy_id(number)}/restore/").raise_for_status()
-    sent = next(sent for sent in sessions if any(one.text.startswith("UPDATE policy") for one in sent))
+        client.post(post.path, json=post.body).raise_for_status()
+    sent = next(sent for sent in sessions if any(one.text.startswith(write) for one in sent))
     texts = [statement.text for statement in sent]
-    update = next(place for place, text in enumerate(texts) if text.startswith("UPDATE policy"))
-    first = max(place for place in range(update) if texts[place].startswith("BEGIN"))
-    return Transaction(policy_id(number), sent[first : texts.index("COMMIT", update) + 1])
+    written = next(place for place, text in enumerate(texts) if text.startswith(write))
+    first = max(place for place in range(written) if texts[place].startswith("BEGIN"))
+    return Transaction(post.mark, sent[first : texts.index("COMMIT", written) + 1])
 
 
 @contextmanager

@@ -50,8 +50,10 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
         ("sqlite-2", "sqlite", "Page, SQLite, two workers / one", spare),
         ("postgresql-cold-2", "postgresql-cold", "Page, nothing kept, PostgreSQL, two workers / one", None),
         ("postgresql-2", "postgresql", "Page, PostgreSQL, two workers / one", None),
-        ("sqlite-restore", "sqlite-statements", "Restore, SQLite / the same statements", 0.5),
-        ("postgresql-restore", "postgresql-statements", "Restore, PostgreSQL / the same statements", 0.35),
+        ("sqlite-restore", "sqlite-restore-statements", "Restore, SQLite / the same statements", 0.5),
+        ("postgresql-restore", "postgresql-restore-statements", "Restore, PostgreSQL / the same statements", 0.35),
+        ("sqlite-create", "sqlite-create-statements", "Create, SQLite / the same statements", 0.5),
+        ("postgresql-create", "postgresql-create-statements", "Create, PostgreSQL / the same statements", 0.35),
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound)

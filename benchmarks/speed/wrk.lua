@@ -1,16 +1,20 @@
--- For wrk: each path of a file once, where a file is named; in the end the figures as one line of JSON.
+-- For wrk: each request of a file once, where a file is named: a path, or a path, a tab and a body. In the end the
+-- figures as one line of JSON.
 
 function init(arguments)
   if arguments[1] == nil then
     return
   end
-  local paths, sent = {}, 0
-  for path in io.lines(arguments[1]) do
-    paths[#paths + 1] = path
+  local lines, sent = {}, 0
+  for line in io.lines(arguments[1]) do
+    lines[#lines + 1] = line
   end
+  wrk.headers["Content-Type"] = "application/json"
   function request()
     sent = sent + 1
-    return wrk.format("POST", paths[sent] or "/the-list-of-paths-is-too-short/")
+    local line = lines[sent] or "/the-list-of-requests-is-too-short/"
+    local path, body = line:match("^(.-)\t(.*)$")
+    return wrk.format("POST", path or line, nil, body)
   end
 end
 

@@ -13,13 +13,15 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 
 from normata import log
+from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.db.database import open_database
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
+from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
-from normata.web import documentation, health, openapi
+from normata.web import documentation, health, openapi, texts
 from normata.web.gateway import Gateway, install_error_handlers
 from normata.web.metrics import Metrics
 from normata.web.operation import ListOperation
@@ -73,6 +75,7 @@ def create_app(settings: Settings | None = None) -> Service:
         bad_tokens_by_address=RateLimit(settings.bad_token_limit),
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
+        under_way=UnderWay(),
     )
 
     @asynccontextmanager
@@ -80,6 +83,8 @@ def create_app(settings: Settings | None = None) -> Service:
         beside = [
             asyncio.create_task(services.last_use.keep_storing()),
             asyncio.create_task(services.sealer.keep_sealing()),
+            asyncio.create_task(ForgetKeys(database).keep_forgetting()),
+            asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
         ]
         try:
             yield
@@ -108,7 +113,14 @@ def create_app(settings: Settings | None = None) -> Service:
     app.services = services
     found = resources(OPERATIONS, services)
     app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
-    app.router.routes.extend([*routes(found.values()), *health.routes(services), *documentation.routes(app.openapi)])
+    app.router.routes.extend(
+        [
+            *routes(found.values()),
+            *health.routes(services),
+            *documentation.routes(app.openapi),
+            *texts.routes(),
+        ]
+    )
     install_error_handlers(app)
     kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
     gateway = partial(

@@ -41,6 +41,12 @@ class NotArchived(DomainError):
     message = "The record is not archived, so there is nothing to restore."
 
 
+class Archived(DomainError):
+    """The record is archived, and so read-only: it must be restored before it can be changed."""
+
+    message = "The record is archived, and so read-only; restore it before you change it."
+
+
 class SlugTaken(DomainError):
     """A live record of the kind has taken the archived one's slug; ``conflictingId`` names it."""
 
@@ -59,6 +65,24 @@ class InUse(DomainError):
     def __init__(self, conflicting_id: str) -> None:
         super().__init__()
         self.conflicting_id = conflicting_id
+
+
+class RequestUnderWay(DomainError):
+    """A request with the same `Idempotency-Key` is being carried out."""
+
+    message = "A request with the same Idempotency-Key is being carried out; wait as Retry-After says."
+
+
+class KeyReused(DomainError):
+    """The `Idempotency-Key` came with another request before; a key is for one request and its repetitions."""
+
+    message = "This Idempotency-Key came with another request before; make a new key for each request."
+
+
+class AnswerNotKept(DomainError):
+    """The request with this `Idempotency-Key` was carried out, but its answer was too large to be kept."""
+
+    message = "The request with this Idempotency-Key was carried out; its answer was too large to be kept."
 
 
 class CommandError(DomainError):

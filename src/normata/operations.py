@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from normata.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
 from normata.events.sealing import SEALING_WRITES
 from normata.identity.model import AccessToken
+from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.identity.token_lookup import TOKEN_LOOKUP
+from normata.notifications.reminders import REMINDER_WRITES
 from normata.tables import Table
 from normata.web.api import (
     adoption,
+    due,
     events,
     explanation,
     frameworks,
@@ -34,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
+    *due.OPERATIONS,
     *events.OPERATIONS,
     *records.OPERATIONS,
 )
@@ -45,10 +50,12 @@ SECURITY = Security(
             # Beside the requests.
             update_of(AccessToken, "last_used_at"),
             *SEALING_WRITES,
+            *REMINDER_WRITES,
+            *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
         ],
         SUBSCRIBERS,
     ),
-    lookups=(TOKEN_LOOKUP,),
+    lookups=(TOKEN_LOOKUP, OLDEST_KEYS, NEXT_ORGANIZATIONS),
     partly_readable={
         str(mapper.class_.__tablename__): mapper.class_.readable
         for mapper in Table.registry.mappers

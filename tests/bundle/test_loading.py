@@ -12,7 +12,7 @@ from normata.changes.source import Fault, FaultyInput
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
-from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage, Framework
 from normata.identity.model import Organization, User
 from normata.records.kinds import Label, Policy
 from normata.schema.table import Table
@@ -167,7 +167,8 @@ def test_a_fault_in_one_row_is_not_blamed_on_those_that_refer_to_it(database: Da
                     {"id": "sun.A.1->moon.A.1", "matchLevel": "PARTIAL"},
                 ]
             },
-            {("load", ControlMatch, ALPHA), ("load", ControlMatch, None)},
+            # A control is covered less by the second, which is told to those who have to see to it.
+            {("load", ControlMatch, ALPHA), ("load", ControlMatch, None), ("lose", EffectiveCoverage, ALPHA)},
         ),
         ({"notifications": [notification()]}, set()),
     ],

@@ -196,10 +196,13 @@ def test_a_value_that_cannot_be_sent_is_a_fault_and_costs_no_connection(service:
     assert service.read(scalar("pg_backend_pid()")) == pid
 
 
+@pytest.mark.parametrize("is_long", [False, True], ids=["short", "long"])
 @pytest.mark.parametrize("rounds", range(8))
-def test_a_transaction_that_is_cancelled_leaves_nothing(service: Service, admin: Session, rounds: int) -> None:
+def test_a_transaction_that_is_cancelled_leaves_nothing(
+    service: Service, admin: Session, rounds: int, is_long: bool
+) -> None:
     async def cancelled() -> None:
-        task = asyncio.create_task(service.database.write(adding("one"), IN_ALPHA))
+        task = asyncio.create_task(service.database.write(adding("one"), IN_ALPHA, is_long=is_long))
         for _ in range(rounds):
             await asyncio.sleep(0.0005)
         task.cancel()
@@ -210,6 +213,44 @@ def test_a_transaction_that_is_cancelled_leaves_nothing(service: Service, admin:
     found = admin.value("SELECT count(*) FROM label WHERE id = 'one'")
     assert service.write(adding("two"), IN_ALPHA) == "two"
     assert admin.value("SELECT count(*) FROM label WHERE id = 'one'") == found
+
+
+# --- Work that is long
+
+
+@pytest.mark.parametrize("method", ["read", "write"])
+def test_work_that_is_long_does_not_keep_the_event_loop(service: Service, method: str) -> None:
+    goes_on = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def work(transaction: Transaction) -> list[Any]:
+        threads.append(threading.current_thread())
+        found = transaction.rows(select(label.c.id))
+        assert goes_on.wait(10), "the event loop does nothing else meanwhile"
+        return [found, transaction.rows(select(label.c.id)), list(transaction.stream(select(label.c.id)))]
+
+    async def ask() -> list[Any]:
+        long = asyncio.create_task(getattr(service.database, method)(work, IN_ALPHA, is_long=True))
+        expected = await service.database.read(lambda transaction: transaction.rows(select(label.c.id)), IN_ALPHA)
+        goes_on.set()
+        assert await long == [expected, expected, expected] != [[], [], []]
+        return await service.database.read(lambda transaction: transaction.rows(select(label.c.id)), IN_ALPHA)
+
+    assert service.run(ask())
+    assert threads != [threading.main_thread()]
+
+
+def test_what_fails_in_long_work_is_told_and_undone(service: Service) -> None:
+    async def ask() -> None:
+        with pytest.raises(ConstraintViolation):
+            await service.database.write(adding("one", "first"), IN_ALPHA, is_long=True)
+        with pytest.raises(ZeroDivisionError):
+            await service.database.write(
+                lambda transaction: [adding("one")(transaction), 1 // 0], IN_ALPHA, is_long=True
+            )
+
+    service.run(ask())
+    assert service.write(adding("one"), IN_ALPHA) == "one", "it is not there yet"
 
 
 # --- Locks that are asked for

@@ -76,11 +76,11 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
 
         return run
 
-    async def counted_read(work: Work[Any], scope: TenantScope = NO_TENANT) -> Any:
-        return await read(noted(work), scope)
+    async def counted_read(work: Work[Any], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> Any:
+        return await read(noted(work), scope, is_long=is_long)
 
-    async def counted_write(work: Work[Any], scope: TenantScope = NO_TENANT) -> Any:
-        return await write(noted(work), scope)
+    async def counted_write(work: Work[Any], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> Any:
+        return await write(noted(work), scope, is_long=is_long)
 
     async def counted_lookup(lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
         asked.lookups += 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from normata.records.base import Restorable
+from normata.records.due import due_dates
 from tests import world
 from tests.world import ALPHA
 
@@ -14,12 +17,12 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
     numbers = range(count)
     alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
     return {
-        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowd {number}"} for number in numbers],
+        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowded {number}"} for number in numbers],
         "controls": [
             {
                 "id": f"crowd-{number}",
                 "frameworkId": "fw-sun",
-                "name": f"Crowd {number}",
+                "name": f"Crowded {number}",
                 "parentId": f"crowd-{number - 1}" if number % 10 else None,
             }
             for number in numbers
@@ -34,5 +37,12 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
         "notifications": [
             row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
         ],
-        **{kind.path: [row | {kind.title_column(): row["id"]} for row in alphas] for kind in Restorable.kinds},
+        **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
     }
+
+
+def _record(kind: type[Restorable], row: dict[str, Any]) -> dict[str, Any]:
+    """A record that the editor answers for, overdue where it is of the first kind with such dates."""
+    due = {to_camel(date.column): world.DUE for date in due_dates()[:1] if date.kind is kind}
+    answers = {to_camel(kind.responsible): "member-editor"} if kind.responsible is not None else {}
+    return row | {kind.title_column(): f"Crowded {row['id']}"} | due | answers

@@ -17,7 +17,7 @@ from normata.web.operation import ListOperation
 from tests import world
 from tests.listing import LISTS
 from tests.served import Served, served
-from tests.web.samples import operations
+from tests.web.samples import families, operations
 from tests.world import ALPHA
 
 if sys.version_info >= (3, 14):
@@ -33,7 +33,7 @@ UNPACK: dict[str, Callable[[bytes], bytes]] = {
 }
 SMALL = {"page": "1000"}  # a page without items, less than is worth packing
 
-all_lists = operations(lambda operation: operation in LISTS)
+all_lists = families(lambda operation: operation in LISTS)
 all_codings = pytest.mark.parametrize("coding", UNPACK)
 
 

@@ -36,7 +36,7 @@ def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, serv
     It is answered as its document says: the status, the headers, and a body that its schema allows. A change leaves
     events that name who made it, and in which request.
     """
-    wanted = sample(operation)
+    wanted = sample(operation, user=role)
     path = wanted.path if role == enough(operation) else wanted.path.rstrip("/")
     headers = service.bearer(role, scope=scope) | {"X-Request-Id": "chain-2"}
     response = wanted.send(service.client, headers, path=path)

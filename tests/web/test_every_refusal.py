@@ -22,13 +22,13 @@ from normata.web.operation import ChangeOperation, ListOperation, Operation, Rea
 from tests import stored
 from tests.databases import path_of
 from tests.served import Headers, Served, refused, served
-from tests.web.samples import JSON, Sample, about_others, enough, operations, sample, takes_body
+from tests.web.samples import JSON, Sample, about_others, enough, families, operations, sample, takes_body
 
 BARE = 'Bearer realm="normata"'
 INVALID = f'{BARE}, error="invalid_token", error_description="'
 LIMIT = Settings.model_fields["max_body_bytes"].default
 
-with_body = operations(takes_body)
+with_body = families(takes_body)
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,10 @@ def test_with_a_body_that_is_too_large(
     ],
 )
 def test_with_a_body_that_is_not_said_to_be_json(
-    operation: Operation, media_type: str | None, shared: Served, made: Tokens
+    operation: ChangeOperation, media_type: str | None, shared: Served, made: Tokens
 ) -> None:
+    if media_type in operation.body_types and not operation.body_formats:
+        pytest.skip("it takes that, too")
     headers = made.bearer(operation) | ({} if media_type is None else {"Content-Type": media_type})
     response = sample(operation).send(shared.client, headers, content=b"{}")
     refused(response, 415, "unsupported_media_type")

@@ -10,7 +10,7 @@ from openapi_spec_validator import validate
 
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
-from normata.web.operation import Operation, ReadOperation
+from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests.served import Served
 from tests.web.documented import answer, described, document, faults, success
 from tests.web.samples import operations
@@ -64,13 +64,17 @@ def test_every_error_is_a_problem(operation: Operation) -> None:
 
 
 @operations()
-def test_only_what_reads_can_be_asked_for_conditionally(operation: Operation) -> None:
+def test_what_can_be_asked_for_conditionally(operation: Operation) -> None:
+    """All that reads, and those changes that say so."""
     reads = isinstance(operation, ReadOperation)
+    heeds = isinstance(operation, ChangeOperation) and operation.is_conditional
+    tagged = isinstance(operation, ChangeOperation) and operation.is_tagged
     assert ("304" in described(operation)["responses"]) == reads
-    assert ("412" in described(operation)["responses"]) == reads
+    assert ("412" in described(operation)["responses"]) == (reads or heeds)
     names = [parameter["name"] for parameter in described(operation).get("parameters", ())]
     assert ("If-None-Match" in names) == reads
-    assert ("ETag" in answer(operation, success(operation))["headers"]) == reads
+    assert ("If-Match" in names) == heeds
+    assert ("ETag" in answer(operation, success(operation))["headers"]) == (reads or tagged)
 
 
 def test_every_operation_takes_a_bearer_token() -> None:

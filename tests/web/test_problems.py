@@ -8,6 +8,7 @@ import pytest
 from httpx2 import Response
 from starlette.requests import Request
 
+from normata.changes import idempotency
 from normata.records.kinds import IntegrationCheck, Label
 from normata.web.problems import SORTS, Problem, RequestTimeout, problem
 from tests.listing import LISTS
@@ -76,6 +77,25 @@ def gone(service: Served) -> Response:
     return service.client.get("/readyz/")
 
 
+KEYED = {"Idempotency-Key": "k"}
+
+
+def keyed(service: Served, *, again: str, largest: int = 1_000_000) -> Response:
+    """The answer to a second request with the same key: one that restores the record in this state."""
+    headers = service.bearer("editor") | KEYED
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idempotency, "LARGEST_ANSWER", largest)
+        paths = [f"/labels/{record_id(Label, state)}/restore/" for state in ("archived", again)]
+        return [service.client.post(path, headers=headers) for path in paths][-1]
+
+
+def under_way(service: Served) -> Response:
+    """The answer where a request with the same key is being carried out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service.app.services.under_way, "_keys", {("user-editor", "k")})
+        return service.client.post(CHECK, headers=service.bearer("editor") | KEYED)
+
+
 CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "query": (400, "validation", lambda service: get(service, limit="4", page="x", sortColumn="x")),
     "body": (400, "validation", lambda service: check(service, '{"organizationId": 7}')),
@@ -93,6 +113,9 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "live": (409, "not_archived", lambda service: restore(service, "live")),
     "slug": (409, "slug_taken", lambda service: restore(service, "taken")),
     "referred to": (409, "in_use", in_use),
+    "under way": (409, "request_under_way", under_way),
+    "not kept": (409, "answer_not_kept", lambda service: keyed(service, again="archived", largest=10)),
+    "another request": (422, "key_reused", lambda service: keyed(service, again="live")),
     "precondition": (412, "precondition_failed", lambda service: get(service, headers={"If-Match": '"x"'})),
     "size": (413, "too_large", lambda service: check(service, " " * 100_000)),
     "type": (415, "unsupported_media_type", lambda service: check(service, "{}", {"Content-Type": "text/plain"})),
@@ -130,7 +153,7 @@ def test_shape(case: str, service: Served) -> None:
     assert "private" in headers["cache-control"]
     assert ("www-authenticate" in headers) == (status == 401 or case == "scope")
     assert ("allow" in headers) == (status == 405)
-    assert ("retry-after" in headers) == (status in (429, 503))
+    assert ("retry-after" in headers) == (status in (429, 503) or code == "request_under_way")
     if "retry-after" in headers:
         assert int(headers["retry-after"]) > 0
 

@@ -27,7 +27,7 @@ def configuration(token: str, *, real: bool) -> str:
         if real and takes_query(operation):
             found.append(f'"query.organizationId" = "{ALPHA}"')
         if real and "{id}" in operation.path:
-            found.append(f'"path.id" = "{unquote(sample(operation).path.split("/")[2])}"')
+            found.append(f'"path.id" = "{unquote(sample(operation, user="admin").path.split("/")[2])}"')
         checks = ""
         if isinstance(operation, ChangeOperation) and operation.has_rules:
             # What its schema takes may break a rule that no schema can tell.

@@ -19,7 +19,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
 from normata.changes.writing import write
 from normata.frameworks.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
-from normata.frameworks.model import Control, EffectiveCoverage
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.frameworks.rules import RULES, count_controls
 from normata.schema.table import sql_table
 from normata.tables import Table
@@ -67,9 +67,10 @@ def load(
     affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
     written = {ARRAYS[array]: tally.inserted + tally.updated for array, tally in tallies.items()}
     written[EffectiveCoverage] = 0
+    restated = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
-        written[EffectiveCoverage] += recompute(unit, organization_id)
+        written[EffectiveCoverage] += recompute(unit, organization_id, restated=restated)
     grown = [str(table.__tablename__) for table, count in written.items() if count >= _MANY]
     if grown:
         unit.analyze(grown)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import CompoundSelect, Select
 
@@ -27,6 +27,7 @@ from normata.db.transaction import (
     Transaction,
 )
 from normata.db.types import now
+from normata.db.wrapping import Watching, Wrapping
 from normata.errors import NotFound, RoleTooSmall
 from normata.schema.table import Table
 
@@ -77,7 +78,7 @@ class UndeclaredWrite(AssertionError):
     """A change writes what it has not declared, or writes and does not say so. It is a defect; nothing is kept."""
 
 
-class UnitOfWork(Transaction):
+class UnitOfWork(Wrapping):
     """A transaction in which an ``actor`` makes a change at ``moment`` (the wire's text).
 
     ``scope`` has the organizations in reach: ``writable`` are those in which the actor's role is large enough for this
@@ -92,14 +93,15 @@ class UnitOfWork(Transaction):
         writes: Sequence[Write] | None,
         moment: str | None = None,
     ) -> None:
+        super().__init__(transaction)
         self.actor = actor
         self.scope = scope
         self.moment = moment or now()
-        self._transaction = transaction
         self._allowed = None if writes is None else _allowed(tuple(writes))
         self._written: set[str] = set()
         self._held: set[tuple[str, bool]] = set()
         self.published: list[Change] = []
+        self.reached: str | None = None  # the organization that the change was last found to be in
 
     def publish(self, change: Change) -> None:
         """Say what has happened, for those who subscribe to it.
@@ -117,6 +119,7 @@ class UnitOfWork(Transaction):
         """
         if self.scope is not None and organization_id not in self.scope.writable:
             raise RoleTooSmall if self.may_read(organization_id) else NotFound
+        self.reached = organization_id
 
     def may_read(self, organization_id: str | None) -> bool:
         """Whether the actor may know what belongs to an organization."""
@@ -143,14 +146,6 @@ class UnitOfWork(Transaction):
             self._transaction.lock(name, shared=shared)
             self._held.add((name, shared))
 
-    def tables(self) -> frozenset[str]:
-        """See :meth:`Transaction.tables`."""
-        return self._transaction.tables()
-
-    def analyze(self, tables: Sequence[str]) -> None:
-        """See :meth:`Transaction.analyze`."""
-        self._transaction.analyze(tables)
-
     def require_published(self) -> None:
         """Raise UndeclaredWrite where a table was written and nothing published about it."""
         silent = {name for name in self._written if table_named(name).published}
@@ -172,6 +167,14 @@ def _allowed(writes: tuple[Write, ...]) -> frozenset[tuple[str, str]]:
     return frozenset((write.table, write.action.lower()) for write in writes)
 
 
+class Rehearsed(NamedTuple, Generic[T]):
+    """What a change would do: its result, what it would publish, and the rows that it would add to a table."""
+
+    result: T
+    changes: Sequence[Change]
+    added: Sequence[Any]
+
+
 class Subscriber(Protocol):
     """Writes what follows from changes, in their own transaction."""
 
@@ -191,12 +194,19 @@ class Changes:
         self._subscribers = subscribers
 
     async def make(
-        self, work: Callable[[UnitOfWork], T], *, actor: Actor, scope: TenantScope, writes: Sequence[Write]
+        self,
+        work: Callable[[UnitOfWork], T],
+        *,
+        actor: Actor,
+        scope: TenantScope,
+        writes: Sequence[Write],
+        is_long: bool = False,
     ) -> T:
         """What ``work`` returns, once it is durable with all that follows from it.
 
         ``work`` may be run more than once. Whoever loses a race for a unique key, or refers to what has just gone, is
-        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way.
+        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way. See
+        :meth:`Database.read` for ``is_long``.
         Raises what ``work`` raises, Unavailable, and ConstraintViolation where that happens twice.
         """
 
@@ -204,9 +214,40 @@ class Changes:
             return self._run(transaction, work, actor, scope, writes)
 
         try:
-            return await self._database.write(unit, scope)
+            return await self._database.write(unit, scope, is_long=is_long)
         except ConstraintViolation:
-            return await self._database.write(unit, scope)
+            return await self._database.write(unit, scope, is_long=is_long)
+
+    async def rehearse(
+        self,
+        work: Callable[[UnitOfWork], T],
+        *,
+        actor: Actor,
+        scope: TenantScope,
+        writes: Sequence[Write],
+        watched: type[Table],
+        is_long: bool = False,
+    ) -> Rehearsed[T]:
+        """What :meth:`make` would return, what it would publish, and the rows that it would add to ``watched``.
+
+        Everything runs, the subscribers too, and nothing of it is kept. Raises what :meth:`make` raises.
+        """
+
+        def unit(transaction: Transaction) -> Rehearsed[T]:
+            watching = Watching(transaction, str(watched.__tablename__))
+            units: list[UnitOfWork] = []
+
+            def noted(unit: UnitOfWork) -> T:
+                units.append(unit)
+                return work(unit)
+
+            result = self._run(watching, noted, actor, scope, writes)
+            return Rehearsed(result, units[0].published, watching.added)
+
+        try:
+            return await self._database.rehearse(unit, scope, is_long=is_long)
+        except ConstraintViolation:
+            return await self._database.rehearse(unit, scope, is_long=is_long)
 
     def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
         """:meth:`make` for commands: in reach of every organization, and without an event loop."""

@@ -17,14 +17,14 @@ from normata.schema.table import Table
 OwnRule = Callable[[UnitOfWork, Sequence[PendingRow], References], None]
 OwnRules = Mapping[type[Table], OwnRule]
 
-_NO_RULES: OwnRules = {}
+NO_OWN_RULES: OwnRules = {}
 
 
 def make_valid(
     unit: UnitOfWork,
     groups: PendingRows,
     *,
-    own_rules: OwnRules = _NO_RULES,
+    own_rules: OwnRules = NO_OWN_RULES,
     keep: Keep = lambda values: values,
     refused: Set[tuple[str, str]] = NO_ROWS,
     stamped: Sequence[str] = (),

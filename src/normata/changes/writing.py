@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Delete, Insert, Update, bindparam, delete, insert, update
+from sqlalchemy import Column, Delete, Insert, Update, bindparam, delete, insert, update
 
 from normata.changes.merging import whole_rows
 from normata.changes.rows import PendingRow
@@ -25,10 +25,10 @@ def write(
     """
     new = [row for row in rows if row.stored is None]
     changed = [row for row in rows if row.stored is not None and row.changed]
-    rekeyed = [row for row in changed if is_rekeyed(row)]
-    leaving = {row.id for row in rekeyed}
     # A row that gives up a unique key makes room for the row that takes it: two may even swap theirs. References are
-    # checked at the end of the transaction, when it is back.
+    # checked at the end of the transaction, when it is back. A row that comes alone has nobody to make room for.
+    rekeyed = [row for row in changed if is_rekeyed(row)] if len(new) + len(changed) > 1 else []
+    leaving = {row.id for row in rekeyed}
     for ids in batches(sorted(leaving)):
         unit.rows(_delete(table), {"ids": ids})
     for batch in batches(rekeyed + new):
@@ -38,9 +38,21 @@ def write(
         progress(len(batch))
         unit.execute_many(
             _update(table),
-            [{f"new_{name}": value for name, value in row.items()} for row in whole_rows(unit, table, batch)],
+            [
+                {f"new_{name}": value for name, value in row.items() if name not in table.fixed}
+                for row in whole_rows(unit, table, batch)
+            ],
         )
     return new + changed
+
+
+@cache
+def changeable(table: type[Table]) -> tuple[Column[Any], ...]:
+    """The columns that a stored row may have changed: all but the id and those that are fixed.
+
+    To set even the same value again would have SQLite look for all rows that refer to the row by them.
+    """
+    return tuple(column for column in sql_table(table).c if column.name not in ("id", *table.fixed))
 
 
 @cache
@@ -60,6 +72,6 @@ def _update(table: type[Table]) -> Update:
     sql = sql_table(table)
     # A parameter must not be called like a column that an UPDATE sets.
     values: dict[str, Any] = {
-        column.name: bindparam(f"new_{column.name}", type_=column.type) for column in sql.c if column.name != "id"
+        column.name: bindparam(f"new_{column.name}", type_=column.type) for column in changeable(table)
     }
     return update(sql).where(sql.c.id == bindparam("new_id")).values(values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sqlalchemy import Connection, MetaData, exc, make_url
 
@@ -24,6 +24,14 @@ class BadDatabaseUrl(ValueError):
     """The database URL is not one that Normata can use; the message says why in one sentence."""
 
 
+class _Rehearsed(Exception):
+    """Ends a rehearsal, so that it is rolled back as any work that fails, and by itself where others go with it."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result = result
+
+
 class Database(ABC):
     """One database.
 
@@ -33,17 +41,38 @@ class Database(ABC):
     embedded: bool
 
     @abstractmethod
-    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
-        """What ``work`` returns, from one consistent snapshot. Raises Unavailable."""
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, from one consistent snapshot. Raises Unavailable.
+
+        Work that ``is_long`` may compute for more than some milliseconds: it must not keep the event loop meanwhile.
+        """
 
     @abstractmethod
-    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
 
-        ``work`` may be run more than once, so it must do nothing but use its transaction. Raises ConstraintViolation,
-        and Unavailable; then nothing is kept, unless the connection was lost during the commit: whether that one
-        arrived nobody can tell.
+        ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
+        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is kept, unless the connection was lost
+        during the commit: whether that one arrived nobody can tell.
         """
+
+    async def rehearse(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is kept.
+
+        References are checked as the commit would check them, see :meth:`Transaction.settle`.
+        """
+
+        def rehearsed(transaction: Transaction) -> NoReturn:
+            result = work(transaction)
+            transaction.settle()
+            raise _Rehearsed(result)
+
+        try:
+            await self.write(rehearsed, scope, is_long=is_long)
+        except _Rehearsed as end:
+            result: T = end.result
+            return result
+        raise AssertionError("a rehearsal was kept")
 
     @abstractmethod
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:

@@ -80,6 +80,18 @@ class Transaction(ABC):
         """
 
     @abstractmethod
+    def try_lock(self, name: str) -> bool:
+        """Take the lock ``name`` as :meth:`lock` does, or return false at once where another transaction holds it."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Check now what the commit would check: references, and that no statement has failed.
+
+        Raises ConstraintViolation. SQLite has no way to check references before the commit. There the rules of a change
+        have looked at them, and nobody else has written since.
+        """
+
+    @abstractmethod
     def tables(self) -> frozenset[str]:
         """The names of the tables that the database has."""
 

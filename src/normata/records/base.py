@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar
 
-from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    ForeignKeyConstraint,
+    Index,
+    String,
+    UniqueConstraint,
+    literal_column,
+    text,
+)
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from normata.schema.fields import Identifier, Timestamp
-from normata.schema.table import Table, foreign_key, sql_table
+from normata.schema.descriptions import with_article
+from normata.schema.fields import Identifier, Text, Timestamp
+from normata.schema.table import Due, Table, foreign_key, sql_table
+from normata.schema.text import natural_key, search_text
+from normata.schema.wire import columns
+
+_EMPTY: ColumnElement[str] = literal_column("''")
 
 # Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
-_ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED = -2, -1, 1, 2, 3
+_ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
 
 
 class Restorable(Table):
@@ -39,6 +54,9 @@ class Restorable(Table):
     created_at: Mapped[Timestamp] = mapped_column(sort_order=_CREATED)
     archived_at: Mapped[Timestamp | None] = mapped_column(sort_order=_ARCHIVED)
 
+    search_text: Mapped[Text] = mapped_column(server_default=_EMPTY, sort_order=_DERIVED, info={"derived": True})
+    title_key: Mapped[Text] = mapped_column(server_default=_EMPTY, sort_order=_DERIVED, info={"derived": True})
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "path" in cls.__dict__:
             cls.array = cls.path
@@ -54,6 +72,22 @@ class Restorable(Table):
     def words(cls) -> str:
         """The kind's name as a person writes it: ``record category``."""
         return re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
+
+    @classmethod
+    def plural(cls) -> str:
+        """The kind's name for several of them: ``record categories``."""
+        words = cls.words()
+        return f"{words[:-1]}ies" if words.endswith("y") else f"{words}es" if words.endswith("s") else f"{words}s"
+
+    @classmethod
+    def with_article(cls) -> str:
+        """The kind's name for one of them: ``an asset``."""
+        return with_article(cls.words())
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:
+        row["search_text"] = search_text(*(row[name] for name in text_columns(cls)))
+        row["title_key"] = natural_key(row[cls.title_column()])
 
     @declared_attr.directive
     def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
@@ -88,6 +122,14 @@ class Restorable(Table):
             )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
+        for name, ends in _due_dates(vars(cls)):
+            is_open = text(where_due(name, ends))
+            arguments.append(
+                Index(
+                    f"ix_{table}_{name}_due", "organization_id", name, "id",
+                    sqlite_where=is_open, postgresql_where=is_open,
+                )
+            )  # fmt: skip
         return tuple(arguments)
 
 
@@ -99,7 +141,41 @@ class Maintained(Restorable):
     updated_at: Mapped[Timestamp] = mapped_column(sort_order=_UPDATED)
 
 
+@cache
+def text_columns(kind: type[Restorable]) -> tuple[str, ...]:
+    """The columns that people write texts into, short and long ones; no ids, and no tokens of an enum."""
+    return tuple(
+        column.name
+        for column in columns(kind)
+        if isinstance(column.type, String) and not is_id(column) and "known" not in column.info
+    )
+
+
+def is_id(column: Column[Any]) -> bool:
+    """Whether a column has an id: the row's own, or one that refers to something, be it kept here or elsewhere."""
+    return isinstance(column.type, String) and (column.name == "id" or column.name.endswith("_id"))
+
+
 _SHARED = frozenset({"framework", "control"})  # these may be centralized: of no organization
+
+
+def where_due(column: str, ends: Due) -> str:
+    """The condition in SQL that a record is live, and that the date in this column still has to be met.
+
+    It is the condition of an index, so statements have it as it stands, literals included.
+    """
+    conditions = ["archived_at IS NULL", f"{column} IS NOT NULL"]
+    if ends.at:
+        conditions.append(f"status NOT IN ({', '.join(map(repr, ends.at))})")
+    return " AND ".join([*conditions, *(f"{name} IS NULL" for name in ends.once)])
+
+
+def _due_dates(declared: Mapping[str, Any]) -> list[tuple[str, Due]]:
+    return [
+        (name, column.column.info["due"])
+        for name, column in declared.items()
+        if hasattr(column, "column") and "due" in column.column.info
+    ]
 
 
 def _references(declared: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
@@ -12,7 +13,9 @@ from normata.db.security import Write
 from normata.errors import NotArchived, NotFound, SlugTaken, Unavailable
 from normata.identity.model import Organization
 from normata.records.base import Restorable
+from normata.records.finding import found_for_change
 from normata.schema.table import sql_table
+from normata.schema.wire import columns
 
 _ORGANIZATION = sql_table(Organization)
 
@@ -22,20 +25,41 @@ def restore_writes(kind: type[Restorable]) -> tuple[Write, ...]:
     return (update_of(kind, *_restored_columns(kind)),)
 
 
-def restore(unit: UnitOfWork, kind: type[Restorable], record_id: str, organization_id: str | None = None) -> Any:
+def restore(
+    unit: UnitOfWork,
+    kind: type[Restorable],
+    record_id: str,
+    organization_id: str | None = None,
+    require_current: Callable[[Any], None] | None = None,
+) -> Any:
     """Bring an archived record back and return its row, all other fields as they were.
 
     One statement decides, so that of many callers at once exactly one succeeds. ``organization_id``, where given, must
-    be the id or slug of the record's organization. Raises NotFound (unknown, foreign, or not of this kind: all alike),
-    Forbidden (a role too small), NotArchived and SlugTaken. Then nothing is changed.
+    be the id or slug of the record's organization. ``require_current``, where given, is given the row as it was, and
+    raises where that is not the state that the caller knows; to know the row takes one more statement. Raises NotFound
+    (unknown, foreign, or not of this kind: all alike), Forbidden (a role too small), NotArchived and SlugTaken. Then
+    nothing is changed.
     """
+    before = found_for_change(unit, kind, record_id) if require_current is not None else None
     parameters = {"record": record_id, "organization": organization_id}
     row = unit.row(_restore(kind, organization_id is not None), parameters | {"moment": unit.moment})
     if row is None:
         _refuse(unit, kind, parameters)
+    if require_current is not None:
+        # Last, as RFC 9110, section 13.2.1, has it: whatever else is wrong comes first.
+        require_current(before)
     # Publishing holds the row's organization against those that the actor may change.
-    changed = _restored_columns(kind)
-    unit.publish(Change("restore", kind, row.organization_id, row.id, row._asdict(), changed=changed))
+    unit.publish(
+        Change(
+            "restore",
+            kind,
+            row.organization_id,
+            row.id,
+            row._asdict(),
+            None if before is None else before._asdict(),
+            changed=_restored_columns(kind),
+        )
+    )
     return row
 
 
@@ -72,7 +96,7 @@ def _restore(kind: type[Restorable], names_organization: bool) -> Update:
         # Two restores into one slug at once both pass here. The unique index lets one of them through, and the other
         # is run again.
         statement = statement.where(~_namesakes(kind, table).exists())
-    return statement.returning(*table.c)
+    return statement.returning(*columns(kind))
 
 
 @cache

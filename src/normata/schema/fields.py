@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -111,11 +112,23 @@ class _Number(TypeDecorator[float]):
 
 LARGEST_NUMBER = 2**31 - 1  # of what is counted
 
+
+def _finite(document: Any) -> Any:
+    """Parsers take NaN and 1e999, which no JSON can say again."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("must not have a number that is infinite or none")
+        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return document
+
+
 Count = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER), mapped_column(Integer)]
 ShortId = Annotated[int, Field(ge=1, le=LARGEST_NUMBER), mapped_column(Integer)]
 Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
 Flag = Annotated[bool, mapped_column(Boolean)]
-Json = Annotated[Any, mapped_column(Document())]
+Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 
 
 # --- Why a control applies, or does not

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -93,6 +95,22 @@ def defaults_to(default: object) -> MappedColumn[Any]:
 def refers_to(table: str) -> MappedColumn[Any]:
     """A reference to a row of ``table``, of the same organization or of none."""
     return mapped_column(text(255), info={"refers_to": table})
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What ends a date by which something has to be done.
+
+    That is any of the statuses ``at``, or any of the columns ``once`` that is no longer null.
+    """
+
+    at: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+
+
+def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any]:
+    """A date by which something has to be done, unless a row has a status of ``at``, or a column of ``once`` is set."""
+    return mapped_column(info={"due": Due(tuple(at), tuple(once))})
 
 
 def derived() -> MappedColumn[Any]:

@@ -31,19 +31,20 @@ async def authenticate(
     organization_id: str | None = None,
     list_name: str | None = None,
     media_types: tuple[str, ...] = ("application/json",),
+    is_use: bool = True,
 ) -> Caller:
     """The caller of a request that takes a token of ``scope``; the log finds the caller in the request's context.
 
     ``organization_id`` is the one that the request is about, null where that is not known yet; ``list_name`` the kept
     list that it asks for. ``media_types`` are those that it can be answered with; where there are none, because it
-    names the format itself, ``Accept`` does not matter. Raises Unauthenticated, InsufficientScope (RFC 6750, section
-    3), NotAcceptable and TooManyRequests. It reads nothing but headers: only a caller with a good token is told what is
-    wrong with the rest of a request.
+    names the format itself, ``Accept`` does not matter. ``is_use`` tells that the token's last use is noted. Raises
+    Unauthenticated, InsufficientScope (RFC 6750, section 3), NotAcceptable and TooManyRequests. It reads nothing but
+    headers: only a caller with a good token is told what is wrong with the rest of a request.
     """
     context = context_of(request)
     headers = context.headers
     try:
-        caller = await _caller(services, headers, organization_id, list_name)
+        caller = await _caller(services, headers, organization_id, list_name, is_use=is_use)
     except Unauthenticated:
         wait = services.bad_tokens_by_address.seconds_to_wait((request.get("client") or ("",))[0])
         if wait:
@@ -65,7 +66,9 @@ async def authenticate(
     return caller
 
 
-async def _caller(services: Services, headers: Headers, organization_id: str | None, list_name: str | None) -> Caller:
+async def _caller(
+    services: Services, headers: Headers, organization_id: str | None, list_name: str | None, *, is_use: bool
+) -> Caller:
     """The caller whose token the headers carry. Raises Unauthenticated."""
     token = _bearer_token(headers)
     found = await services.database.look_up(TOKEN_LOOKUP, digest(token), organization_id, list_name)
@@ -73,7 +76,8 @@ async def _caller(services: Services, headers: Headers, organization_id: str | N
     if not found or (found[0].expires_at is not None and found[0].expires_at <= moment):
         raise _challenge("the token is unknown, expired or revoked")
     first = found[0]
-    services.last_use.note(first.token_id, first.last_used_at, moment)
+    if is_use:
+        services.last_use.note(first.token_id, first.last_used_at, moment)
     roles = {row.organization_id: row.role for row in found if row.organization_id is not None}
     revisions = {organization_id: row.revision or "" for row in found if (organization_id := row.organization_id)}
     return Caller(first.user_id, first.user_name, first.token_id, first.scope, roles, revisions)

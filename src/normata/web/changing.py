@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -12,14 +13,19 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
+from normata.changes.idempotency import KEY_WRITES, Answer, KeyedRequest, answered_once
 from normata.changes.source import FaultyInput
 from normata.changes.unit_of_work import Actor, UnitOfWork
+from normata.db.transaction import TenantScope
 from normata.errors import RoleTooSmall
+from normata.notifications.model import Notification
 from normata.web.authentication import authenticate
-from normata.web.context import context_of
+from normata.web.context import RequestContext, context_of
+from normata.web.idempotency import InvalidKey, key_of, keyed
 from normata.web.negotiation import Headers, entity_tag, matches_any
 from normata.web.operation import ChangeOperation, Given
 from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed, UnsupportedMediaType
+from normata.web.rehearsing import asks_for_dry_run, is_dry_run, told
 from normata.web.responses import EncodedJson, encode
 from normata.web.routing import path_id
 from normata.web.services import Services
@@ -36,38 +42,90 @@ class ChangeEndpoint:
         """Answer a request. Raises what the operation declares."""
         operation = self._operation
         context = context_of(scope)
-        caller = await authenticate(self._services, scope, scope=operation.scope)
+        is_trial = asks_for_dry_run(scope)
+        # A dry run does nothing: not even when the token was last used is noted.
+        caller = await authenticate(self._services, scope, scope=operation.scope, is_use=not is_trial)
         # Read once the caller is known: nobody else is told what is wrong with a query or a body.
         context.body_limit = operation.body_limit
-        given = Given(path_id(scope), *await self._given(scope, Request(scope, receive)))
+        request = Request(scope, receive)
+        key, given = await self._given(scope, request)
         if_match = context.headers.get(b"if-match")
         if operation.is_conditional and if_match is not None:
             given = given._replace(require_current=partial(_require_current, if_match))
         address = (scope.get("client") or ("",))[0]
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id, address)
 
-        def work(unit: UnitOfWork) -> tuple[str, bytes]:
-            answer = operation.present(operation.work(unit, given))
-            # Encoded within the unit of work: what cannot be answered is not kept.
-            return answer["id"] if operation.creates else "", encode(answer)
+        def work(unit: UnitOfWork) -> Answer:
+            # Made within the unit of work: what cannot be answered is not kept.
+            return self._answer(operation.present(operation.work(unit, given)), context)
 
+        reach = caller.reach(operation.role)
         try:
-            made, body = await self._services.changes.make(
-                work, actor=actor, scope=caller.reach(operation.role), writes=operation.writes
-            )
+            if is_trial:
+                answer = await self._rehearse(work, actor, reach)
+            elif key is None:
+                answer = await self._services.changes.make(
+                    work, actor=actor, scope=reach, writes=operation.writes, is_long=operation.is_long
+                )
+            else:
+                body = await request.body() if operation.takes_body else b""
+                answer = await self._make_once(
+                    keyed(operation, scope, body, user_id=caller.user_id, key=key), work, actor, reach
+                )
         except FaultyInput as error:
             raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
-        headers = {"ETag": entity_tag(body, "identity").decode()} if operation.is_conditional else {}
-        if operation.creates:
-            headers["Location"] = f"{context.instance.rstrip('/')}/{quote(made, safe='')}/"
-        await EncodedJson(body, 201 if operation.creates else 200, headers)(scope, receive, send)
+        await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
 
-    async def _given(self, scope: Scope, request: Request) -> tuple[Any, BaseModel | None]:
-        """The body and the query; all faults of both are told at once. Raises what :meth:`_body` raises."""
-        query = None
+    def _answer(self, content: Any, context: RequestContext) -> Answer:
+        body = encode(content)
+        headers = {"ETag": entity_tag(body, "identity").decode()} if self._operation.is_tagged else {}
+        if self._operation.creates:
+            headers["Location"] = f"{context.instance.rstrip('/')}/{quote(content['id'], safe='')}/"
+        return Answer(self._operation.success, headers, body)
+
+    async def _rehearse(self, work: Callable[[UnitOfWork], Answer], actor: Actor, reach: TenantScope) -> Answer:
+        """What ``work`` would do. It is no state of anything, so it has no entity tag."""
+        rehearsed = await self._services.changes.rehearse(
+            work,
+            actor=actor,
+            scope=reach,
+            writes=self._operation.writes,
+            watched=Notification,
+            is_long=self._operation.is_long,
+        )
+        return Answer(200, {}, told(rehearsed))
+
+    async def _make_once(
+        self, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], actor: Actor, reach: TenantScope
+    ) -> Answer:
+        """What ``work`` answers, or has answered before. Raises what :func:`answered_once` raises."""
+        with self._services.under_way.begin(request):
+            return await self._services.changes.make(
+                lambda unit: answered_once(unit, request, work),
+                actor=actor,
+                scope=reach,
+                writes=(*self._operation.writes, *KEY_WRITES),
+                is_long=self._operation.is_long,
+            )
+
+    async def _given(self, scope: Scope, request: Request) -> tuple[str | None, Given]:
+        """The key of the request, and what else it brings along; all faults are told at once.
+
+        Raises InvalidRequest, and what :meth:`_body` raises.
+        """
+        key = query = None
         faults: list[FieldFault] = []
+        try:
+            is_dry_run(scope)
+        except ValidationError as error:
+            faults += InvalidRequest.of_validation("query", error).faults
+        if self._operation.takes_key:
+            try:
+                key = key_of(scope)
+            except InvalidKey as error:
+                faults.append(error.fault)
         if self._operation.query is not None:
             try:
                 query = self._operation.query.read(QueryParams(scope["query_string"]).multi_items())
@@ -79,7 +137,7 @@ class ChangeEndpoint:
             raise InvalidRequest.of([*faults, *error.faults]) from None
         if faults:
             raise InvalidRequest.of(faults)
-        return body, query
+        return key, Given(path_id(scope), body, query, prefix=context_of(scope).prefix)
 
     async def _body(self, headers: Headers, request: Request, query: BaseModel | None) -> Any:
         """The body as its model, or as its format reads it; null where the operation has none, or it is absent.
@@ -106,7 +164,7 @@ class ChangeEndpoint:
             # Where the query is wrong, that is told alone: how the body is read depends on it.
             missing = operation.query is not None and query is None
             return None if missing else await asyncio.to_thread(operation.body_formats[media_type].read, body, query)
-        if media_type != "application/json":
+        if media_type not in operation.body_types:
             raise UnsupportedMediaType
         assert operation.body is not None  # noqa: S101 - narrows the type
         try:

@@ -92,13 +92,16 @@ class Content:
             (b"vary", self.vary),
         ]
 
-    async def send(self, headers: Headers, send: Send) -> None:
-        """Send it, or that the client has it already (RFC 9110, section 13.2.2). Raises PreconditionFailed."""
+    async def send(self, headers: Headers, send: Send, *more: tuple[bytes, bytes]) -> None:
+        """Send it, or that the client has it already (RFC 9110, section 13.2.2). Raises PreconditionFailed.
+
+        ``more`` are headers of this answer alone.
+        """
         made = await self.representation(headers)
         wanted = headers.get(b"if-match")
         if wanted is not None and not matches(wanted, made.entity_tag):
             raise PreconditionFailed
-        status, fields, body = 200, made.headers, made.body
+        status, fields, body = 200, [*made.headers, *more] if more else made.headers, made.body
         held = headers.get(b"if-none-match")
         if held is not None and is_current(held, made.entity_tag):
             status, fields, body = 304, self._validators(made.entity_tag), b""

@@ -31,6 +31,7 @@ from normata.web.problems import (
     ServiceUnavailable,
     TooLarge,
     TooManyRequests,
+    headers_of,
     problem,
     sort_of,
 )
@@ -199,7 +200,7 @@ def _problem(scope: Scope, error: Exception) -> Response:
     body = problem(error, context.instance, context.request_id)
     context.problem = body["code"]
     context.reason = error.reason if isinstance(error, TooManyRequests | ServiceUnavailable) else ""
-    return JsonResponse(body, body["status"], getattr(error, "headers", None))
+    return JsonResponse(body, body["status"], dict(headers_of(error)))
 
 
 def _require_one_host(scope: Scope, headers: Headers) -> None:

@@ -15,9 +15,12 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.schema.descriptions import FIELDS
+from normata.web.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
+from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
+from normata.web.rehearsing import DryRun
 
 DESCRIPTION = """\
 Normata is a self-hosted compliance service. An organization adopts frameworks and states how far it covers each
@@ -98,6 +101,14 @@ _TAGS = [
         " without a trace.",
     },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
+    {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
+    {
+        "name": "Records",
+        "description": (
+            "What the organization's management system consists of: sixteen kinds of records, which all lead the same"
+            " life. An archived record is read-only, and can be restored. Nothing is ever deleted."
+        ),
+    },
     {
         "name": "Restore",
         "description": (
@@ -113,7 +124,7 @@ METADATA: dict[str, Any] = {
     "title": "Normata",
     "version": __version__,
     "summary": "A self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
-    "description": DESCRIPTION,
+    "description": f"{DESCRIPTION}\n{TRYING_AND_RETRYING}",
     "openapi_tags": _TAGS,
     "license_info": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
 }
@@ -146,15 +157,22 @@ def _document(router: APIRouter, operation: Operation) -> None:
     status = 200
     match operation:
         case ReadOperation():
-            named = {} if operation.formats is None else _DISPOSITION
-            success = {200: {"headers": {**_VALIDATORS, **named}}, 304: _not_modified()}
-            extra = {"parameters": [_IF_NONE_MATCH]}
+            named = (
+                DISPOSITION if operation.formats is not None else LINK if isinstance(operation, ListOperation) else {}
+            )
+            success = {200: {"headers": {**VALIDATORS, **named}}, 304: not_modified()}
+            extra = {"parameters": [IF_NONE_MATCH]}
         case ChangeOperation():
+            extra = {"parameters": change_parameters(operation)}
             if operation.takes_body:
-                extra = {"requestBody": _request_body(operation)}
+                extra["requestBody"] = _request_body(operation)
+            if operation.is_conditional:
+                extra["parameters"] = [*extra["parameters"], IF_MATCH]
+            status = operation.success
+            named = {**(LOCATION if operation.creates else {}), **(VALIDATORS if operation.is_tagged else {})}
+            success = {status: {"headers": named}} if named else {}
             if operation.creates:
-                status = 201
-                success = {201: {"headers": {**_LOCATION}}}
+                success[200] = {"description": DRY_RUN_ANSWER}
     router.add_api_route(
         operation.path,
         _with_parameters(operation),
@@ -192,43 +210,16 @@ def _with_parameters(operation: Operation) -> Callable[..., Any]:
 def _request_body(operation: ChangeOperation) -> dict[str, Any]:
     if operation.body is not None:
         schema = {"$ref": f"#/components/schemas/{operation.body.__name__}"}
-        content = {"application/json": {"schema": schema, "example": operation.body_example}}
+        content = {
+            media_type: {"schema": dict(schema), "example": operation.body_example}
+            for media_type in operation.body_types
+        }
     else:
         content = {
             media_type: {"schema": {**one.schema}} | ({} if one.example is None else {"example": one.example})
             for media_type, one in operation.body_formats.items()
         }
     return {"required": operation.body_required, "content": content}
-
-
-_VALIDATORS = {
-    "ETag": {
-        "description": "Names what the answer holds, to be sent back as `If-None-Match`.",
-        "required": True,
-        "schema": {"type": "string"},
-    }
-}
-_DISPOSITION = {
-    "Content-Disposition": {
-        "description": "The name of a file with the report (RFC 6266).",
-        "required": True,
-        "schema": {"type": "string"},
-    }
-}
-_LOCATION = {
-    "Location": {"description": "The address of what was made.", "required": True, "schema": {"type": "string"}}
-}
-_IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "description": "The `ETag` of an answer that you have: while it is the same, the answer is 304, without a body.",
-    "required": False,
-    "schema": {"type": "string"},
-}
-
-
-def _not_modified() -> dict[str, Any]:
-    return {"description": "The answer is still the one that `If-None-Match` names.", "headers": {**_VALIDATORS}}
 
 
 def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict[str, Any]:
@@ -250,6 +241,7 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
     # Faults are told as problems with 400; FastAPI's own shape for them, and its 422, never leave the service.
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
+    _add_model(schemas, DryRun)
     for schema in schemas.values():
         _open(schema)
     for operation in operations:
@@ -331,7 +323,8 @@ def _name_closed_enums(document: dict[str, Any]) -> None:
 
 
 def _polish_operation(operation: dict[str, Any]) -> None:
-    operation["responses"].pop("422", None)
+    if "HTTPValidationError" in str(operation["responses"].get("422")):
+        del operation["responses"]["422"]
     for parameter in operation.get("parameters", ()):
         schema = dict(parameter["schema"])
         # A parameter is left out or has a value: there is no null in a query.
@@ -358,7 +351,7 @@ def _drop_titles(schema: Any) -> None:
 
 
 def _add_example(documented: dict[str, Any], operation: Operation) -> None:
-    status = "201" if isinstance(operation, ChangeOperation) and operation.creates else "200"
+    status = str(operation.success) if isinstance(operation, ChangeOperation) else "200"
     content = documented["responses"][status]["content"]["application/json"]
     content["example"] = operation.example
     if isinstance(operation, ReadOperation) and operation.formats is not None:
@@ -368,6 +361,8 @@ def _add_example(documented: dict[str, Any], operation: Operation) -> None:
     if operation.answer is None:
         # Spelled so that generators that know no type "null" by itself take it, too.
         content["schema"] = {"type": ["object", "null"], "enum": [None]}
+    if isinstance(operation, ChangeOperation):
+        add_dry_run(documented["responses"], operation)
     # Put in here, since FastAPI drops what is null in an example.
     for number, examples in error_examples(_instance(operation), _fault(operation), *operation.every_error).items():
         documented["responses"][str(number)]["content"]["application/json"]["examples"] = examples

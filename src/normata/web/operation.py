@@ -40,7 +40,8 @@ class Operation(ABC):
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``. ``role``
     is the least role in the organization, ``scope`` the least scope of the token. ``answer`` is the model of a success;
-    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can.
+    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
+    ``is_long`` may compute for more than some milliseconds.
     """
 
     method: ClassVar[str]
@@ -58,6 +59,7 @@ class Operation(ABC):
     errors: tuple[type[Exception], ...] = ()
     about: type[Table] | None = None
     id_description: str = ""
+    is_long: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -135,13 +137,20 @@ class Given(NamedTuple):
 
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
     where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
-    raises PreconditionFailed where the request's ``If-Match`` names another state of it.
+    raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
+    the caller sees the application.
     """
 
     id: str
     body: Any
     query: Any = None
     require_current: Callable[[Any], None] = _any_state
+    prefix: str = ""
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether the request names the state that it is meant for."""
+        return self.require_current is not _any_state
 
 
 class BodyFormat(NamedTuple):
@@ -165,11 +174,11 @@ class ChangeOperation(Operation):
 
     ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
     null where it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
-    ``body_example``. A body that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes,
-    null for the setting's. ``has_rules`` tells that a body can break rules that its schema does not have. ``creates``
-    tells that the answer is a new row: then it is 201, with its address. ``is_conditional`` tells that it heeds
-    ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls :attr:`Given.require_current`, and the answer has an entity
-    tag.
+    ``body_example``. ``body_types`` are the media types of ``body``. A body that is not ``body_required`` may be
+    absent, and one may have ``body_limit`` bytes, null for the setting's. ``has_rules`` tells that a body can break
+    rules that its schema does not have. ``creates`` tells that the answer is a new row: then it is 201, with its
+    address. ``is_conditional`` tells that it heeds ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls
+    :attr:`Given.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
     """
 
     http_method: str
@@ -179,6 +188,7 @@ class ChangeOperation(Operation):
     body: type[BaseModel] | None = None
     body_required: bool = False
     body_limit: int | None = None
+    body_types: tuple[str, ...] = ("application/json",)
     body_formats: Mapping[str, BodyFormat] = field(default_factory=lambda: _JSON_ALONE)
     has_rules: bool = False
     body_example: Any = None
@@ -189,9 +199,24 @@ class ChangeOperation(Operation):
     scope: TokenScope = "write"
 
     @property
+    def success(self) -> int:
+        """The status of a success that is no dry run."""
+        return 201 if self.creates else 200
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether it heeds ``Idempotency-Key``. The other methods can be repeated without one."""
+        return self.http_method == "POST"
+
+    @property
     def takes_body(self) -> bool:
         """Whether its requests may have a body."""
         return self.body is not None or bool(self.body_formats)
+
+    @property
+    def is_tagged(self) -> bool:
+        """Whether its answer has an entity tag: that of what would be read now."""
+        return (self.creates or self.is_conditional) and self.answer is not None
 
     @property
     def method(self) -> str:  # type: ignore[override] # that of what is read is always GET
@@ -205,7 +230,8 @@ class ChangeOperation(Operation):
         return (
             *super().every_error,
             errors.Forbidden,
-            *((problems.InvalidRequest,) if self.takes_body or self.query is not None else ()),
+            problems.InvalidRequest,
+            *((errors.RequestUnderWay, errors.AnswerNotKept, errors.KeyReused) if self.takes_key else ()),
             *(of_body if self.takes_body else ()),
             *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )

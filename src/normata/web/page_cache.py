@@ -9,10 +9,15 @@ from normata.web.content import Content
 
 
 class Page(NamedTuple):
-    """A page as it was at a revision of its list; the revision is empty where it is not to be kept."""
+    """A page as it was at a revision of its list; the revision is empty where it is not to be kept.
+
+    ``total`` is how many items all pages have together, null where it is no page of a list. What names the request of
+    one client, such as links to other pages, is not kept along: many share the page.
+    """
 
     revision: str
     content: Content
+    total: int | None = None
 
 
 class KeptPages:

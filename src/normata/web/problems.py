@@ -194,11 +194,15 @@ SORTS: Mapping[type[Exception], Sort] = {
     NotAcceptable: Sort(406, "not_acceptable", "Not acceptable"),
     RequestTimeout: Sort(408, "request_timeout", "The request took too long"),
     errors.NotArchived: Sort(409, "not_archived", "Not archived"),
+    errors.Archived: Sort(409, "archived", "Archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
     errors.InUse: Sort(409, "in_use", "In use"),
+    errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),
+    errors.AnswerNotKept: Sort(409, "answer_not_kept", "The answer was not kept"),
     PreconditionFailed: Sort(412, "precondition_failed", "A precondition failed"),
     TooLarge: Sort(413, "too_large", "The body is too large"),
     UnsupportedMediaType: Sort(415, "unsupported_media_type", "Unsupported media type"),
+    errors.KeyReused: Sort(422, "key_reused", "The key was used before"),
     TooManyRequests: Sort(429, "too_many_requests", "Too many requests"),
     InternalError: Sort(500, "internal", "Internal error"),
     ServiceUnavailable: Sort(503, "unavailable", "Unavailable"),
@@ -237,11 +241,13 @@ def responses(*cases: type[Exception]) -> dict[int | str, dict[str, Any]]:
     """
     documented: dict[int | str, dict[str, Any]] = {}
     for case in sorted(cases, key=lambda case: SORTS[case].status):
-        response = documented.setdefault(SORTS[case].status, {"model": Problem, "description": ""})
+        status = SORTS[case].status
+        response = documented.setdefault(status, {"model": Problem, "description": ""})
         response["description"] = (response["description"] + " " + _first_line(case)).strip()
-        if headers := _HEADERS.get(SORTS[case].status):
+        if headers := _HEADERS.get(case) or _HEADERS.get(status):
             response["headers"] = {
-                name: {"description": description, "required": True, "schema": {"type": "string"}}
+                # Of several conflicts only one says when to come back.
+                name: {"description": description, "required": status != 409, "schema": {"type": "string"}}
                 for name, description in headers.items()
             }
     return documented
@@ -266,7 +272,15 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
     return found
 
 
-_HEADERS = {
+def headers_of(error: Exception) -> Mapping[str, str]:
+    """The headers that the answer to an error has besides those that every answer has."""
+    if isinstance(error, errors.RequestUnderWay):
+        return {"Retry-After": "1"}
+    return getattr(error, "headers", None) or {}
+
+
+_HEADERS: Mapping[int | type[Exception], Mapping[str, str]] = {
+    errors.RequestUnderWay: {"Retry-After": "With `request_under_way`: seconds to wait."},
     401: {"WWW-Authenticate": "The challenge of RFC 6750."},
     405: {"Allow": "The methods that the address answers to."},
     429: {"Retry-After": "Seconds to wait."},

@@ -18,13 +18,14 @@ from normata.db.transaction import TenantScope, Transaction
 from normata.errors import NotFound, RoleTooSmall
 from normata.identity.caller import Caller
 from normata.identity.roles import role_suffices
-from normata.schema.paging import OrganizationQuery
+from normata.schema.paging import OrganizationQuery, PageQuery
 from normata.web.authentication import authenticate
 from normata.web.content import Content
-from normata.web.context import context_of
+from normata.web.context import RequestContext, context_of
 from normata.web.formats import FormatQuery, Formats
+from normata.web.links import LONGEST_LINKED, page_links
 from normata.web.negotiation import Headers
-from normata.web.operation import Asker, ReadOperation
+from normata.web.operation import Asker, ListOperation, ReadOperation
 from normata.web.page_cache import Page
 from normata.web.problems import InvalidRequest
 from normata.web.responses import encode
@@ -90,7 +91,7 @@ class ReadEndpoint:
             query = parsed.query.model_copy(update={"organization_id": found})
             page = await self._build(query, self._asker(scope, caller))
         known = len(page.content.representations)
-        await page.content.send(headers, send)
+        await page.content.send(headers, send, *_links(scope, context, parsed.query, page))
         if may_keep and page.revision and len(page.content.representations) > known:
             pages.keep(key, page)  # it is new, or has grown
 
@@ -99,13 +100,17 @@ class ReadEndpoint:
 
     async def _build(self, query: OrganizationQuery, asker: Asker) -> Page:
         list_name, build = self._operation.kept, self._operation.build
+        in_pages = isinstance(self._operation, ListOperation)
 
         def work(transaction: Transaction) -> Page:
             # From the same snapshot as the page, so that it is never kept for a revision that it does not show.
             revision = current_revision(transaction, query.organization_id, list_name) if list_name else ""
-            return Page(revision, Content(encode(build(transaction, query, asker))))
+            answer = build(transaction, query, asker)
+            return Page(revision, Content(encode(answer)), answer["total"] if in_pages else None)
 
-        return await self._services.database.read(work, TenantScope(readable=(query.organization_id,)))
+        return await self._services.database.read(
+            work, TenantScope(readable=(query.organization_id,)), is_long=self._operation.is_long
+        )
 
     async def _in_format(self, formats: Formats, query: Any, asker: Asker, headers: Headers) -> Content:
         """The answer in the format that the request wants.
@@ -116,6 +121,7 @@ class ReadEndpoint:
         read = await self._services.database.read(
             lambda transaction: self._operation.build(transaction, query, asker),
             TenantScope(readable=(query.organization_id,)),
+            is_long=True,
         )
         return await asyncio.to_thread(formats.content, read, chosen)
 
@@ -135,6 +141,16 @@ class ReadEndpoint:
         # One with an id in its path would need it in the key.
         is_kept = self._operation.kept is not None and "{" not in self._operation.path and _is_short(query_string)
         return _ParsedQuery(query, f"{self._operation.path} {query.model_dump_json()}" if is_kept else "")
+
+
+def _links(
+    scope: Scope, context: RequestContext, query: OrganizationQuery, page: Page
+) -> tuple[tuple[bytes, bytes], ...]:
+    """The header with the links to other pages of a list; none where the query is too long to be repeated."""
+    query_string = scope["query_string"]
+    if page.total is None or not isinstance(query, PageQuery) or len(query_string) > LONGEST_LINKED:
+        return ()
+    return ((b"link", page_links(context.instance, query_string, query.page, query.limit, page.total)),)
 
 
 def _media_types(operation: ReadOperation, parsed: _ParsedQuery | InvalidRequest) -> tuple[str, ...]:

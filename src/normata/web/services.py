@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from normata.changes.idempotency import UnderWay
 from normata.changes.unit_of_work import Changes
 from normata.db.database import Database
 from normata.events.keys import Signer
@@ -27,3 +28,4 @@ class Services:
     bad_tokens_by_address: RateLimit
     metrics: Metrics
     pages: KeptPages
+    under_way: UnderWay

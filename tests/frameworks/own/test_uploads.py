@@ -117,14 +117,12 @@ def test_a_table_becomes_a_framework_of_ones_own(
     result = done(ask, content, media_type, name="Dock Rules")
     [framework_id] = result["frameworkIds"]
     assert result == {
-        "dryRun": False,
         "frameworkIds": [framework_id],
         "frameworks": NEW,
         "controls": NEW | {"new": 3},
         "controlMatches": NONE,
         "leftOut": 0,
         "firstLeftOut": [],
-        "faults": [],
     }
     assert catalog(database, framework_id) == BERTHS
     framework = ask.done("GET", f"/frameworks/{framework_id}/")
@@ -212,8 +210,8 @@ def test_a_match_of_ones_own_exists_once_whoever_made_it(ask: Asked, database: D
     body = {"sourceControlId": "sun.A.1", "targetControlId": "moon.A.9", "matchLevel": "PARTIAL", "justification": "So"}
     ask.done("POST", "/matches/", {"organizationId": ALPHA, "matches": [body]})
     pair = ("sun.A.1", "moon.A.9")
-    for dry_run in ("true", "false"):
-        result = done(ask, json.dumps(mapping(pair)), JSON, dryRun=dry_run)
+    planned = done(ask, json.dumps(mapping(pair)), JSON, dryRun="true")["answer"]
+    for result in (planned, done(ask, json.dumps(mapping(pair)), JSON)):
         assert result["controlMatches"] == {"new": 1, "changed": 0, "unchanged": 1}
     other = done(ask, json.dumps(mapping(pair, library="other", relationship="equal")), JSON)
     assert other["controlMatches"] == NONE | {"unchanged": 2}
@@ -263,18 +261,12 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(ask: Asked, database: 
     options = {"name": "Dock Rules", "organization_id": organization_id}
     planned = done(ask, TABLE, CSV, dryRun="true", **options)
     assert stored.everything(database) == before
-    real = done(ask, TABLE, CSV, **options)
-    assert planned == real | {"dryRun": True}
-    faulty = done(ask, "identifier,parent\n1,2\n1,\n,1\n", CSV, dryRun="true", **options)
-    assert [(fault["place"], fault["message"]) for fault in faulty["faults"]] == [
-        ("/rows/2/parent", "'2' is the identifier of no row"),
-        ("/rows/4/identifier", "is required"),
-        ("/rows/3/identifier", "is the same as that of /rows/2 in body"),
-    ]
-    assert faulty["controls"] == NONE
-    for content in ("{}", b"", b"\xff"):
-        [(_, place, _)] = faults(ask, content, CSV, dryRun="true", **options)
-        assert place == "", "what cannot be read at all is no request"
+    assert planned["answer"] == done(ask, TABLE, CSV, **options)
+    [framework_id] = planned["answer"]["frameworkIds"]
+    told = [(change["kind"], change["id"]) for change in planned["changes"] if change["action"] == "import"]
+    assert told == [("organizations", ALPHA), ("frameworks", framework_id), ("controls", None)]
+    for content in ("identifier,parent\n1,2\n1,\n,1\n", "{}", b"", b"\xff"):
+        assert faults(ask, content, CSV, dryRun="true", **options) == faults(ask, content, CSV, **options)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import asyncpg
 from sqlalchemy import Connection, MetaData
-from sqlalchemy.util import greenlet_spawn
+from sqlalchemy.util import await_only, greenlet_spawn
 
 from normata.db.database import Database
 from normata.db.lookup import Lookup
@@ -16,7 +17,7 @@ from normata.db.postgresql import security as rights
 from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, tell, told
 from normata.db.postgresql.lookup import Lookups
 from normata.db.postgresql.pool import Pool
-from normata.db.postgresql.transaction import READING, WRITING, PostgreSQLTransaction, finished, settings
+from normata.db.postgresql.transaction import READING, WRITING, PostgreSQLTransaction, finished, settings, waits_on
 from normata.db.security import Security
 from normata.db.statements import Statements
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
@@ -52,15 +53,17 @@ class PostgreSQL(Database):
         self._pool = Pool(configuration, serving=serving, watcher=watcher)
         self._statements = Statements(self._pool.engine.dialect, _NUMERIC)
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
+        # For work that is long. Two at once: more would only take Python's lock from each other.
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="normata-long")
         self._runner: asyncio.Runner | None = None
 
-    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """See :meth:`Database.read`."""
-        return await self._run(work, READING, scope)
+        return await self._run(work, READING, scope, is_long=is_long)
 
-    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """See :meth:`Database.write`."""
-        return await self._run(work, WRITING, scope)
+        return await self._run(work, WRITING, scope, is_long=is_long)
 
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
         """See :meth:`Database.look_up`."""
@@ -107,6 +110,7 @@ class PostgreSQL(Database):
         """See :meth:`Database.aclose`."""
         await self._lookups.close()
         await self._pool.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """See :meth:`Database.close`."""
@@ -115,26 +119,31 @@ class PostgreSQL(Database):
         runner.close()
         self._runner = None
 
-    async def _run(self, work: Work[T], begin: str, scope: TenantScope) -> T:
+    async def _run(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
         if self._serving:
             begin = f"{begin};{settings(self._role, scope, self._timeout)}"
         try:
-            return await self._attempt(work, begin)
+            return await self._attempt(work, begin, is_long=is_long)
         except _StaleConnection:
             # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
             # server costs nobody a 503 who comes after it.
-            return await self._attempt(work, begin)
+            return await self._attempt(work, begin, is_long=is_long)
 
-    async def _attempt(self, work: Work[T], begin: str) -> T:
+    async def _attempt(self, work: Work[T], begin: str, *, is_long: bool) -> T:
         transaction: PostgreSQLTransaction | None = None
         working = False
         try:
             async with self._pool.lease() as connection:
                 try:
                     await connection.execute(begin)
-                    transaction = PostgreSQLTransaction(connection, self._statements)
+                    wait = waits_on(asyncio.get_running_loop()) if is_long else await_only
+                    transaction = PostgreSQLTransaction(connection, self._statements, wait)
                     working = True
-                    result: T = await greenlet_spawn(finished, work, transaction)
+                    result: T = await (
+                        asyncio.get_running_loop().run_in_executor(self._threads, finished, work, transaction)
+                        if is_long
+                        else greenlet_spawn(finished, work, transaction)
+                    )
                     working = False
                     await connection.execute("COMMIT")
                 except BaseException as error:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
 import asyncpg
-from sqlalchemy.util import await_only
 
 from normata.db.postgresql.errors import tell
 from normata.db.statements import Statements
 from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
 _ROWS_AT_ONCE = 1_000
+
+Wait = Callable[[Awaitable[Any]], Any]
 
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITING = "BEGIN"
@@ -44,11 +46,15 @@ def settings(role: str, scope: TenantScope, timeout: float) -> str:
 
 
 class PostgreSQLTransaction(Transaction):
-    """A transaction that has begun; whoever made it ends it. Its methods are called within a greenlet."""
+    """A transaction that has begun; whoever made it ends it.
 
-    def __init__(self, connection: asyncpg.Connection[Any], statements: Statements) -> None:
+    ``wait`` waits for the driver: within a greenlet of the event loop, or, for work that is long, on another thread.
+    """
+
+    def __init__(self, connection: asyncpg.Connection[Any], statements: Statements, wait: Wait) -> None:
         self._connection = connection
         self._statements = statements
+        self._wait_for = wait
         self.failure: BaseException | None = None  # as asyncpg raised it
 
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
@@ -85,8 +91,16 @@ class PostgreSQLTransaction(Transaction):
 
     def lock(self, name: str, *, shared: bool = False) -> None:
         """See :meth:`Transaction.lock`."""
-        key = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
-        self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", key)
+        self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _lock_key(name))
+
+    def try_lock(self, name: str) -> bool:
+        """See :meth:`Transaction.try_lock`."""
+        ((is_taken,),) = self.fetch("SELECT pg_try_advisory_xact_lock($1)", _lock_key(name))
+        return bool(is_taken)
+
+    def settle(self) -> None:
+        """See :meth:`Transaction.settle`."""
+        self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""
@@ -104,13 +118,23 @@ class PostgreSQLTransaction(Transaction):
 
     def _wait(self, call: Awaitable[T]) -> T:
         try:
-            return await_only(call)
+            result: T = self._wait_for(call)
         except Exception as error:
             self.failure = error
             tell(error)
         except BaseException as error:
             self.failure = error
             raise
+        return result
+
+
+def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
+    """Waits, on another thread, for what ``loop`` does."""
+
+    async def done(call: Awaitable[Any]) -> Any:
+        return await call
+
+    return lambda call: asyncio.run_coroutine_threadsafe(done(call), loop).result()
 
 
 def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
@@ -126,6 +150,11 @@ def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
 
 async def _opened(described: Any, values: Sequence[Any]) -> Any:
     return await described.cursor(*values)
+
+
+def _lock_key(name: str) -> int:
+    """The number that stands for a lock's name among all users of the database."""
+    return int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
 
 
 def _array(items: Sequence[str]) -> str:

@@ -46,14 +46,14 @@ class SQLite(Database):
         self._at_hand = AtHand(self._file, self._statements)
         self._closed = False
 
-    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """See :meth:`Database.read`."""
-        del scope  # the statements' own conditions hold
+        del scope, is_long  # the statements' own conditions hold, and all work has a thread
         return await self._reader.run(work)
 
-    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """See :meth:`Database.write`."""
-        del scope
+        del scope, is_long
         return await self._writer.run(work)
 
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:

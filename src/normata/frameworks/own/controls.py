@@ -10,6 +10,7 @@ from sqlalchemy import and_, bindparam, select
 
 from normata.changes.rows import PendingRow
 from normata.changes.source import Fault, Row, pointer
+from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.db.transaction import batches
@@ -19,7 +20,7 @@ from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.frameworks import CENTRALIZED, require_own
 from normata.frameworks.own.places import make_room, move
-from normata.frameworks.own.storing import BODY, valid_rows
+from normata.frameworks.own.storing import valid_rows
 from normata.frameworks.rules import count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached

@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy import and_, bindparam, select
 
 from normata.changes.source import Row
+from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.errors import Forbidden, NotFound
 from normata.frameworks.coverage.recompute import lock_coverage
 from normata.frameworks.framework_list import one_framework
 from normata.frameworks.model import Framework, FrameworkAdoption
-from normata.frameworks.own.storing import BODY, valid_rows
+from normata.frameworks.own.storing import valid_rows
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached
 from normata.schema.table import new_id, sql_table

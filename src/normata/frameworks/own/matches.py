@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, delete, select
 
 from normata.changes.source import Fault, Row, pointer
+from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.db.transaction import batches
@@ -17,7 +18,7 @@ from normata.frameworks.model import Control, ControlMatch, Framework, Framework
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.match_list import is_published, matches_by_id
 from normata.frameworks.own.pairs import Pair, own_between, pair_of
-from normata.frameworks.own.storing import BODY, valid_rows
+from normata.frameworks.own.storing import valid_rows
 from normata.frameworks.visibility import visible_to
 from normata.identity.organizations import reached
 from normata.schema.table import new_id, sql_table

@@ -12,6 +12,7 @@ from sqlalchemy import and_, bindparam, select
 
 from normata.changes.rows import PendingRow, good, read_row
 from normata.changes.source import Fault, FaultyInput, Row
+from normata.changes.storing import BODY
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
@@ -25,7 +26,6 @@ from normata.frameworks.coverage.recompute import Touched, lock_coverage
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.own.following import follow
 from normata.frameworks.own.pairs import once_each
-from normata.frameworks.own.storing import BODY
 from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
@@ -50,7 +50,7 @@ class Upload:
 
 @dataclass(slots=True)
 class Outcome:
-    """What an upload has done, or would do.
+    """What an upload has done.
 
     ``tallies`` has every array. ``framework_ids`` are those of the organization's own frameworks that it is about.
     """
@@ -58,7 +58,6 @@ class Outcome:
     tallies: dict[str, Tally]
     framework_ids: list[str]
     left_out: list[LeftOut]
-    faults: list[Fault]
 
 
 def read_upload(one: Input) -> Upload:
@@ -80,17 +79,15 @@ def take(
     upload: Upload,
     *,
     name: str | None = None,
-    dry_run: bool = False,
     skip_unknown: bool = False,
     option: str = "--skip-unknown",
 ) -> Outcome:
-    """Make what an upload holds the organization's own, or with ``dry_run`` only say what would become of it.
+    """Make what an upload holds the organization's own.
 
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
     unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
     again, and changed where it differs. A match is not added where the organization has one of its own between the same
-    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput; that of a dry run only where the
-    upload could not be read at all.
+    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -113,15 +110,12 @@ def take(
         if pending is not None:
             groups[_TABLES[row.array]].append(pending)
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
-    unreadable = any(not fault.place for fault in upload.faults)
-    if unreadable or (faults and not dry_run):
+    if faults:
         raise FaultyInput(faults)
     tallies = {array: Tally.of(good(groups[table])) for array, table in _TABLES.items()}
     tallies["controlMatches"].unchanged += already_there
-    outcome = Outcome(tallies, [row.id for row in groups[Framework]], left_out, faults)
-    if not dry_run:
-        _write(unit, organization_id, groups)
-    return outcome
+    _write(unit, organization_id, groups)
+    return Outcome(tallies, [row.id for row in groups[Framework]], left_out)
 
 
 def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:

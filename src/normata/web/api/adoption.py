@@ -37,6 +37,7 @@ OPERATIONS: tuple[Operation, ...] = (
         http_method="PUT",
         path=_PATH,
         operation_id="adoptFramework",
+        is_long=True,
         tag="Frameworks",
         summary="Adopt a framework",
         description="""\
@@ -57,6 +58,7 @@ follows is stored in the same transaction. A framework that is adopted already s
         http_method="DELETE",
         path=_PATH,
         operation_id="leaveFramework",
+        is_long=True,
         tag="Frameworks",
         summary="Leave a framework",
         description="""\
@@ -77,6 +79,7 @@ that is not adopted stays so.""",
     ReadOperation(
         path="/frameworks/{id}/adoption/preview/",
         operation_id="previewAdoption",
+        is_long=True,
         tag="Frameworks",
         summary="Preview the adoption of a framework",
         description="""\

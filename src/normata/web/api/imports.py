@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from normata.changes.source import FaultyInput
+from normata.changes.storing import BODY, every_column_of
 from normata.changes.unit_of_work import UnitOfWork, insert_of
 from normata.frameworks.catalogs.documents import Input
 from normata.frameworks.catalogs.tables import COLUMNS
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.own import uploads
-from normata.frameworks.own.storing import BODY, every_column_of
 from normata.schema.fields import Name
 from normata.schema.paging import OrganizationQuery, QueryFlag
 from normata.schema.wire import Wire
@@ -32,7 +32,6 @@ class ImportQuery(OrganizationQuery):
         Name | None,
         Field(description="The name of the framework. A table needs one, and is known by it when it comes again."),
     ] = None
-    dry_run: Annotated[QueryFlag, Field(description="Whether to say only what the import would do.")] = False
     skip_unknown: Annotated[
         QueryFlag, Field(description="Whether mappings that name unknown controls are left out, instead of refused.")
     ] = False
@@ -46,13 +45,6 @@ class ImportedRows(Wire):
     unchanged: int = Field(description="How many are there already as they are.")
 
 
-class ImportFault(Wire):
-    """Something that is wrong with an import."""
-
-    place: str = Field(description="Where in the body: a JSON Pointer; empty for the whole.")
-    message: str = Field(description="What is wrong, for people.")
-
-
 class ImportLeftOut(Wire):
     """A mapping that is left out, because it names controls that no catalog has."""
 
@@ -61,18 +53,14 @@ class ImportLeftOut(Wire):
 
 
 class ImportResult(Wire):
-    """What an import has done, or what it would do."""
+    """What an import has done."""
 
-    dry_run: bool = Field(description="Whether nothing has been changed.")
     framework_ids: list[str] = Field(description="The organization's own frameworks that the import is about.")
     frameworks: ImportedRows = Field(description="What becomes of frameworks.")
     controls: ImportedRows = Field(description="What becomes of controls.")
     control_matches: ImportedRows = Field(description="What becomes of matches.")
     left_out: int = Field(description="How many mappings are left out.")
     first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MOST_TOLD} of these.")
-    faults: list[ImportFault] = Field(
-        description=f"With `dryRun`: the first {_MOST_TOLD} faults, each of which prevents the import."
-    )
 
 
 def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: ImportQuery) -> uploads.Upload:
@@ -90,14 +78,12 @@ def _take(unit: UnitOfWork, given: Given) -> dict[str, Any]:
             query.organization_id,
             given.body,
             name=query.name,
-            dry_run=query.dry_run,
             skip_unknown=query.skip_unknown,
             option="skipUnknown=true",
         )
     except FaultyInput as error:
         raise FaultyInput(error.faults[:_MOST_TOLD]) from error
     return {
-        "dryRun": query.dry_run,
         "frameworkIds": outcome.framework_ids,
         **{
             array: {"new": tally.inserted, "changed": tally.updated, "unchanged": tally.unchanged}
@@ -105,7 +91,6 @@ def _take(unit: UnitOfWork, given: Given) -> dict[str, Any]:
         },
         "leftOut": len(outcome.left_out),
         "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in outcome.left_out[:_MOST_TOLD]],
-        "faults": [{"place": fault.place, "message": fault.reason} for fault in outcome.faults[:_MOST_TOLD]],
     }
 
 
@@ -139,6 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
         http_method="POST",
         path="/imports/",
         operation_id="importCatalog",
+        is_long=True,
         tag="Frameworks",
         summary="Import a catalog as a framework of your own",
         description=f"""\
@@ -151,8 +137,8 @@ What the body holds becomes the organization's own, whatever its publisher says,
 import again changes nothing, and a newer version changes what it has before. Nothing is ever deleted. Mappings become
 matches of the organization's own, between its own imports and the frameworks that it can see.
 
-All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, each with its place. With
-`dryRun=true` nothing is stored, and the answer says what would be.""",
+All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, each with its place. `dryRun=true` tells
+what would be stored.""",
         role="admin",
         query=ImportQuery,
         body_formats={
@@ -177,16 +163,14 @@ All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, ea
             *COVERAGE_WRITES,
         ),
         answer=ImportResult,
-        answer_description="What has been done or, for a dry run, what would be.",
+        answer_description="What has been done.",
         example={
-            "dryRun": False,
             "frameworkIds": ["7f9f57a0-65cf-5a3c-9d1c-3c3f4a1b9d10"],
             "frameworks": _NONE | {"new": 1},
             "controls": _NONE | {"new": 2},
             "controlMatches": _NONE,
             "leftOut": 0,
             "firstLeftOut": [],
-            "faults": [],
         },
     ),
 )

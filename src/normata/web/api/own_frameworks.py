@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from normata.changes.storing import every_column_of
 from normata.changes.unit_of_work import insert_of, update_of
 from normata.frameworks import framework_list
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, Framework
 from normata.frameworks.own import controls, frameworks
-from normata.frameworks.own.storing import every_column_of
 from normata.schema.fields import Identifier, ShortText
 from normata.schema.paging import OrganizationId, OrganizationQuery
 from normata.schema.wire import Input, Wire, body_model, wire
@@ -230,6 +230,7 @@ _ADD = ChangeOperation(
     http_method="POST",
     path="/frameworks/{id}/controls/",
     operation_id="createControls",
+    is_long=True,
     tag="Frameworks",
     summary="Add controls to a framework of your own",
     description=f"""\

@@ -102,6 +102,7 @@ They come in the natural order of their sources' identifiers, and then of their 
         http_method="POST",
         path="/matches/",
         operation_id="createMatches",
+        is_long=True,
         tag="Coverage",
         summary="Match controls yourself",
         description=f"""\

@@ -132,6 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ReadOperation(
         path="/frameworks/{id}/coverage/",
         operation_id="getFrameworkCoverage",
+        is_long=True,
         tag="Reports",
         summary="Summarize the coverage of a framework",
         description="""\

@@ -206,6 +206,7 @@ with the id of the task.""",
         http_method="PATCH",
         path="/controls/coverage/",
         operation_id="stateManyCoverages",
+        is_long=True,
         tag="Coverage",
         summary="State how far many controls are covered",
         description=f"""\

@@ -8,7 +8,7 @@ from alembic import op
 from normata.db.types import text, timestamp
 
 revision = "20261122_07"
-down_revision = "20261122_05"
+down_revision = "20261122_06"
 
 
 def upgrade() -> None:

@@ -1,0 +1,238 @@
+"""Requests with a key are carried out once: who sends one again gets the first answer.
+
+So the draft of the IETF has it, "The Idempotency-Key HTTP Header Field". The key is stored in the transaction of the
+change itself, so that a crash leaves both or neither. No transaction is kept open to tell others that a request is
+under way. On PostgreSQL a transaction holds a lock of the key, which goes with it. SQLite lets one transaction at a
+time write, so a second one finds what the first has stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import structlog
+from sqlalchemy import Index, bindparam, delete, select
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.orm import Mapped, mapped_column
+
+from normata.changes.unit_of_work import UnitOfWork, delete_of, insert_of
+from normata.db.database import Database
+from normata.db.lookup import Lookup
+from normata.db.transaction import TenantScope, Transaction
+from normata.db.types import UtcTimestamp, format_timestamp, now, text
+from normata.errors import AnswerNotKept, KeyReused, RequestUnderWay, Unavailable
+from normata.schema.fields import Count, Identifier, Json, Timestamp
+from normata.schema.table import Table, foreign_key, sql_table
+
+KEPT_FOR = timedelta(hours=24)
+LARGEST_ANSWER = 2**20  # characters of an answer that is kept; the key of a larger one is, without the answer
+
+log = structlog.get_logger("normata")
+
+
+class IdempotencyKey(Table):
+    """A key that a user has sent, the request that came with it, and its answer; null where that is too large.
+
+    The row belongs to the organization that was changed, so that whoever has left it is not shown the answer again.
+    """
+
+    __tablename__ = "idempotency_key"
+    published = False
+
+    user_id: Mapped[Identifier] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(text(255), primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    method: Mapped[str] = mapped_column(text(16))
+    path: Mapped[str] = mapped_column(text())
+    fingerprint: Mapped[str] = mapped_column(text(64))
+    status: Mapped[Count]
+    headers: Mapped[Json]
+    body: Mapped[str | None] = mapped_column(text())
+    created_at: Mapped[Timestamp]
+
+    __table_args__ = (Index(None, "created_at"),)
+
+
+KEY_WRITES = (insert_of(IdempotencyKey), delete_of(IdempotencyKey))
+
+
+class KeyedRequest(NamedTuple):
+    """A request with a key: whose it is, and what it asks for. ``fingerprint`` differs where query or body do."""
+
+    user_id: str
+    key: str
+    method: str
+    path: str
+    fingerprint: str
+
+
+class Answer(NamedTuple):
+    """An answer as it is sent; ``headers`` are those that not every answer has."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class UnderWay:
+    """The keyed requests that this process is carrying out."""
+
+    def __init__(self) -> None:
+        self._keys: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def begin(self, request: KeyedRequest) -> Iterator[None]:
+        """Have others with the same key wait while a block runs. Raises RequestUnderWay."""
+        key = request.user_id, request.key
+        if key in self._keys:
+            raise RequestUnderWay
+        self._keys.add(key)
+        try:
+            yield
+        finally:
+            self._keys.remove(key)
+
+
+def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer]) -> Answer:
+    """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
+
+    Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
+    with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
+    """
+    if not unit.try_lock(f"idempotency_key {request.user_id} {request.key}"):
+        raise RequestUnderWay
+    meant = {"user": request.user_id, "name": request.key}
+    # Who has left the organization since is not shown the answer, whatever the database.
+    readable = list(unit.scope.readable) if unit.scope is not None else []
+    kept = unit.row(_FIND, meant | {"organizations": readable})
+    if kept is not None and kept.created_at > _expired_before(unit.moment):
+        return _first_answer(kept, request)
+    if kept is not None:
+        unit.rows(_FORGET, meant)
+    answer = work(unit)
+    body = answer.body.decode()
+    row = request._asdict() | {
+        "organization_id": unit.reached or _any_of(unit),
+        "status": answer.status,
+        "headers": answer.headers,
+        "body": body if len(body) <= LARGEST_ANSWER else None,
+        "created_at": unit.moment,
+    }
+    if not unit.rows(_KEEP, row):
+        raise KeyReused  # for something in an organization that the caller has left since
+    return answer
+
+
+def _first_answer(kept: Any, request: KeyedRequest) -> Answer:
+    if (kept.method, kept.path, kept.fingerprint) != (request.method, request.path, request.fingerprint):
+        raise KeyReused
+    if kept.body is None:
+        raise AnswerNotKept
+    return Answer(kept.status, kept.headers, kept.body.encode())
+
+
+def _any_of(unit: UnitOfWork) -> str:
+    """An organization for an answer that is about none: one in reach, the same each time."""
+    return min(unit.scope.writable) if unit.scope is not None else ""
+
+
+def _expired_before(moment: str) -> str:
+    return format_timestamp(datetime.fromisoformat(moment) - KEPT_FOR)
+
+
+_TABLE = sql_table(IdempotencyKey)
+_IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
+_FIND = select(*_TABLE.c).where(_IS_MEANT, _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)))
+_FORGET = delete(_TABLE).where(_IS_MEANT)
+# SQLite's compiler takes PostgreSQL's construct as it is.
+_KEEP = (
+    postgresql.insert(_TABLE)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
+    .on_conflict_do_nothing(index_elements=[_TABLE.c.user_id, _TABLE.c.key])
+    .returning(_TABLE.c.key)
+)
+
+
+# --- Keys that have served their time
+
+_STEP = 100  # keys that are removed in one transaction
+_REST = 600.0  # seconds between two looks at them
+_PAUSE = 0.1  # seconds between two steps
+
+
+def _oldest(organization: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} oldest.organization_id, oldest.created_at"  # noqa: S608 - of our own making
+        f" FROM {asked and asked + ' CROSS JOIN'}"
+        f" (SELECT organization_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
+        f" WHERE {organization} IS NULL OR oldest.organization_id = {organization}"
+        f" ORDER BY {number and number + ','} oldest.created_at"
+    )
+
+
+# The organizations of the oldest keys. The service has no other way to know: it reads what is in a request's reach.
+OLDEST_KEYS = Lookup(
+    name="normata_oldest_keys",
+    arguments=("organization",),
+    columns={"organization_id": text(), "created_at": UtcTimestamp()},
+    select=_oldest,
+)
+
+
+class ForgetKeys:
+    """Removes keys that are older than 24 hours, a few at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keep_forgetting(self) -> None:
+        """Remove them now and then, until cancelled."""
+        while True:
+            # Processes that were started together do not look together.
+            await asyncio.sleep(_REST * random.uniform(0.5, 1.5))  # noqa: S311 - nobody gains by guessing it
+            try:
+                await self.forget_all()
+            except Unavailable:
+                pass
+            except Exception:  # whatever went wrong, the next attempt may succeed
+                with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+                    log.exception("keys_not_removed")
+
+    async def forget_all(self) -> None:
+        """Remove all that there are now, with pauses in which others can write. Raises Unavailable."""
+        more = await self.forget()
+        while more:
+            await asyncio.sleep(_PAUSE)
+            more = await self.forget()
+
+    async def forget(self) -> bool:
+        """Take one step, and tell whether there may be more to do. Raises Unavailable."""
+        limit = _expired_before(now())
+        oldest = await self._database.look_up(OLDEST_KEYS, None)
+        expired = [row for row in oldest if row.created_at <= limit]
+        if not expired:
+            return False
+        organizations = tuple(sorted({row.organization_id for row in expired}))
+        until = expired[-1].created_at
+        scope = TenantScope(readable=organizations, writable=organizations)
+        is_done = await self._database.write(lambda transaction: _forget(transaction, organizations, until), scope)
+        return is_done and len(expired) == _STEP
+
+
+def _forget(transaction: Transaction, organizations: Sequence[str], until: str) -> bool:
+    """Remove what was made ``until`` then; false where another process is at it."""
+    if not transaction.try_lock("idempotency_key"):
+        return False
+    transaction.rows(_FORGET_EXPIRED, {"organizations": list(organizations), "until": until})
+    return True
+
+
+_FORGET_EXPIRED = delete(_TABLE).where(
+    _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)),
+    _TABLE.c.created_at <= bindparam("until", type_=_TABLE.c.created_at.type),
+)

@@ -1,0 +1,106 @@
+"""The one way in which a record is archived, for every kind: it stays as it is, and can be restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Index, Insert, Update, bindparam, update
+from sqlalchemy.orm import Mapped, mapped_column
+
+from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.db.security import Write
+from normata.db.upsert import upsert
+from normata.errors import Archived
+from normata.records.base import Restorable
+from normata.records.finding import found_for_change
+from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp
+from normata.schema.table import Table, foreign_key, sql_table
+from normata.schema.wire import columns
+
+
+class ArchiveEntry(Table):
+    """Who has archived a record, when, and why.
+
+    ``kind`` is the path of the record's kind. What one action has archived has one ``archive_id``. ``user_id`` is null
+    where a command has archived it. A restore leaves the entry alone, so that it stays one statement: an entry counts
+    only as long as its ``archived_at`` is that of the record.
+    """
+
+    __tablename__ = "archive_entry"
+    published = False
+
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
+    kind: Mapped[ShortName] = mapped_column(primary_key=True)
+    record_id: Mapped[Identifier] = mapped_column(primary_key=True)
+    archive_id: Mapped[Identifier]
+    archived_at: Mapped[Timestamp]
+    user_id: Mapped[Identifier | None]
+    reason: Mapped[ShortText | None]
+
+    __table_args__ = (Index(None, "organization_id", "archive_id"),)
+
+
+_KEY = ("organization_id", "kind", "record_id")
+_SAID = ("archive_id", "archived_at", "user_id", "reason")
+
+
+def archive_writes(kind: type[Restorable]) -> tuple[Write, ...]:
+    """What :func:`archive` writes."""
+    changed = ("archived_at", "updated_at") if "updated_at" in kind.sql().c else ("archived_at",)
+    return (update_of(kind, *changed), insert_of(ArchiveEntry), update_of(ArchiveEntry, *_SAID))
+
+
+def archive(
+    unit: UnitOfWork,
+    kind: type[Restorable],
+    record_id: str,
+    *,
+    archive_id: str,
+    reason: str | None = None,
+    require_current: Callable[[Any], None] = lambda _row: None,
+) -> Any:
+    """Archive a live record, and return its row as it is then; all other fields stay as they were.
+
+    ``archive_id`` names the action that archives it. ``require_current`` is given the row as it was, and raises where
+    that is not the state that the caller knows. Raises NotFound (unknown, foreign, or not of this kind: all alike),
+    RoleTooSmall and Archived. Then nothing is changed.
+    """
+    before = found_for_change(unit, kind, record_id)
+    if before.archived_at is not None:
+        raise Archived
+    require_current(before)
+    # Where the clock has been set back, nothing is archived before it was created.
+    moment = max(unit.moment, before.created_at)
+    row = unit.row(_archive(kind), {"record": record_id, "moment": moment})
+    assert row is not None  # noqa: S101 - narrows the type; the row is locked
+    unit.rows(
+        _note(),
+        {
+            "organization_id": row.organization_id,
+            "kind": kind.path,
+            "record_id": row.id,
+            "archive_id": archive_id,
+            "archived_at": moment,
+            "user_id": unit.actor.user_id,
+            "reason": reason,
+        },
+    )
+    unit.publish(Change("archive", kind, row.organization_id, row.id, row._asdict(), before._asdict()))
+    return row
+
+
+@cache
+def _archive(kind: type[Restorable]) -> Update:
+    table = kind.sql()
+    names = [name for name in ("archived_at", "updated_at") if name in table.c]
+    values: dict[str, Any] = {name: bindparam("moment", type_=table.c[name].type) for name in names}
+    return update(table).where(table.c.id == bindparam("record")).values(values).returning(*columns(kind))
+
+
+@cache
+def _note() -> Insert:
+    table = sql_table(ArchiveEntry)
+    values = {name: bindparam(name, type_=table.c[name].type) for name in (*_KEY, *_SAID)}
+    return upsert(table, values, key=_KEY, update=_SAID)

@@ -1,0 +1,169 @@
+"""The list of the records of a kind, and one of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema, create_model
+from pydantic.alias_generators import to_camel
+from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, bindparam, select
+
+from normata.db.transaction import Transaction
+from normata.db.types import Document
+from normata.errors import NotFound
+from normata.records.base import Restorable, is_id
+from normata.schema.descriptions import known_values
+from normata.schema.fields import Identifier, Token, parse_timestamp
+from normata.schema.paging import (
+    PageQuery,
+    QueryFlag,
+    Search,
+    SortDirection,
+    envelope,
+    fetch_page,
+    matching,
+    ordered,
+)
+from normata.schema.wire import as_wire, columns, wire_names
+
+_MOST_VALUES = 100  # of one filter
+
+_Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
+
+
+class RecordQuery(PageQuery):
+    """What the list of a kind takes, besides what follows from its columns."""
+
+    filters: ClassVar[tuple[str, ...]] = ()  # the names of the fields that may be repeated
+
+    archived: Annotated[
+        Literal["exclude", "only", "include"],
+        Field(description="Whether archived records are listed: not at all, alone, or along with the live ones."),
+    ] = "exclude"
+    search: Annotated[
+        Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
+    ] = None
+    sort_direction: SortDirection | None = None
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """See :meth:`PageQuery.read`; of a filter all values count."""
+        names = {to_camel(name) for name in cls.filters}
+        repeated: defaultdict[str, list[str]] = defaultdict(list)
+        for name, value in pairs:
+            if name in names:
+                repeated[name].append(value)
+        return cls.model_validate(dict(pairs) | repeated)
+
+
+@cache
+def record_query(kind: type[Restorable]) -> type[RecordQuery]:
+    """The model of the query of a kind's list: with its columns to sort by, and a filter for each that has choices."""
+    names = tuple(to_camel(column.name) for column in _sortable(kind))
+    fields: dict[str, Any] = {
+        "sort_column": (
+            Annotated[
+                Literal[names] | None, Field(description="What to sort by; unless said, by `createdAt`, newest first.")
+            ],
+            None,
+        )
+    }
+    if "updated_at" in kind.sql().c:
+        described = Field(description="Only records that were changed at this time or later.")
+        fields["updated_since"] = (Annotated[_Since | None, described], None)
+    filtered = _filtered(kind)
+    for column in filtered:
+        fields[column.name] = (_filter(column), None)
+    model = create_model(f"{kind.__name__}Query", __base__=RecordQuery, **fields)
+    model.filters = tuple(column.name for column in filtered)
+    return model
+
+
+def _sortable(kind: type[Restorable]) -> list[Column[Any]]:
+    return [column for column in columns(kind) if not isinstance(column.type, Document)]
+
+
+def _filtered(kind: type[Restorable]) -> list[Column[Any]]:
+    """The columns that choose: enums, flags and references."""
+    return [
+        column
+        for column in columns(kind)
+        if "known" in column.info
+        or isinstance(column.type, Boolean)
+        or (is_id(column) and column.name not in ("id", "organization_id"))
+    ]
+
+
+def _filter(column: Column[Any]) -> Any:
+    known = column.info.get("known", ())
+    item: Any = Identifier
+    if known:
+        item = Annotated[Token, Field(json_schema_extra={"x-extensible-enum": list(known)})]
+    elif isinstance(column.type, Boolean):
+        item = QueryFlag
+    name = to_camel(column.name)
+    described = f"Only records whose `{name}` is this, or one of these where it is repeated.{known_values(known)}"
+    return Annotated[Annotated[list[item], Field(max_length=_MOST_VALUES)] | None, Field(description=described)]
+
+
+def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -> dict[str, Any]:
+    """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`. It takes two statements."""
+    statement = select(*columns(kind)).where(*_conditions(kind, query))
+    rows, total = fetch_page(transaction, statement, _order(kind, query), query)
+    names = tuple(wire_names(kind).values())
+    return envelope([dict(zip(names, row, strict=True)) for row in rows], total, query)
+
+
+def one_record(
+    transaction: Transaction, kind: type[Restorable], organization_id: str, record_id: str
+) -> dict[str, Any]:
+    """A record of the organization as it travels, live or archived. Raises NotFound."""
+    row = transaction.row(_one(kind), {"organization": organization_id, "record": record_id})
+    if row is None:
+        raise NotFound
+    return as_wire(kind, row)
+
+
+def _conditions(kind: type[Restorable], query: Any) -> list[ColumnElement[bool]]:
+    table = kind.sql().c
+    conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
+    if query.archived == "exclude":
+        conditions.append(table.archived_at.is_(None))
+    elif query.archived == "only":
+        conditions.append(table.archived_at.is_not(None))
+    for name in query.filters:
+        values = getattr(query, name)
+        if values:
+            # One value by `=`, so that an index has its rows in the order of the list.
+            conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
+    if getattr(query, "updated_since", None) is not None:
+        conditions.append(table.updated_at >= query.updated_since)
+    if query.search:
+        conditions.append(matching(table.search_text, query.search))
+    return conditions
+
+
+def _order(kind: type[Restorable], query: Any) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
+    table = kind.sql().c
+    if query.sort_column is None:
+        # Of one moment, too, those made later come first: that is one order, which one index has in both directions.
+        newest_first = query.sort_direction != "desc"
+        return [column.desc() if newest_first else column.asc() for column in (table.created_at, table.id)]
+    return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)
+
+
+def _sort_key(kind: type[Restorable], wire_name: str) -> ColumnElement[Any]:
+    column = next(column for column in _sortable(kind) if to_camel(column.name) == wire_name)
+    key: ColumnElement[Any] = kind.sql().c.title_key if column.name == kind.title_column() else column
+    return key
+
+
+@cache
+def _one(kind: type[Restorable]) -> Select[Any]:
+    table = kind.sql().c
+    return select(*columns(kind)).where(
+        table.id == bindparam("record"), table.organization_id == bindparam("organization")
+    )

@@ -1,0 +1,100 @@
+"""How a record is made and changed, for every kind: by the rules that hold for a load, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from normata.changes.merge_patch import merge_patch
+from normata.changes.rows import PendingRow
+from normata.changes.short_ids import COUNTER_WRITES
+from normata.changes.source import Row
+from normata.changes.storing import BODY, every_column_of, valid_rows
+from normata.changes.unit_of_work import Change, UnitOfWork, insert_of
+from normata.changes.writing import write
+from normata.db.security import Write
+from normata.db.types import Document
+from normata.errors import Archived
+from normata.identity.organizations import reached
+from normata.records.base import Restorable
+from normata.records.finding import find, found_for_change
+from normata.schema.table import new_id
+from normata.schema.text import slugify
+from normata.schema.wire import columns
+
+Given = Mapping[str, Any]  # values by their wire names
+
+# What the service says of a record, and nobody else: what it is, whose, and when what became of it.
+_OURS = frozenset({"id", "organization_id", "short_id", "created_at", "updated_at", "archived_at"})
+
+
+@cache
+def writable(kind: type[Restorable]) -> tuple[str, ...]:
+    """The columns that a request may write."""
+    return tuple(column.name for column in columns(kind) if column.name not in _OURS)
+
+
+def creation_writes(kind: type[Restorable]) -> tuple[Write, ...]:
+    """What :func:`create` writes."""
+    return (insert_of(kind), *COUNTER_WRITES)
+
+
+def change_writes(kind: type[Restorable]) -> tuple[Write, ...]:
+    """What :func:`change` writes."""
+    return (every_column_of(kind), *COUNTER_WRITES)
+
+
+def create(unit: UnitOfWork, kind: type[Restorable], organization: str, given: Given) -> Any:
+    """Make a record, and return its row.
+
+    ``organization`` is an id or slug. ``given`` has values of :func:`writable` columns, the title at least; the rest
+    gets its defaults. Raises NotFound, RoleTooSmall, and FaultyInput with all faults.
+    """
+    organization_id = reached(unit, organization)
+    ours = {"id": new_id(), "organizationId": organization_id}
+    title = given.get(to_camel(kind.title_column()))
+    if "slug" in kind.sql().c and "slug" not in given and title:
+        # Else of many that are called the same at once, all but one would look for a free slug in vain.
+        unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
+    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**given, **ours})])
+    return _store(unit, "create", kind, pending, None)
+
+
+def change(
+    unit: UnitOfWork,
+    kind: type[Restorable],
+    record_id: str,
+    given: Given,
+    *,
+    require_current: Callable[[Any], None] = lambda _row: None,
+) -> Any:
+    """Change what ``given`` has of a live record (RFC 7396), and return its row as it is then.
+
+    ``require_current`` is given the row as it was, and raises where that is not the state that the caller knows. What
+    changes nothing leaves the record as it is. Raises NotFound (unknown, foreign, or not of this kind: all alike),
+    RoleTooSmall, Archived, and FaultyInput with all faults.
+    """
+    before = found_for_change(unit, kind, record_id)
+    if before.archived_at is not None:
+        raise Archived
+    values = dict(given)
+    for column in columns(kind):
+        name = to_camel(column.name)
+        if isinstance(column.type, Document) and name in values:
+            values[name] = merge_patch(getattr(before, column.name), values[name])
+    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**values, "id": record_id})])
+    require_current(before)
+    return _store(unit, "update", kind, pending, before) if pending.changed else before
+
+
+def _store(unit: UnitOfWork, action: str, kind: type[Restorable], pending: PendingRow, before: Any) -> Any:
+    write(unit, kind, [pending])
+    # As it is stored: 3.0 is 3 there.
+    row = unit.row(find(kind), {"record": pending.id})
+    assert row is not None  # noqa: S101 - narrows the type
+    known = None if before is None else before._asdict()
+    unit.publish(Change(action, kind, row.organization_id, row.id, row._asdict(), known))
+    return row

@@ -1,0 +1,52 @@
+"""Headers of requests and answers, as the OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+VALIDATORS = {
+    "ETag": {
+        "description": "Names what the answer holds, to be sent back as `If-None-Match` or `If-Match`.",
+        "required": True,
+        "schema": {"type": "string"},
+    }
+}
+DISPOSITION = {
+    "Content-Disposition": {
+        "description": "The name of a file with the report (RFC 6266).",
+        "required": True,
+        "schema": {"type": "string"},
+    }
+}
+LOCATION = {
+    "Location": {"description": "The address of what was made.", "required": True, "schema": {"type": "string"}}
+}
+LINK = {
+    "Link": {
+        "description": (
+            "The addresses of other pages with the same parameters (RFC 8288): `first`, `prev`, `next` and `last`, as"
+            " far as there are such. Left out where the query is longer than 2,000 bytes."
+        ),
+        "required": False,
+        "schema": {"type": "string"},
+    }
+}
+IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The `ETag` of an answer that you have: while it is the same, the answer is 304, without a body.",
+    "required": False,
+    "schema": {"type": "string"},
+}
+IF_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The `ETag` of what you know: where something else is there by now, the answer is 412.",
+    "required": False,
+    "schema": {"type": "string"},
+}
+
+
+def not_modified() -> dict[str, Any]:
+    """What an answer without a body says."""
+    return {"description": "The answer is still the one that `If-None-Match` names.", "headers": {**VALIDATORS}}
