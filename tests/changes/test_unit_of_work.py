@@ -19,6 +19,7 @@ from normata.errors import Forbidden, NotFound
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks.model import Framework
 from normata.identity.model import AccessToken
+from normata.notifications.reminders import REMINDER_WRITES
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.kinds import Label, Policy
 from normata.schema.table import sql_table
@@ -244,7 +245,7 @@ def test_every_list_that_a_table_is_shown_in_is_kept() -> None:
 def test_the_service_may_write_what_operations_and_subscribers_declare_and_no_more() -> None:
     declared = {write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes}
     declared |= {write for subscriber in SUBSCRIBERS for write in subscriber.writes}
-    beside = {update_of(AccessToken, "last_used_at"), *SEALING_WRITES, *KEY_WRITES}
+    beside = {update_of(AccessToken, "last_used_at"), *SEALING_WRITES, *KEY_WRITES, *REMINDER_WRITES}
     assert set(SECURITY.writes) - declared == beside, "beside the requests, and by whatever comes with a key"
     assert declared <= set(SECURITY.writes)
 

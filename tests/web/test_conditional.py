@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import brotli
@@ -17,6 +17,7 @@ from normata.web.operation import ListOperation
 from tests import world
 from tests.listing import LISTS
 from tests.served import Served, served
+from tests.web.crowd import crowd
 from tests.web.samples import families, operations
 from tests.world import ALPHA
 
@@ -69,6 +70,14 @@ def ask(client: TestClient, path: str, headers: dict[str, str], *, method: str =
 
 
 Ask = Callable[..., Answer]
+
+
+@pytest.fixture(scope="module")
+def shared(shared_url: str) -> Iterator[Served]:
+    """A world that no test changes, with enough of everything to be worth packing."""
+    with served(shared_url) as service:
+        service.load(crowd(12))
+        yield service
 
 
 @pytest.fixture(scope="module")

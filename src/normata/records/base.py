@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from sqlalchemy import (
+    Boolean,
     Column,
     ColumnElement,
     ForeignKeyConstraint,
@@ -62,6 +63,8 @@ class Restorable(Table):
             cls.array = cls.path
             cls.kinds.append(cls)
         super().__init_subclass__(**kwargs)
+        if "path" in cls.__dict__:
+            _index_lists(cls)
 
     @classmethod
     def sql(cls) -> SqlTable:
@@ -139,6 +142,38 @@ class Maintained(Restorable):
     __abstract__ = True
 
     updated_at: Mapped[Timestamp] = mapped_column(sort_order=_UPDATED)
+
+
+def _index_lists(kind: type[Restorable]) -> None:
+    """Give a kind the indexes that have the first page of its list, by any one filter, in the default order.
+
+    One for live and one for archived records, so that neither are in the way of the other, and each counts them without
+    a look at the rows. What is null cannot be filtered by, and most references are null.
+    """
+    table = kind.sql()
+    for state, condition in (("live", "archived_at IS NULL"), ("archived", "archived_at IS NOT NULL")):
+        for column in (None, *filter_columns(kind)):
+            named = () if column is None else (column,)
+            given = f" AND {column.name} IS NOT NULL" if column is not None and column.nullable else ""
+            where = text(condition + given)
+            Index(
+                "_".join(("ix", table.name, *(one.name for one in named), state)),
+                *(table.c.organization_id, *named, table.c.created_at, table.c.id),
+                sqlite_where=where,
+                postgresql_where=where,
+            )
+
+
+@cache
+def filter_columns(kind: type[Restorable]) -> tuple[Column[Any], ...]:
+    """The columns that a list can be filtered by: enums, flags and references."""
+    return tuple(
+        column
+        for column in columns(kind)
+        if "known" in column.info
+        or isinstance(column.type, Boolean)
+        or (is_id(column) and column.name not in ("id", "organization_id"))
+    )
 
 
 @cache
