@@ -10,6 +10,7 @@ from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.tables import Table
 from normata.web.api import (
     adoption,
+    archive,
     explanation,
     frameworks,
     imports,
@@ -33,6 +34,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
+    *archive.OPERATIONS,
     *records.OPERATIONS,
 )
 

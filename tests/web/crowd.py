@@ -10,7 +10,7 @@ from tests.world import ALPHA
 
 
 def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
-    """So many more of each, of alpha: each control with a match, a child and a statement."""
+    """So many more of each, of alpha: each control with a match, a child and a statement, and labels archived, too."""
     numbers = range(count)
     alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
     return {
@@ -38,4 +38,9 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
             kind.path: [row | {kind.title_column(): f"Crowded {row['id']}"} for row in alphas]
             for kind in Restorable.kinds
         },
+        "labels": [
+            row | {"name": row["id"], "id": f"{place}{row['id']}", "archivedAt": archived_at}
+            for row in alphas
+            for place, archived_at in (("", None), ("archived-", world.ARCHIVED))
+        ],
     }

@@ -9,7 +9,8 @@ The rules:
   nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
   organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
   is the organization's own.
-- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls.
+- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls. What it
+  names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -127,7 +128,7 @@ def _row_id(operation: Operation, organization_id: str) -> str:
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
-        return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
+        return record_id(table, _state(operation), organization_id)
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = world.bundle()["frameworkAdoptions"]
@@ -175,7 +176,16 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     replaced = {DEMO: organization_id, **dict(zip(DEMO_CONTROLS, controls, strict=False))}
     for name, found in replaced.items():
         text = text.replace(json.dumps(name), json.dumps(found))
-    return json.loads(text)
+    body = json.loads(text)
+    for record in body.get("records", ()) if isinstance(body, dict) else ():
+        kind = next(kind for kind in Restorable.kinds if kind.path == record["kind"])
+        record["id"] = record_id(kind, _state(operation), organization_id)
+    return body
+
+
+def _state(operation: Operation) -> str:
+    """The state in which it finds the records that it is about."""
+    return "archived" if NotArchived in operation.errors else "live"
 
 
 def _fail(operation: Operation, reason: str) -> NoReturn:
