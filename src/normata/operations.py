@@ -34,8 +34,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
-    *archive.OPERATIONS,
     *records.OPERATIONS,
+    *archive.OPERATIONS,
 )
 
 SECURITY = Security(

@@ -37,8 +37,8 @@ class ArchiveEntry(Table):
     archive_id: Mapped[Identifier]
     archived_at: Mapped[Timestamp]
     user_id: Mapped[Identifier | None]
-    user_name: Mapped[Name | None]
     reason: Mapped[ShortText | None]
+    user_name: Mapped[Name | None]
 
     __table_args__ = (Index(None, "organization_id", "archive_id"),)
 
