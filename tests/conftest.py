@@ -31,6 +31,15 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The file of the key that signs checkpoints: not in the folder that the tests run in."""
+    path = tmp_path_factory.mktemp("key") / "normata.event-key"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NORMATA_EVENT_KEY", str(path))
+        yield path
+
+
 @pytest.fixture(scope="session")
 def catalogs() -> Path:
     """The folder of published catalogs and mappings. They are too large, and not ours, to be kept with the tests."""

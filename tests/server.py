@@ -49,7 +49,7 @@ def serving(
 ) -> Iterator[str]:
     """``normata serve`` over a database: the base of its addresses, once it is ready."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
-    environment |= settings
+    environment |= {"NORMATA_EVENT_KEY": os.environ.get("NORMATA_EVENT_KEY", ""), **settings}
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
         process = subprocess.Popen(

@@ -11,7 +11,6 @@ import pytest
 from normata.changes.unit_of_work import Actor
 from normata.db.transaction import TenantScope
 from normata.errors import NotArchived, NotFound, SlugTaken
-from normata.events.model import AuditEvent
 from normata.notifications.model import Notification
 from normata.records.kinds import Task
 from normata.records.restore import restore, restore_writes
@@ -62,6 +61,6 @@ def test_restores_that_wait_together_are_each_answered_for_themselves(
         assert isinstance(outcomes[20], SlugTaken)
         assert [type(outcome) for outcome in outcomes[21:31]] == [NotArchived] * 10
         assert isinstance(outcomes[31], NotFound)
-        assert sorted(row["entity_id"] for row in stored.rows(database, AuditEvent)) == ids
+        assert sorted(row["entity_id"] for row in stored.events(database)) == ids
         assert len(stored.rows(database, Notification)) == before + len(ids)
         assert stored.row(database, Task, taken)["archived_at"] is not None

@@ -26,19 +26,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schema": {"db", "errors"},
     "changes": _BASE,
     "identity": _DOMAIN,
-    "events": _DOMAIN,
+    "events": _DOMAIN | {"identity", "records"},
     "records": _DOMAIN | {"identity"},
     "frameworks": _DOMAIN | {"identity"},
-    "notifications": _DOMAIN | {"identity", "records"},
+    "notifications": _DOMAIN | {"identity", "records", "frameworks"},
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
-    "web": _DOMAIN | {"__init__", "identity", "records", "frameworks", "notifications", "demo", "log", "settings"},
-    "operations": {"changes", "db", "identity", "tables", "web", "wiring"},
-    "app": {"changes", "db", "identity", "log", "operations", "settings", "web", "wiring"},
+    "web": _DOMAIN
+    | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
+    | {"log", "settings"},
+    "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
+    "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
-    | {"__init__", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
+    | {"__init__", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
     | {"tables", "wiring"},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from pydantic.alias_generators import to_camel
 from sqlalchemy import Select, select
 from sqlalchemy import Table as SqlTable
 
@@ -22,6 +23,7 @@ ALPHA, BETA = "org-alpha", "org-beta"
 ROLES = ("owner", "admin", "editor", "viewer")
 EARLIER = "2026-01-02T03:04:05.678Z"
 ARCHIVED = "2026-02-03T04:05:06.789Z"
+DUE = "2026-02-10T16:00:00.000Z"
 
 # Users: one of each role in alpha, an owner of beta, and one who belongs nowhere.
 USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
@@ -182,9 +184,13 @@ def _notification(number: int) -> dict[str, Any]:
 
 
 def _other_notifications() -> list[dict[str, Any]]:
+    """Of every other member one that is unread, and one that is read."""
+    members = [("viewer", ALPHA), ("admin", ALPHA), ("owner", ALPHA), ("foreigner", BETA)]
     return [
-        {"id": "note-viewer", "organizationId": ALPHA, "userId": "user-viewer"},
-        {"id": "note-foreign", "organizationId": BETA, "userId": "user-foreigner"},
+        {"id": f"note-{state}-{user}", "organizationId": organization_id, "userId": f"user-{user}", "readAt": read_at}
+        | {"createdAt": created}
+        for user, organization_id in members
+        for state, created, read_at in (("unread", "2026-03-02", None), ("read", "2026-03-01", "2026-03-03"))
     ]
 
 
@@ -216,4 +222,9 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         record["slug"] = f"{kind.path}-shared" if state in ("taken", "namesake") else f"{kind.path}-{state}"
     if "short_id" in columns:
         record["shortId"] = number
+    if state == "live":  # it is overdue once, and somebody of the organization answers for it
+        dates = [to_camel(column.name) for column in columns if "due" in column.info]
+        record |= dict.fromkeys(dates[:1], DUE)
+        if kind.responsible is not None:
+            record[to_camel(kind.responsible)] = {ALPHA: "member-editor", BETA: "member-foreigner"}[organization_id]
     return record

@@ -37,7 +37,7 @@ def restoring(number: int) -> Post:
 
 def creating(number: int) -> Post:
     """A new policy."""
-    mark = f"{number:08}"
+    mark = f"no-{number:08}"  # the same in a slug
     body = {"organizationId": ORGANIZATION, "title": f"{CREATED} {mark}", "content": {"text": sentence(Random(1), 40)}}
     return Post("/policies/", body, mark)
 

@@ -15,10 +15,13 @@ from starlette.types import ASGIApp, ExceptionHandler
 from normata import log
 from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.db.database import open_database
+from normata.events.keys import Signer
+from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
+from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
-from normata.web import documentation, health, openapi
+from normata.web import documentation, health, openapi, texts
 from normata.web.gateway import Gateway, install_error_handlers
 from normata.web.metrics import Metrics
 from normata.web.operation import ListOperation
@@ -61,8 +64,11 @@ def create_app(settings: Settings | None = None) -> Service:
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
+    signer = Signer(settings.event_key_file)
     services = Services(
         database=database,
+        sealer=Sealer(database, signer),
+        signer=signer,
         changes=changes_of(database),
         last_use=LastUse(database),
         requests_by_token=RateLimit(settings.rate_limit),
@@ -74,16 +80,21 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        storing = asyncio.create_task(services.last_use.keep_storing())
-        forgetting = asyncio.create_task(ForgetKeys(database).keep_forgetting())
+        beside = [
+            asyncio.create_task(services.last_use.keep_storing()),
+            asyncio.create_task(services.sealer.keep_sealing()),
+            asyncio.create_task(ForgetKeys(database).keep_forgetting()),
+            asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
+        ]
         try:
             yield
         finally:
-            storing.cancel()
-            forgetting.cancel()
+            for task in beside:
+                task.cancel()
             try:
-                await asyncio.wait({storing, forgetting})
+                await asyncio.wait(beside)
                 await services.last_use.store()
+                await services.sealer.finish()
             finally:
                 await database.aclose()
                 if tracing is not None:
@@ -102,7 +113,14 @@ def create_app(settings: Settings | None = None) -> Service:
     app.services = services
     found = resources(OPERATIONS, services)
     app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
-    app.router.routes.extend([*routes(found.values()), *health.routes(services), *documentation.routes(app.openapi)])
+    app.router.routes.extend(
+        [
+            *routes(found.values()),
+            *health.routes(services),
+            *documentation.routes(app.openapi),
+            *texts.routes(),
+        ]
+    )
     install_error_handlers(app)
     kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
     gateway = partial(

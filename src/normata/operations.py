@@ -5,12 +5,17 @@ from __future__ import annotations
 from normata.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
+from normata.events.sealing import SEALING_WRITES
 from normata.identity.model import AccessToken
+from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.identity.token_lookup import TOKEN_LOOKUP
+from normata.notifications.reminders import REMINDER_WRITES
 from normata.tables import Table
 from normata.web.api import (
     adoption,
     archive,
+    due,
+    events,
     explanation,
     frameworks,
     imports,
@@ -34,6 +39,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
+    *due.OPERATIONS,
+    *events.OPERATIONS,
     *records.OPERATIONS,
     *archive.OPERATIONS,
 )
@@ -42,12 +49,15 @@ SECURITY = Security(
     writes=all_writes(
         [
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
-            update_of(AccessToken, "last_used_at"),  # beside the requests, see identity/last_use.py
+            # Beside the requests.
+            update_of(AccessToken, "last_used_at"),
+            *SEALING_WRITES,
+            *REMINDER_WRITES,
             *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
         ],
         SUBSCRIBERS,
     ),
-    lookups=(TOKEN_LOOKUP, OLDEST_KEYS),
+    lookups=(TOKEN_LOOKUP, OLDEST_KEYS, NEXT_ORGANIZATIONS),
     partly_readable={
         str(mapper.class_.__tablename__): mapper.class_.readable
         for mapper in Table.registry.mappers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -41,6 +42,12 @@ class Settings(BaseSettings):
         ge=0,
         le=10_000,
         description="PostgreSQL: prepared statements that a connection keeps; 0 behind a pooler in transaction mode.",
+    )
+    event_key: str = Field(
+        default="",
+        description="The file with the key that signs the checkpoints of audit events; it is made where there is"
+        " none. Empty: beside the file of SQLite (`normata.db.event-key`), else `normata.event-key` in the working"
+        " directory.",
     )
     host: str = Field(
         default="127.0.0.1",
@@ -96,3 +103,12 @@ class Settings(BaseSettings):
         description="Send spans of requests and of the database with OpenTelemetry, as the variables OTEL_* say."
         " It needs the extra `otel`.",
     )
+
+    @property
+    def event_key_file(self) -> Path:
+        """The file that ``event_key`` means."""
+        if self.event_key:
+            return Path(self.event_key)
+        backend, _, path = self.database_url.partition(":///")
+        is_file = backend.startswith("sqlite") and path
+        return Path(f"{path.partition('?')[0]}.event-key" if is_file else "normata.event-key")

@@ -88,6 +88,7 @@ OPTIONAL_ELSEWHERE = {
     "controlMatches": {"organizationId", "justification"},
     "controlCoverages": {"coverageGap", "justification"},
     "notifications": {"readAt"},
+    "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt"},
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from normata.changes.source import Fault, FaultyInput
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
-from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage, Framework
 from normata.identity.model import Organization, User
 from normata.records.kinds import Label, Policy
 from normata.schema.table import Table
@@ -167,12 +167,13 @@ def test_a_fault_in_one_row_is_not_blamed_on_those_that_refer_to_it(database: Da
                     {"id": "sun.A.1->moon.A.1", "matchLevel": "PARTIAL"},
                 ]
             },
-            {("load", ControlMatch, ALPHA), ("load", ControlMatch, None)},
+            # A control is covered less by the second, which is told to those who have to see to it.
+            {("load", ControlMatch, ALPHA), ("load", ControlMatch, None), ("lose", EffectiveCoverage, ALPHA)},
         ),
         ({"notifications": [notification()]}, set()),
     ],
 )
-def test_a_load_publishes_one_change_a_table_and_organization(
+def test_a_load_publishes_a_change_of_each_row_but_of_bulky_tables(
     database: Database, document: Document, expected: set[tuple[str, type[Table], str | None]]
 ) -> None:
     def work(unit: UnitOfWork) -> list[Change]:
@@ -182,7 +183,9 @@ def test_a_load_publishes_one_change_a_table_and_organization(
     published = change(database, work)
     assert {(one.action, one.table, one.organization_id) for one in published} == expected
     assert len(published) == len(expected)
-    assert all(one.row_id is None and one.row is None for one in published)
+    for one in published:
+        assert (one.row is None) == (one.row_id is None) == (one.table.bulky or one.action == "count")
+        assert one.row is None or one.row["id"] == one.row_id
 
 
 def test_faults_of_reading_and_of_rows_are_told_together(database: Database) -> None:

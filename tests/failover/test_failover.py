@@ -282,7 +282,9 @@ def _stored(primary: Node) -> tuple[dict[tuple[str, str], bool], dict[str, list[
     )
     archived = {(row["name"], row["id"]): row["archived"] for row in primary.query(tables, database="normata")}
     audited = defaultdict(list)
-    for row in primary.query("SELECT entity_id, request_id FROM audit_event", database="normata"):
+    for row in primary.query(
+        "SELECT entity_id, request_id FROM audit_event WHERE user_id IS NOT NULL", database="normata"
+    ):
         audited[row["entity_id"]].append(row["request_id"])
     notified = primary.query("SELECT payload ->> 'entityId' AS id FROM notification", database="normata")
     return archived, audited, Counter(row["id"] for row in notified)

@@ -10,7 +10,6 @@ import pytest
 
 from normata.db.database import Database
 from normata.demo import content as demo
-from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlCoverage, FrameworkAdoption
 from tests import stored, world
 from tests.databases import change
@@ -119,7 +118,7 @@ def test_events_name_who_when_and_what(alpha: Stating, database: Database) -> No
     done(alpha.adopt("fw-star"))
     done(alpha.leave("fw-star"))
     done(alpha.leave("fw-star"))
-    events = stored.rows(database, AuditEvent)
+    events = stored.events(database)
     assert [event["action"] for event in events] == ["adopt", "leave"]
     assert {event["entity_id"] for event in events} == {adopted["id"]}
     assert {(event["entity_type"], event["user_id"], event["organization_id"]) for event in events} == {

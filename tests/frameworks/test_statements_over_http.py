@@ -9,7 +9,6 @@ import pytest
 from httpx2 import Response
 
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlCoverage
 from normata.records.kinds import Task
 from tests import stored, world
@@ -226,7 +225,7 @@ def test_events_name_who_when_and_what(alpha: Stating, database: Database) -> No
         controls = {row["id"]: row["control_id"] for row in stored.rows(database, ControlCoverage)}
         done(change())
         controls |= {row["id"]: row["control_id"] for row in stored.rows(database, ControlCoverage)}
-        found = [event for event in stored.rows(database, AuditEvent) if event["id"] not in seen]
+        found = [event for event in stored.events(database) if event["id"] not in seen]
         seen.update(event["id"] for event in found)
         for event in found:
             assert (event["entity_type"], event["organization_id"]) == ("ControlCoverage", ALPHA)
@@ -234,7 +233,7 @@ def test_events_name_who_when_and_what(alpha: Stating, database: Database) -> No
         return sorted((event["action"], controls[event["entity_id"]]) for event in found)
 
     assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="FULL")) == [("state", "sun.A.5")]
-    [event] = stored.rows(database, AuditEvent)
+    [event] = stored.events(database)
     assert event["at"] == done(alpha.control("sun.A.5"))["coverage"]["updatedAt"]
     assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="FULL")) == []  # it was said already
     assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="NONE")) == [("state", "sun.A.5")]
@@ -247,7 +246,7 @@ def test_events_name_who_when_and_what(alpha: Stating, database: Database) -> No
 def test_the_request_is_named(alpha: Stating, database: Database) -> None:
     named = Stating(alpha.client, alpha.headers | {"X-Request-Id": "the-third-of-may"})
     done(named.put("sun.A.5", coverageStatus="FULL"))
-    [event] = stored.rows(database, AuditEvent)
+    [event] = stored.events(database)
     assert event["request_id"] == "the-third-of-may"
     assert event["token_id"] is not None
 

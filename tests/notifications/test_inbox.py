@@ -94,9 +94,9 @@ def test_params_leave_as_they_were_given(changing: Listing, service: Served) -> 
     ("user", "found"),
     [
         ("editor", [f"note-{number:02}" for number in range(11, -1, -1)]),
-        ("viewer", ["note-viewer"]),
-        ("owner", []),
-        ("admin", []),
+        ("viewer", ["note-unread-viewer", "note-read-viewer"]),
+        ("owner", ["note-unread-owner", "note-read-owner"]),
+        ("admin", ["note-unread-admin", "note-read-admin"]),
     ],
 )
 def test_only_the_callers_own(user: str, found: list[str], shared: Served) -> None:

@@ -70,6 +70,12 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 f" headers, body, created_at) VALUES ('x', 'key-{organization}', '{organization}', 'POST', '/', 'x',"
                 " 200, '{}', 'x', now())",
             )
+            everything.run(
+                f"INSERT INTO event_leaf VALUES ('{organization}', 0, 'event-{organization}', 'x')",
+                f"INSERT INTO event_checkpoint VALUES ('{organization}', 1, 'x', 'x', now())",
+                "INSERT INTO reminder (organization_id, kind, record_id, what, due_at, which, reminded_at) VALUES"
+                f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())",
+            )
         yield everything
 
 
@@ -89,7 +95,8 @@ def whole_rows(table: SqlTable) -> str:
 def stored(admin: Session, table: SqlTable, *organizations: str) -> list[tuple[Any, ...]]:
     """The rows that are shared, or belong to one of the organizations, as the administrator sees them."""
     owner = "id" if table.name == "organization" else "organization_id"
-    where = f'"{owner}" IS NULL OR "{owner}" = ANY($1::text[])'
+    shared = "nobodys" not in table.info  # what is of no organization is everybody's, or the operator's
+    where = f'{shared} AND "{owner}" IS NULL OR "{owner}" = ANY($1::text[])'
     return admin.rows(f'SELECT rows::text FROM "{table.name}" AS rows WHERE {where} ORDER BY 1', organizations)
 
 
@@ -130,7 +137,7 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
     for scope, totals, seen in (
         (IN_ALPHA, (0, 0), set()),
         (TenantScope((), (BETA,)), (0, 0), set()),
-        (IN_BETA, (26, 1), adopted),
+        (IN_BETA, (26, 2), adopted),
     ):
         assert service.read(lambda transaction: list_controls(transaction, controls), scope)["total"] == totals[0]
         page = service.read(lambda transaction: list_notifications(transaction, "user-foreigner", inbox), scope)
@@ -138,6 +145,19 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
         items = service.read(lambda transaction: list_frameworks(transaction, frameworks), scope)["items"]
         assert {item["id"] for item in items} == centralized | seen
         assert {item["id"] for item in items if item["isAdopted"]} == seen
+
+
+def test_of_people_only_those_of_the_same_organizations_are_seen(service: Service) -> None:
+    """By their names alone. Whoever is a member of nothing that is readable is not there."""
+    of_alpha = {"Owner", "Admin", "Editor", "Viewer"}
+    for readable, seen in (
+        ((ALPHA,), of_alpha),
+        ((BETA,), {"Foreigner"}),
+        ((), set()),
+        ((ALPHA, "org-gone"), of_alpha),
+    ):
+        shown = service.read(run("SELECT name FROM user_account"), TenantScope(readable, (ALPHA, BETA)))
+        assert {name for (name,) in shown} == seen
 
 
 # --- Writing
@@ -231,15 +251,17 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *columns(*whole),
         ("alembic_version", "version_num"),
         ("user_account", "id"),
+        ("user_account", "name"),
         ("access_token", "id"),
     }
-    followed = {"audit_event", "notification", "list_revision", "effective_coverage"}
+    followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
     assert rights(admin, "INSERT") == columns(*followed, *own, "idempotency_key")
     fixed = {(name, "id") for name in own} | {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     assert rights(admin, "UPDATE") == {
         ("access_token", "last_used_at"),
         ("list_revision", "revision"),
+        ("notification", "read_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank")),
         *(columns(*own - {"framework_adoption"}) - fixed),
         *((kind.sql().name, name) for kind in KINDS for name in ("archived_at", "updated_at") if name in kind.sql().c),
@@ -255,13 +277,16 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
 
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
+SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 # Keys have served their time after a day.
-DELETED = {"control_coverage", "control_match", "framework_adoption", "effective_coverage", "idempotency_key"}
+DELETED = {
+    *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
+    "idempotency_key",
+}
 
 REFUSED = {
     "people": (
         "SELECT email FROM user_account",
-        "SELECT name FROM user_account",
         "SELECT id FROM user_account WHERE email_folded = 'editor@alpha.example'",
         "SELECT * FROM user_account",
     ),
@@ -295,7 +320,10 @@ REFUSED = {
     "history": (
         "UPDATE audit_event SET user_id = 'x'",
         "UPDATE notification SET user_id = 'x'",
-        "UPDATE notification SET read_at = NULL",
+        "UPDATE notification SET payload = '{}'",
+        "DELETE FROM notification",
+        "DELETE FROM reminder",
+        "UPDATE reminder SET reminded_at = now()",
         f"UPDATE list_revision SET organization_id = '{BETA}'",
         "UPDATE alembic_version SET version_num = 'x'",
     ),

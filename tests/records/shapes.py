@@ -173,7 +173,10 @@ _REFERENCES = {
     "recordId": f"records-live-{ALPHA}",
     "categoryId": f"record-categories-live-{ALPHA}",
 }
-CONTENT = {"z": [1, 1.5, -0.25, 12345678901234567890, True, None], "a": {"ü": 'Größe 50%_"\\/', "": [], "b": {}}}
+CONTENT: dict[str, Any] = {
+    "z": [1, 1.5, -0.25, 12345678901234567890, True, None],
+    "a": {"ü": 'Größe 50%_"\\/', "": [], "b": {}},
+}
 
 
 def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pytest
 from httpx2 import Response
 
 from normata.db.types import format_timestamp
-from normata.events.model import AuditEvent
 from normata.identity.model import AccessToken
 from normata.identity.tokens import digest
 from normata.records.base import Restorable
@@ -148,7 +147,7 @@ def test_of_eight_at_once_one_succeeds(shared: Served, kind: type[Restorable]) -
     for loser in losers:
         refused(loser, 409, "not_archived")
     assert stored.row(shared.database, kind, row_id)["archived_at"] is None
-    assert len(stored.rows(shared.database, AuditEvent, entity_id=row_id)) == 1
+    assert len(stored.events(shared.database, entity_id=row_id)) == 1
 
 
 # --- The audit event, and all or nothing
@@ -160,7 +159,7 @@ def test_an_audit_event_tells_who_restored_what(shared: Served, kind: type[Resto
     add_archived(shared, kind, row_id)
     headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "chain-of-services.7"}
     assert restore(shared, kind, row_id, headers).status_code == 200
-    (event,) = stored.rows(shared.database, AuditEvent, entity_id=row_id)
+    (event,) = stored.events(shared.database, entity_id=row_id)
     (used,) = stored.rows(shared.database, AccessToken, digest=digest(token))
     record = stored.row(shared.database, kind, row_id)
     assert event == {

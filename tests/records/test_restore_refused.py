@@ -102,11 +102,11 @@ def test_the_same_slug_elsewhere_is_no_conflict(shared: Served) -> None:
 
 def test_a_role_is_looked_up_at_every_request(service: Served) -> None:
     """A member who has become a viewer, or has left, is refused from the next request on, whatever their token."""
-    headers = service.bearer("editor")
+    headers = service.bearer("admin")
     add_archived(service, Label, "second")
     assert restore(service, Label, record_id(Label, "archived"), headers).status_code == 200
-    service.load({"memberships": [{"id": "member-editor", "role": "viewer"}]})
+    service.load({"memberships": [{"id": "member-admin", "role": "viewer"}]})
     refused(restore(service, Label, "second", headers), 403, "forbidden")
-    service.sql("DELETE FROM membership WHERE id = 'member-editor'")
+    service.sql("DELETE FROM membership WHERE id = 'member-admin'")
     refused(restore(service, Label, "second", headers), 404, "not_found")
     assert stored.row(service.database, Label, "second")["archived_at"] is not None

@@ -14,6 +14,7 @@ from sqlalchemy.sql.visitors import iterate
 from normata.db.database import Database
 from normata.db.lookup import Lookup
 from normata.db.transaction import NO_PARAMETERS, NO_TENANT, Parameters, Statement, TenantScope, Transaction, Work
+from normata.events import sealing
 from normata.identity.last_use import LastUse
 
 
@@ -66,6 +67,9 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
     read, write, look_up = database.read, database.write, database.look_up
 
     def noted(work: Work[Any]) -> Work[Any]:
+        if work.__module__ == sealing.__name__:
+            return work
+
         def run(transaction: Transaction) -> Any:
             with _noting(transaction, asked):
                 return work(transaction)

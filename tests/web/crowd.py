@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from normata.records.base import Restorable
+from normata.records.due import due_dates
+from normata.records.kinds import Label
 from tests import world
 from tests.world import ALPHA
 
@@ -34,13 +38,17 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
         "notifications": [
             row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
         ],
-        **{
-            kind.path: [row | {kind.title_column(): f"Crowded {row['id']}"} for row in alphas]
-            for kind in Restorable.kinds
-        },
+        **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
         "labels": [
-            row | {"name": row["id"], "id": f"{place}{row['id']}", "archivedAt": archived_at}
+            _record(Label, row | {"id": f"{place}{row['id']}", "archivedAt": archived_at})
             for row in alphas
             for place, archived_at in (("", None), ("archived-", world.ARCHIVED))
         ],
     }
+
+
+def _record(kind: type[Restorable], row: dict[str, Any]) -> dict[str, Any]:
+    """A record that the editor answers for, overdue where it is of the first kind with such dates."""
+    due = {to_camel(date.column): world.DUE for date in due_dates()[:1] if date.kind is kind}
+    answers = {to_camel(kind.responsible): "member-editor"} if kind.responsible is not None else {}
+    return row | {kind.title_column(): f"Crowded {row['id']}"} | due | answers

@@ -9,6 +9,8 @@ The rules:
   nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
   organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
   is the organization's own.
+- A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
+  else an unread one.
 - A body is the declared ``body_example``, with the organization in place of the demo's, and such controls. What it
   names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
 
@@ -21,8 +23,9 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
+from zlib import crc32
 
 import pytest
 from httpx2 import Response
@@ -32,6 +35,7 @@ from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
 from normata.frameworks.model import Control, FrameworkAdoption
 from normata.identity.roles import ROLES, role_suffices
+from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.schema.table import Table
@@ -41,12 +45,31 @@ from tests.world import ALPHA, record_id
 
 DEMO_CONTROLS = ("iso-27001-2022:A.5.11", "nist-csf-2.0:PR.AA-01")  # those in the examples
 
+Test = TypeVar("Test", bound=Callable[..., None])
+
 JSON = {"Content-Type": "application/json"}
 
 
 def operations(chosen: Callable[[Operation], object] = lambda _: True, name: str = "operation") -> pytest.MarkDecorator:
     """Run a test once for each operation, or for those that are chosen."""
     return pytest.mark.parametrize(name, [pytest.param(one, id=one.operation_id) for one in OPERATIONS if chosen(one)])
+
+
+def families(chosen: Callable[[Operation], object] = lambda _: True) -> Callable[[Test], Test]:
+    """Run a test once for each operation, but of an operation that every kind of record has, for one kind alone.
+
+    For tests with many cases: the operations of all kinds are made by the same code. Each test has another kind, so
+    that together they have them all.
+    """
+
+    def decorate(test: Test) -> Test:
+        kinds = [kind.path for kind in Restorable.kinds]
+        kind = kinds[crc32(test.__name__.encode()) % len(kinds)]
+        others = {path for path in kinds if path != kind}
+        decorated: Test = operations(lambda one: chosen(one) and one.path.split("/")[1] not in others)(test)
+        return decorated
+
+    return decorate
 
 
 def takes_body(operation: Operation) -> bool:
@@ -96,14 +119,20 @@ class Sample:
         return replace(self, **changes)
 
 
-def sample(operation: Operation, organization_id: str = ALPHA, *, row_id: str | None = None) -> Sample:
-    """A request that succeeds for whoever may make it; about another row where ``row_id`` names one."""
+def sample(
+    operation: Operation, organization_id: str = ALPHA, *, row_id: str | None = None, user: str | None = None
+) -> Sample:
+    """A request that succeeds for whoever may make it; about another row where ``row_id`` names one.
+
+    Where rows have a user, it is about a row of ``user``: of whoever has the least role that suffices, unless it is
+    said.
+    """
     names = re.findall(r"{(\w+)}", operation.path)
     if names not in ([], ["id"]):
         _fail(operation, f"its path names {', '.join(names)}, and only an id is known")
     path = operation.path
     if names:
-        path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id), safe=""))
+        path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id, user), safe=""))
     query = {"organizationId": organization_id} if takes_query(operation) else {}
     body = _body(operation, organization_id) if isinstance(operation, ChangeOperation) else None
     return Sample(operation, path, query, body)
@@ -123,12 +152,15 @@ def about_others(operation: Operation) -> Iterator[Sample]:
             yield sample(operation, row_id=other)
 
 
-def _row_id(operation: Operation, organization_id: str) -> str:
+def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:
     table = operation.about
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         return record_id(table, _state(operation), organization_id)
+    if table is Notification:
+        asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
+        return f"note-{'read' if operation.path.endswith('/unread/') else 'unread'}-{asking}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = world.bundle()["frameworkAdoptions"]

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import brotli
@@ -15,8 +15,10 @@ from starlette.testclient import TestClient
 
 from normata.web.operation import ListOperation
 from tests import world
+from tests.listing import LISTS
 from tests.served import Served, served
-from tests.web.samples import operations
+from tests.web.crowd import crowd
+from tests.web.samples import families, operations
 from tests.world import ALPHA
 
 if sys.version_info >= (3, 14):
@@ -32,7 +34,7 @@ UNPACK: dict[str, Callable[[bytes], bytes]] = {
 }
 SMALL = {"page": "1000"}  # a page without items, less than is worth packing
 
-all_lists = operations(lambda operation: isinstance(operation, ListOperation))
+all_lists = families(lambda operation: operation in LISTS)
 all_codings = pytest.mark.parametrize("coding", UNPACK)
 
 
@@ -68,6 +70,14 @@ def ask(client: TestClient, path: str, headers: dict[str, str], *, method: str =
 
 
 Ask = Callable[..., Answer]
+
+
+@pytest.fixture(scope="module")
+def shared(shared_url: str) -> Iterator[Served]:
+    """A world that no test changes, with enough of everything to be worth packing."""
+    with served(shared_url) as service:
+        service.load(crowd(12))
+        yield service
 
 
 @pytest.fixture(scope="module")

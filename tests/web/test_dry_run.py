@@ -21,11 +21,12 @@ from normata.web.rehearsing import told
 from tests import stored, world
 from tests.served import Served, refused
 from tests.web import documented
-from tests.web.samples import Sample, about_others, enough, operations, sample
+from tests.web.samples import Sample, about_others, enough, families, operations, sample
 from tests.world import ALPHA, record_id
 
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 every_change = operations(lambda operation: isinstance(operation, ChangeOperation))
+each_sort = families(lambda operation: isinstance(operation, ChangeOperation))
 
 
 def dry(request: Sample, value: str = "true") -> Sample:
@@ -71,14 +72,14 @@ def _shape(value: Any) -> Any:
     return [_shape(item) for item in value] if isinstance(value, list) else type(value)
 
 
-@every_change
+@each_sort
 def test_its_answer_is_as_the_document_says(operation: Operation, service: Served) -> None:
     response = dry(sample(operation), "TRUE").send(service.client, service.bearer(enough(operation)))
     schema = documented.answer(operation, 200)["content"]["application/json"]["schema"]
     assert documented.faults(schema, response.json()) == []
 
 
-@every_change
+@each_sort
 def test_without_it_or_with_false_it_is_done(operation: Operation, service: Served) -> None:
     before = stored.everything(service.database)
     response = dry(sample(operation), "false").send(service.client, service.bearer(enough(operation)))
@@ -86,7 +87,7 @@ def test_without_it_or_with_false_it_is_done(operation: Operation, service: Serv
     assert stored.everything(service.database) != before
 
 
-@every_change
+@each_sort
 def test_it_has_the_same_refusals(operation: ChangeOperation, shared: Served) -> None:
     """Of those who may not, and of what is not there; the rest of a request is read in the same way."""
     requests: list[tuple[Sample, str]] = [
@@ -110,7 +111,7 @@ def test_a_restore_that_is_not_possible_is_refused_alike(state: str, shared: Ser
     assert second.json() == first.json()
 
 
-@every_change
+@each_sort
 @pytest.mark.parametrize("value", ["yes", "", "1"])
 def test_it_must_be_true_or_false(operation: Operation, value: str, shared: Served) -> None:
     before = stored.everything(shared.database)

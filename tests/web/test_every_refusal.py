@@ -22,13 +22,13 @@ from normata.web.operation import ChangeOperation, ListOperation, Operation, Rea
 from tests import stored
 from tests.databases import path_of
 from tests.served import Headers, Served, refused, served
-from tests.web.samples import JSON, Sample, about_others, enough, operations, sample, takes_body
+from tests.web.samples import JSON, Sample, about_others, enough, families, operations, sample, takes_body
 
 BARE = 'Bearer realm="normata"'
 INVALID = f'{BARE}, error="invalid_token", error_description="'
 LIMIT = Settings.model_fields["max_body_bytes"].default
 
-with_body = operations(takes_body)
+with_body = families(takes_body)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import pytest
 
 from normata.web.operation import ListOperation
 from tests import world
+from tests.listing import LISTS
 from tests.served import Served, refused
 from tests.web.samples import operations
 
 CHECK = "integration-checks-archived-org-alpha"
 
 
-@operations(lambda operation: isinstance(operation, ListOperation))
+@operations(lambda operation: operation in LISTS)
 def test_a_slug_is_as_good_as_an_id(operation: ListOperation, shared: Served) -> None:
     headers = shared.bearer("editor")
     by_id, by_slug = (
@@ -24,7 +25,7 @@ def test_a_slug_is_as_good_as_an_id(operation: ListOperation, shared: Served) ->
     assert by_id.json()["total"] > 0
 
 
-@operations(lambda operation: isinstance(operation, ListOperation))
+@operations(lambda operation: operation in LISTS)
 @pytest.mark.parametrize("name", ["beta", "org-beta", "nowhere"])
 def test_the_slug_of_another_organization_names_nothing(name: str, operation: ListOperation, shared: Served) -> None:
     answer = shared.client.get(operation.path, params={"organizationId": name}, headers=shared.bearer("editor"))

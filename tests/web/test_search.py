@@ -10,15 +10,15 @@ import pytest
 from normata.records.base import Restorable, text_columns
 from normata.records.kinds import Label
 from normata.web.operation import ListOperation
-from tests.listing import SEARCHED, Listing
+from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.web.crowd import crowd
-from tests.web.samples import operations
+from tests.web.samples import families
 from tests.world import ALPHA
 
 both = pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True)
-all_lists = operations(lambda operation: isinstance(operation, ListOperation))
-searched_lists = operations(lambda operation: operation in SEARCHED)
+all_lists = families(lambda operation: operation in LISTS)
+searched_lists = families(lambda operation: operation in SEARCHED)
 
 pytestmark = both
 

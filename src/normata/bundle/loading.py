@@ -7,6 +7,7 @@ tells them all.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from normata.bundle.arrays import ARRAYS
@@ -18,7 +19,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
 from normata.changes.writing import write
 from normata.frameworks.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
-from normata.frameworks.model import Control, EffectiveCoverage
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.frameworks.rules import RULES, count_controls
 from normata.schema.table import sql_table
 from normata.tables import Table
@@ -62,13 +63,14 @@ def load(
     # Before the first row is written, as whoever changes a statement does: or each might wait for the other's rows.
     for organization_id in affected_organizations(unit, changes):
         lock_coverage(unit, organization_id)
-    _write(unit, groups, progress)
+    _write(unit, groups, progress, "import" if sync else "load")
     affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
     written = {ARRAYS[array]: tally.inserted + tally.updated for array, tally in tallies.items()}
     written[EffectiveCoverage] = 0
+    restated = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
-        written[EffectiveCoverage] += recompute(unit, organization_id)
+        written[EffectiveCoverage] += recompute(unit, organization_id, restated=restated)
     grown = [str(table.__tablename__) for table, count in written.items() if count >= _MANY]
     if grown:
         unit.analyze(grown)
@@ -101,7 +103,7 @@ def _changes(groups: PendingRows) -> Changes:
     return {table: [(row.stored, row.final) for row in group if row.changed] for table, group in groups.items()}
 
 
-def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress) -> None:
+def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress, action: str) -> None:
     """Write what has changed, and publish it."""
     total = sum(map(len, groups.values()))
     done = 0
@@ -117,13 +119,19 @@ def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress) -> None:
         if table is Control:
             framework_ids |= {row.final["framework_id"] for row in written}
         if table.published:
-            _publish(unit, table, written)
+            _publish(unit, action, table, written)
     count_controls(unit, framework_ids)
 
 
-def _publish(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Say that rows have changed: once for each organization that they belong, or have belonged, to."""
+def _publish(unit: UnitOfWork, action: str, table: type[Table], rows: Sequence[PendingRow]) -> None:
+    """Say what has become of each row; of bulky ones only how many each organization has of them."""
     column = sql_table(table).info.get("organization_column", "organization_id")
-    owners = {row.final.get(column) for row in rows} | {row.stored.get(column) for row in rows if row.stored}
-    for organization_id in sorted(owners, key=str):
-        unit.publish(Change("load", table, organization_id))
+    if not table.bulky:
+        for row in rows:
+            unit.publish(Change(action, table, row.final.get(column), row.id, row.after, row.before))
+        return
+    by_owner: defaultdict[str | None, list[PendingRow]] = defaultdict(list)
+    for row in rows:
+        by_owner[row.final[column]].append(row)
+    for organization_id, owned in sorted(by_owner.items(), key=lambda item: str(item[0])):
+        unit.publish(Change(action, table, organization_id, counts=Tally.of(owned).written()))

@@ -67,6 +67,7 @@ def _merge_row(
     long = long_columns(table)
     changed = stored is None or not _same(table, stored, final)
     row.long = keep({name: final[name] for name in long}) if long and changed else None
+    row.stored_long = keep({name: stored[name] for name in long}) if long and changed and stored else None
     row.final, row.given = without_long(table, final), {}
 
 

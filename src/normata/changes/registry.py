@@ -12,3 +12,8 @@ def table_named(name: str) -> type[Table]:
     if name not in _KNOWN:
         _KNOWN.update((str(mapper.class_.__tablename__), mapper.class_) for mapper in Table.registry.mappers)
     return _KNOWN[name]
+
+
+def tables() -> list[type[Table]]:
+    """All tables whose modules have been imported."""
+    return [mapper.class_ for mapper in Table.registry.mappers]

@@ -7,7 +7,7 @@ rules in their order, ``writing`` writes the result.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -32,8 +32,9 @@ class PendingRow:
 
     ``given`` has the columns that the input states. It is empty once they are part of ``final``, the row as it shall
     be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
-    first as given, then as they shall be; null where they stay as they are. All faults of a row go to ``faults``. A
-    ``faulty`` row is left out of all later checks, and rows that refer to it are not blamed for that.
+    first as given, then as they shall be; null where they stay as they are. ``stored_long`` has those of a stored row
+    that changes. All faults of a row go to ``faults``. A ``faulty`` row is left out of all later checks, and rows that
+    refer to it are not blamed for that.
     """
 
     id: str
@@ -45,6 +46,17 @@ class PendingRow:
     stored: dict[str, Any] | None = None
     final: dict[str, Any] = field(default_factory=dict)
     faulty: bool = False
+    stored_long: Mapping[str, Any] | None = None
+
+    @property
+    def before(self) -> Mapping[str, Any] | None:
+        """The whole row as it is stored, if it is to change; null for a new row."""
+        return None if self.stored is None else WholeRow(self.stored, self.stored_long or {})
+
+    @property
+    def after(self) -> Mapping[str, Any]:
+        """The whole row as it shall be, if it is new or changes."""
+        return WholeRow(self.final, self.long or {})
 
     @property
     def changed(self) -> bool:
@@ -55,6 +67,28 @@ class PendingRow:
         """Note a fault of one of its columns."""
         self.faults.append(self.source.fault(to_camel(column), reason))
         self.faulty = True
+
+
+class WholeRow(Mapping[str, Any]):
+    """A row with its long columns, which may be on disk: they are read on each access, by ``items`` all at once."""
+
+    __slots__ = ("_long", "_short")
+
+    def __init__(self, short: Mapping[str, Any], long: Mapping[str, Any]) -> None:
+        self._short, self._long = short, long
+
+    def __getitem__(self, name: str) -> Any:
+        return self._short[name] if name in self._short else self._long[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self.items()))
+
+    def __len__(self) -> int:
+        return len(self._short) + len(self._long)
+
+    def items(self) -> ItemsView[str, Any]:
+        """All columns and their values."""
+        return {**self._short, **dict(self._long.items())}.items()
 
 
 # In an order in which each table comes after those that its own rules look at.

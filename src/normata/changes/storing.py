@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from normata.changes.rows import PendingRow, read_row
 from normata.changes.source import Fault, FaultyInput, Row
@@ -44,11 +43,6 @@ def _blank(table: type[Table], rows: Sequence[Row]) -> list[Fault]:
         for name in dict.fromkeys(("identifier", table.title_column()))
         if isinstance(value := row.values.get(name), str) and not value.strip()
     ]
-
-
-def final_row(pending: PendingRow) -> Mapping[str, Any]:
-    """The row as it is now, with its long columns where these are new or changed."""
-    return {**pending.final, **(pending.long or {})}
 
 
 def every_column_of(table: type[Table]) -> Write:

@@ -29,3 +29,7 @@ class Tally:
             else:
                 tally.unchanged += 1
         return tally
+
+    def written(self) -> dict[str, int]:
+        """What an event says of them: how many are new, and how many have changed."""
+        return {"inserted": self.inserted, "updated": self.updated}

@@ -8,7 +8,7 @@ of lists. One commit makes all of it durable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -58,8 +58,10 @@ class Change:
     """That something has happened to a row of ``table``.
 
     ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null where it is centralized or
-    belongs to nobody. ``row`` is the row as it is now, by column names, ``before`` as it was, null where it is new. All
-    three are null for a bulk change, which says no more than that rows of the table have changed.
+    belongs to nobody. ``row`` is the row as it is now, by column names, null where it has gone; ``before`` as it was,
+    null where it is new. Where a statement changes a row without having looked at it, ``before`` is null as well, and
+    ``changed`` names the columns that it has set. All of these are null for a bulk change, which says no more than that
+    rows of the table have changed; ``counts`` may tell of how many.
     """
 
     action: str
@@ -68,6 +70,8 @@ class Change:
     row_id: str | None = None
     row: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
+    changed: Collection[str] | None = None
+    counts: Mapping[str, Any] | None = None
 
 
 class UndeclaredWrite(AssertionError):

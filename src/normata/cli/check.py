@@ -9,6 +9,7 @@ from sqlalchemy import func, or_, select
 from normata.db.database import Database
 from normata.db.security import Security
 from normata.db.transaction import Transaction
+from normata.events.checking import event_faults
 from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
 from normata.frameworks.model import Control, Framework
 from normata.identity.model import Organization
@@ -20,7 +21,7 @@ def faults(database: Database, transaction: Transaction, security: Security) -> 
     """Everything that is wrong, a sentence each.
 
     That is what the database itself finds (damage, broken references, wrong policies and grants), and stored coverage
-    and counts that do not follow from the rest.
+    and counts that do not follow from the rest, and events that are not as they were sealed.
     """
     yield from database.faults(transaction, Table.metadata, security)
     for organization_id in transaction.scalars(_ORGANIZATION_IDS):
@@ -28,6 +29,7 @@ def faults(database: Database, transaction: Transaction, security: Security) -> 
             yield f"the stored coverage of organization {organization_id} is not what follows from its statements"
     for framework_id in transaction.scalars(_MISCOUNTED):
         yield f"the framework {framework_id} has other controls than it has counted, or gaps in their order"
+    yield from event_faults(transaction)
 
 
 def contents(transaction: Transaction) -> Iterator[str]:

@@ -17,6 +17,7 @@ from normata.cli.shared import (
     DatabaseOption,
     FilesArgument,
     ForceOption,
+    change,
     changed,
     echo,
     fail,
@@ -189,12 +190,11 @@ def migrate(
     """
     from normata.frameworks.coverage.recompute import recompute_all
     from normata.schema import migrations
-    from normata.wiring import changes_of
 
     with opened(database, create=True, migrate=True, finish=after) as migrated:
         if after and not migrated.embedded:
             # While both versions served, the one before may have stored coverage by rules of its own.
-            changes_of(migrated).make_now(recompute_all)
+            change(migrated, recompute_all)
         found = migrated.read_now(migrations.version)
         echo(f"the schema is at {found}")
         if found != migrations.head():

@@ -11,13 +11,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, explaining, people, reports, serve
-from normata.cli.shared import echo, fail
+from normata.cli import backup, coverage, data, events, explaining, people, reports, serve
+from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
 
 app = typer.Typer(
     name="normata",
+    cls=Group,
     help="Normata, a self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
     no_args_is_help=True,
     rich_markup_mode=None,  # it would take normata[oscal] for markup
@@ -36,6 +37,7 @@ app.command()(reports.gaps)
 app.command()(reports.soa)
 app.command()(explaining.explain)
 app.add_typer(people.tokens, name="token")
+app.add_typer(events.app, name="events")
 app.command()(data.migrate)
 app.command()(data.check)
 app.add_typer(backup.app, name="backup")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from normata.cli.shared import DatabaseOption, changed, echo, fail, opened
+from normata.cli.shared import DatabaseOption, Group, changed, echo, fail, opened
 from normata.log import visible
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from normata.db.transaction import Transaction
 
-tokens = typer.Typer(help="Create, list and revoke the access tokens of users.", no_args_is_help=True)
+tokens = typer.Typer(cls=Group, help="Create, list and revoke the access tokens of users.", no_args_is_help=True)
 
 
 @tokens.command("create")

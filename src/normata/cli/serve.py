@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from normata.cli.shared import DatabaseOption, echo, fail, opened, progress, settings_with
+from normata.cli.shared import DatabaseOption, change, echo, fail, opened, progress, settings_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,19 +84,17 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     from normata.demo import content
     from normata.web.server import base_url, require_free_address, run
     from normata.web.telemetry import require_possible
-    from normata.wiring import changes_of
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, migrate=True) as demonstrated:
-        changes = changes_of(demonstrated)
         if not demonstrated.read_now(content.is_loaded):
             if demonstrated.read_now(content.holds_others):
                 fail("the database holds an organization that is not the demo's; name another one with --database")
             with progress() as tell:
-                changes.make_now(lambda unit: content.fill(unit, tell))
-        token = changes.make_now(content.new_token)
+                change(demonstrated, lambda unit: content.fill(unit, tell))
+        token = change(demonstrated, content.new_token)
         base = base_url(settings)
         invitation = demonstrated.read_now(lambda transaction: list(content.invitation(transaction, base, token)))
 

@@ -6,10 +6,12 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from normata.log import visible
 
@@ -80,11 +82,13 @@ def opened(
         if missing:
             raise Unavailable(f"there is {missing}")
         if database.read_now(migrations.version) != migrations.head() if database.embedded else migrate:
+            from normata.events.sealing import seal_all_now
             from normata.operations import SECURITY
             from normata.schema.migrations import upgrading
             from normata.tables import Table
 
             upgrading.prepare(database, Table.metadata, SECURITY, finish=finish or database.embedded)
+            seal_all_now(database)  # the events that an older version has written
         if not (serve and database.read_now(migrations.is_servable)):
             database.read_now(migrations.require_current)
         yield database
@@ -94,10 +98,38 @@ def opened(
 
 def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = False) -> T:
     """What ``work`` returns, once it and all that follows from it are durable."""
+    with opened(url, create=create) as database:
+        return change(database, work)
+
+
+def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
+    """:func:`changed`, in a database that is open."""
+    from normata.changes.unit_of_work import Actor
+    from normata.events.sealing import seal_all_now
     from normata.wiring import changes_of
 
-    with opened(url, create=create) as database:
-        return changes_of(database).make_now(work)
+    result = changes_of(database).make_now(work, actor=Actor(command=_command.get()))
+    seal_all_now(database)
+    return result
+
+
+# --- Which command runs
+
+_command: ContextVar[str] = ContextVar("command", default="normata")
+
+
+class Group(TyperGroup):
+    """A group of commands that notes which of them runs, so that events can tell."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is to run."""
+        name, command, rest = super().resolve_command(ctx, args)
+        names = [name or ""]
+        while ctx.parent is not None:
+            names.append(ctx.info_name)
+            ctx = ctx.parent
+        _command.set(" ".join(["normata", *reversed(names)]))
+        return name, command, rest
 
 
 # --- Long work

@@ -1,29 +1,95 @@
-"""Audit events: what somebody did, written in the transaction that did it."""
+"""Audit events, and what seals them: numbered leaves of a Merkle tree, and checkpoints of it."""
 
 from __future__ import annotations
 
-from sqlalchemy import Index
+from typing import Annotated
+
+from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
+from normata.db.types import text
 from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp
 from normata.schema.table import Table, foreign_key
 
+# The log of what belongs to no organization: centralized frameworks, users, tokens. It is the operator's.
+OPERATORS = ""
+
+Body = Annotated[str, mapped_column(text())]
+Hash = Annotated[str, mapped_column(text(64))]  # SHA-256, in hexadecimal digits
+Owner = Annotated[str, mapped_column(text(255))]  # an organization, or OPERATORS
+Number = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
+
 
 class AuditEvent(Table):
-    """What somebody did to a record, written in the transaction that did it."""
+    """What somebody did, written in the transaction that did it.
+
+    ``body`` is the whole event, and the very bytes that are sealed; the other columns repeat what it is found by. It is
+    null where a version of the program wrote it that knew no bodies, and empty where it was erased.
+    """
 
     __tablename__ = "audit_event"
     array = "auditEvents"
     published = False
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     at: Mapped[Timestamp]
     action: Mapped[ShortName]
     entity_type: Mapped[ShortName]
-    entity_id: Mapped[Identifier]
-    user_id: Mapped[Identifier]
-    token_id: Mapped[Identifier]
+    entity_id: Mapped[Identifier | None]
+    user_id: Mapped[Identifier | None]
+    token_id: Mapped[Identifier | None]
     request_id: Mapped[ShortText]
+    body: Mapped[Body | None]
 
-    __table_args__ = (Index(None, "organization_id", "at"),)
+    fixed = ("organization_id", "at", "action", "entity_type", "entity_id", "user_id", "token_id", "request_id", "body")
+
+    __table_args__ = (
+        Index(None, "organization_id", "at"),
+        Index(None, "organization_id", "entity_id", "at"),
+        # What belongs to no organization is not everybody's, but the operator's.
+        {"info": {"nobodys": OPERATORS}},
+    )
+
+
+class UnsealedEvent(Table):
+    """An event that has no leaf yet: a trigger on the events notes each, so that no writer has to.
+
+    No transaction that commits late is missed: its note comes with it. ``owner`` is the event's organization; it is
+    not called so, for whoever seals looks for the events of all of them.
+    """
+
+    __tablename__ = "unsealed_event"
+    published = False
+
+    event_id: Mapped[Identifier] = mapped_column(primary_key=True)
+    owner: Mapped[Owner]
+
+
+class EventLeaf(Table):
+    """The place of an event in the log of its organization, from 0, and the hash under which it was sealed."""
+
+    __tablename__ = "event_leaf"
+    published = False
+
+    organization_id: Mapped[Owner] = mapped_column(primary_key=True)
+    number: Mapped[Number] = mapped_column(primary_key=True)
+    event_id: Mapped[Identifier] = mapped_column(unique=True)
+    hash: Mapped[Hash]
+
+
+class EventCheckpoint(Table):
+    """The root of an organization's log when it had ``size`` leaves.
+
+    ``frontier`` has the roots of the perfect subtrees that the tree is made of, the largest first, so that leaves can
+    be added without a look at those before.
+    """
+
+    __tablename__ = "event_checkpoint"
+    published = False
+
+    organization_id: Mapped[Owner] = mapped_column(primary_key=True)
+    size: Mapped[Number] = mapped_column(primary_key=True)
+    root: Mapped[Hash]
+    frontier: Mapped[Body]
+    at: Mapped[Timestamp]

@@ -1,45 +1,52 @@
-"""Writes an audit event for each change that somebody makes over HTTP."""
+"""Writes an audit event for each change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import bindparam, insert
 
 from normata.changes.unit_of_work import Actor, Change, insert_of
-from normata.db.transaction import Transaction
-from normata.events.model import AuditEvent
+from normata.db.transaction import Transaction, batches
+from normata.events.content import body_of
+from normata.events.model import AuditEvent, UnsealedEvent
 from normata.schema.table import new_id, sql_table
 
 
 class RecordEvents:
-    """Subscribes to changes: each that names its row becomes an event.
+    """Subscribes to changes: each that names its row, or counts its rows, becomes an event.
 
-    Commands have no user to name, and bulk changes no row, so they leave none.
+    Others say no more than that lists have to be read again.
     """
 
-    writes = (insert_of(AuditEvent),)
+    # A trigger notes each event, with the rights of whoever writes it.
+    writes = (insert_of(AuditEvent), insert_of(UnsealedEvent))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
         """See :class:`normata.changes.unit_of_work.Subscriber`."""
-        if actor.user_id is None:
+        told = [change for change in changes if change.row_id is not None or change.counts is not None]
+        if len(told) == 1:
+            transaction.rows(_EVENT, _event(told[0], actor, moment))
             return
-        for change in changes:
-            if change.row_id is not None and change.organization_id is not None:
-                transaction.rows(
-                    _EVENT,
-                    {
-                        "id": new_id(),
-                        "organization_id": change.organization_id,
-                        "at": moment,
-                        "action": change.action,
-                        "entity_type": change.table.__name__,
-                        "entity_id": change.row_id,
-                        "user_id": actor.user_id,
-                        "token_id": actor.token_id,
-                        "request_id": actor.request_id,
-                    },
-                )
+        for batch in batches(told):
+            transaction.execute_many(_EVENT, [_event(change, actor, moment) for change in batch])
+
+
+def _event(change: Change, actor: Actor, moment: str) -> dict[str, Any]:
+    event_id = new_id()
+    return {
+        "id": event_id,
+        "organization_id": change.organization_id,
+        "at": moment,
+        "action": change.action,
+        "entity_type": change.table.__name__,
+        "entity_id": change.row_id,
+        "user_id": actor.user_id,
+        "token_id": actor.token_id,
+        "request_id": actor.request_id,
+        "body": body_of(event_id, change, actor, moment),
+    }
 
 
 _EVENT = insert(AuditEvent).values(

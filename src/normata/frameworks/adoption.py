@@ -67,7 +67,7 @@ def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
     if row is None:  # somebody else has just left it
         raise Unavailable("the adoption was changed meanwhile")
     bring_up_to_date(unit, organization_id, Touched(frameworks={framework_id}))
-    unit.publish(Change("leave", FrameworkAdoption, organization_id, row.id, row._asdict()))
+    unit.publish(Change("leave", FrameworkAdoption, organization_id, row.id, before=row._asdict()))
     return True
 
 

@@ -86,6 +86,7 @@ class Control(Table):
 
     __tablename__ = "control"
     array = "controls"
+    bulky = True
     shown_in = frozenset({"controls", "frameworks"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -166,6 +167,7 @@ class ControlMatch(Table):
 
     __tablename__ = "control_match"
     array = "controlMatches"
+    bulky = True
     shown_in = frozenset({"controls"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)

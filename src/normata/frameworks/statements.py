@@ -106,6 +106,7 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
     meant = _controls_of(unit, organization_id, sayings, faults)
     new: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
+    earlier: dict[str, dict[str, Any]] = {}
     seen: dict[str, Saying] = {}
     for saying, control in meant:
         if (first := seen.setdefault(control.id, saying)) is not saying:
@@ -126,6 +127,7 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
                 {"id": control.statement_id, "organization_id": organization_id, "control_id": control.id, **after}
                 | {"created_at": control.created_at, "updated_at": unit.moment}
             )
+            earlier[control.statement_id] = {**changed[-1], **before, "updated_at": control.updated_at}
     if faults:
         raise FaultyInput(faults)
     for batch in batches(new):
@@ -134,7 +136,9 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
         unit.execute_many(
             _UPDATE, [{f"new_{name}": row[name] for name in (*SAYS, "id", "updated_at")} for row in batch]
         )
-    _follow(unit, organization_id, "state", [*new, *changed])
+    _follow(unit, organization_id, [*new, *changed])
+    for row in (*new, *changed):
+        unit.publish(Change("state", ControlCoverage, organization_id, row["id"], row, earlier.get(row["id"])))
     return stated(unit, organization_id, [control.id for _, control in meant])
 
 
@@ -152,7 +156,9 @@ def unstate(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
     if user is not None:
         raise InUse(user)
     row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
-    _follow(unit, organization_id, "unstate", [row._asdict()] if row else [])
+    if row is not None:
+        _follow(unit, organization_id, [row._asdict()])
+        unit.publish(Change("unstate", ControlCoverage, organization_id, row.id, before=row._asdict()))
     return stated(unit, organization_id, [control_id])[0]
 
 
@@ -172,11 +178,9 @@ def stated(transaction: Transaction, organization_id: str, control_ids: Sequence
         raise NotFound from None
 
 
-def _follow(unit: UnitOfWork, organization_id: str, action: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _follow(unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
         bring_up_to_date(unit, organization_id, Touched(statements={row["control_id"] for row in rows}))
-    for row in rows:
-        unit.publish(Change(action, ControlCoverage, organization_id, row["id"], row))
 
 
 # --- Which controls are meant

@@ -39,7 +39,7 @@ class User(Table):
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
-    readable = frozenset({"id"})  # the token lookup tells what the service needs to know
+    readable = frozenset({"id", "name"})  # what lists show of people; the token lookup tells the rest
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -47,7 +47,8 @@ class User(Table):
     name: Mapped[Name]
     email_folded: Mapped[Email] = derived()
 
-    __table_args__ = (UniqueConstraint("email_folded"),)
+    # Whoever shares an organization with the caller: what the service may read of others is nobody.
+    __table_args__ = (UniqueConstraint("email_folded"), {"info": {"seen_by": ("membership", "user_id")}})
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:

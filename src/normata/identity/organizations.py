@@ -1,11 +1,13 @@
-"""Finding organizations by what people call them."""
+"""Finding organizations by what people call them, and all of them in steps."""
 
 from __future__ import annotations
 
 from sqlalchemy import bindparam, or_, select
 
 from normata.changes.unit_of_work import UnitOfWork
+from normata.db.lookup import Lookup
 from normata.db.transaction import Transaction
+from normata.db.types import text
 from normata.errors import CommandError, NotFound
 from normata.identity.model import Organization
 from normata.schema.table import sql_table
@@ -47,6 +49,27 @@ def reached(unit: UnitOfWork, name: str) -> str:
             return str(organization_id)
     raise NotFound
 
+
+def _next_select(after: str, *, asked: str, number: str) -> str:
+    columns = f"{number}, one.id" if number else "one.id"
+    from_each = f"{asked} CROSS JOIN LATERAL" if asked else ""
+    return (
+        f"SELECT {columns} AS organization_id FROM {from_each}"  # noqa: S608 - of our own making
+        f" (SELECT id FROM organization WHERE id > {after} ORDER BY id LIMIT {STEP}) AS one"
+        f" ORDER BY {columns}"
+    )
+
+
+STEP = 100  # organizations at a time
+
+# The ids of the next organizations after one, in their order. With row-level security a transaction sees none that is
+# not in its scope, and a task that goes through all of them has to learn which there are.
+NEXT_ORGANIZATIONS = Lookup(
+    name="normata_next_organizations",
+    arguments=("after",),
+    columns={"organization_id": text()},
+    select=_next_select,
+)
 
 _TABLE = sql_table(Organization)
 _CALLED = select(_TABLE.c.id).where(or_(_TABLE.c.id == bindparam("name"), _TABLE.c.slug == bindparam("name")))

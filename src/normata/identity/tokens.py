@@ -98,7 +98,9 @@ def revoke(unit: UnitOfWork, token_id: str) -> bool:
         return False
     if found.revoked_at is None:
         row = unit.row(_REVOKE, {"token": token_id, "moment": unit.moment})
-        unit.publish(Change("revoke", AccessToken, None, token_id, row and row._asdict()))
+        after = row and row._asdict()
+        before = after and {**after, "revoked_at": None}
+        unit.publish(Change("revoke", AccessToken, None, token_id, after, before))
     return True
 
 

@@ -1,11 +1,11 @@
-"""The list of a user's notifications."""
+"""A user's notifications: the list, and how many are unread."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import select
+from sqlalchemy import bindparam, func, select
 
 from normata.db.transaction import Transaction
 from normata.notifications.model import Notification as NotificationTable
@@ -36,6 +36,12 @@ class Notification(Wire):
     created_at: Timestamp
 
 
+class UnreadCount(Wire):
+    """How many notifications the current user has not read."""
+
+    unread: int = Field(description="How many notifications of the organization are unread.")
+
+
 class NotificationQuery(PageQuery):
     """What the list of notifications takes."""
 
@@ -56,23 +62,34 @@ def list_notifications(
     if query.unread_only:
         statement = statement.where(table.read_at.is_(None))
     rows, total = fetch_page(transaction, statement, [table.created_at.desc(), table.id.desc()], query)
-    return envelope(
-        [
-            {
-                "id": row.id,
-                "type": row.type,
-                "category": row.category,
-                "payload": _with_prefix(row.payload, prefix),
-                "readAt": row.read_at,
-                "createdAt": row.created_at,
-            }
-            for row in rows
-        ],
-        total,
-        query,
-    )
+    return envelope([as_item(row, prefix) for row in rows], total, query)
+
+
+def count_unread(transaction: Transaction, user_id: str, organization_id: str) -> dict[str, Any]:
+    """How many notifications of the organization the user has not read, as it travels."""
+    return {"unread": transaction.scalar(_UNREAD, {"organization": organization_id, "user": user_id})}
+
+
+def as_item(row: Any, prefix: str) -> dict[str, Any]:
+    """A notification as it travels, with ``prefix`` before the path that it links to."""
+    return {
+        "id": row.id,
+        "type": row.type,
+        "category": row.category,
+        "payload": _with_prefix(row.payload, prefix),
+        "readAt": row.read_at,
+        "createdAt": row.created_at,
+    }
 
 
 def _with_prefix(payload: dict[str, Any], prefix: str) -> dict[str, Any]:
     url = payload.get("url")
     return payload | {"url": prefix + url} if prefix and url and url.startswith("/") else payload
+
+
+_TABLE = sql_table(NotificationTable)
+_UNREAD = select(func.count()).where(
+    _TABLE.c.organization_id == bindparam("organization"),
+    _TABLE.c.user_id == bindparam("user"),
+    _TABLE.c.read_at.is_(None),
+)

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Index
+from sqlalchemy import Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.db.types import Document
-from normata.schema.fields import Identifier, ShortText, Timestamp, Token
+from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp, Token
 from normata.schema.table import Table, defaults_to, foreign_key, known
 
 # An id of 255 characters, escaped, takes twelve times as many.
@@ -70,5 +70,33 @@ class Notification(Table):
     read_at: Mapped[Timestamp | None]
     created_at: Mapped[Timestamp]
 
-    # Read backwards, it has the newest first.
-    __table_args__ = (Index(None, "organization_id", "user_id", "created_at", "id"),)
+    __table_args__ = (
+        # Read backwards, they have the newest first.
+        Index(None, "organization_id", "user_id", "created_at", "id"),
+        Index(
+            "ix_notification_unread",
+            *("organization_id", "user_id", "created_at", "id"),
+            sqlite_where=text("read_at IS NULL"),
+            postgresql_where=text("read_at IS NULL"),
+        ),
+    )
+
+
+class Reminder(Table):
+    """That the member who answers for a record has been reminded of one of its dates, so that nobody does it again.
+
+    ``kind`` is the path of the kind, ``what`` the column of the date and ``due_at`` the date itself: where it changes,
+    there is something new to be reminded of. ``which`` is ``soon`` for the reminder a week before, ``now`` for that of
+    the day.
+    """
+
+    __tablename__ = "reminder"
+    published = False  # that somebody was reminded is
+
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
+    kind: Mapped[ShortName] = mapped_column(primary_key=True)
+    record_id: Mapped[Identifier] = mapped_column(primary_key=True)
+    what: Mapped[ShortName] = mapped_column(primary_key=True)
+    due_at: Mapped[Timestamp] = mapped_column(primary_key=True)
+    which: Mapped[ShortName] = mapped_column(primary_key=True)
+    reminded_at: Mapped[Timestamp]

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, insert, select
 
 from normata.changes.unit_of_work import Actor, Change, insert_of
 from normata.db.transaction import Transaction
 from normata.identity.model import Membership
+from normata.notifications.about_coverage import coverage_lost
+from normata.notifications.about_records import archived, assigned, reminded, restored
+from normata.notifications.message import Rule
 from normata.notifications.model import Notification
-from normata.records.base import Restorable
 from normata.schema.table import new_id, sql_table
 
 
-class Message(NamedTuple):
-    """A notification to one member."""
-
-    member_id: str
-    type: str
-    category: str
-    payload: dict[str, Any]
-
-
-# Whom a change concerns and what they are told, found in its own transaction.
-Rule = Callable[[Transaction, Change, Actor], Iterable[Message]]
-
-
 class NotifyMembers:
-    """Subscribes to changes: tells those whom ``rules`` find concerned, but never who made the change."""
+    """Subscribes to changes: tells those whom ``rules`` find concerned, but never who made the change.
+
+    Of one thing a member is told once, however often the unit of work has changed it.
+    """
 
     writes = (insert_of(Notification),)
 
@@ -39,11 +29,16 @@ class NotifyMembers:
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
         """See :class:`normata.changes.unit_of_work.Subscriber`."""
+        told: set[tuple[str | None, str, str]] = set()
         for change in changes:
             rule = self._rules.get(change.action)
-            if rule is None or change.row is None:
+            if rule is None:
                 continue
             for message in rule(transaction, change, actor):
+                thing = change.row_id, message.member_id, message.payload["titleKey"]
+                if change.row_id is not None and thing in told:
+                    continue  # it was changed twice, and is one thing
+                told.add(thing)
                 transaction.rows(
                     _NOTIFY,
                     {
@@ -59,31 +54,14 @@ class NotifyMembers:
                 )
 
 
-def record_restored(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell the responsible member that a record is back."""
-    kind, row = change.table, change.row or {}
-    if not issubclass(kind, Restorable) or kind.responsible is None or row[kind.responsible] is None:
-        return
-    key = f"notifications.{kind.__tablename__}.restored"
-    label = row[kind.title_column()]
-    yield Message(
-        row[kind.responsible],
-        "record.restored",
-        kind.topic,
-        {
-            "titleKey": f"{key}.title",
-            "bodyKey": f"{key}.body",
-            "params": {"label": label, "restoredBy": actor.user_name},
-            "url": f"/{kind.path}/{quote(row['id'], safe='')}/",
-            "entityType": kind.__name__,
-            "entityId": row["id"],
-            "entityLabel": label,
-            "entityMeta": row.get("slug"),
-        },
-    )
-
-
-RULES: Mapping[str, Rule] = {"restore": record_restored}
+RULES: Mapping[str, Rule] = {
+    "create": assigned,
+    "update": assigned,
+    "archive": archived,
+    "restore": restored,
+    "remind": reminded,
+    "lose": coverage_lost,
+}
 
 _columns = sql_table(Notification).c
 _NOTIFY = insert(Notification).from_select(

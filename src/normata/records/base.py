@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from sqlalchemy import (
+    Boolean,
     Column,
     ColumnElement,
     ForeignKeyConstraint,
@@ -23,7 +24,7 @@ from sqlalchemy.schema import SchemaItem
 
 from normata.schema.descriptions import with_article
 from normata.schema.fields import Identifier, Text, Timestamp
-from normata.schema.table import Table, foreign_key, sql_table
+from normata.schema.table import Due, Table, foreign_key, sql_table
 from normata.schema.text import natural_key, search_text
 from normata.schema.wire import columns
 
@@ -62,6 +63,8 @@ class Restorable(Table):
             cls.array = cls.path
             cls.kinds.append(cls)
         super().__init_subclass__(**kwargs)
+        if "path" in cls.__dict__:
+            _index_lists(cls)
 
     @classmethod
     def sql(cls) -> SqlTable:
@@ -129,6 +132,14 @@ class Restorable(Table):
         )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
+        for name, ends in _due_dates(vars(cls)):
+            is_open = text(where_due(name, ends))
+            arguments.append(
+                Index(
+                    f"ix_{table}_{name}_due", "organization_id", name, "id",
+                    sqlite_where=is_open, postgresql_where=is_open,
+                )
+            )  # fmt: skip
         return tuple(arguments)
 
 
@@ -138,6 +149,38 @@ class Maintained(Restorable):
     __abstract__ = True
 
     updated_at: Mapped[Timestamp] = mapped_column(sort_order=_UPDATED)
+
+
+def _index_lists(kind: type[Restorable]) -> None:
+    """Give a kind the indexes that have the first page of its list, by any one filter, in the default order.
+
+    One for live and one for archived records, so that neither are in the way of the other, and each counts them without
+    a look at the rows. What is null cannot be filtered by, and most references are null.
+    """
+    table = kind.sql()
+    for state, condition in (("live", "archived_at IS NULL"), ("archived", "archived_at IS NOT NULL")):
+        for column in (None, *filter_columns(kind)):
+            named = () if column is None else (column,)
+            given = f" AND {column.name} IS NOT NULL" if column is not None and column.nullable else ""
+            where = text(condition + given)
+            Index(
+                "_".join(("ix", table.name, *(one.name for one in named), state)),
+                *(table.c.organization_id, *named, table.c.created_at, table.c.id),
+                sqlite_where=where,
+                postgresql_where=where,
+            )
+
+
+@cache
+def filter_columns(kind: type[Restorable]) -> tuple[Column[Any], ...]:
+    """The columns that a list can be filtered by: enums, flags and references."""
+    return tuple(
+        column
+        for column in columns(kind)
+        if "known" in column.info
+        or isinstance(column.type, Boolean)
+        or (is_id(column) and column.name not in ("id", "organization_id"))
+    )
 
 
 @cache
@@ -156,6 +199,25 @@ def is_id(column: Column[Any]) -> bool:
 
 
 _SHARED = frozenset({"framework", "control"})  # these may be centralized: of no organization
+
+
+def where_due(column: str, ends: Due) -> str:
+    """The condition in SQL that a record is live, and that the date in this column still has to be met.
+
+    It is the condition of an index, so statements have it as it stands, literals included.
+    """
+    conditions = ["archived_at IS NULL", f"{column} IS NOT NULL"]
+    if ends.at:
+        conditions.append(f"status NOT IN ({', '.join(map(repr, ends.at))})")
+    return " AND ".join([*conditions, *(f"{name} IS NULL" for name in ends.once)])
+
+
+def _due_dates(declared: Mapping[str, Any]) -> list[tuple[str, Due]]:
+    return [
+        (name, column.column.info["due"])
+        for name, column in declared.items()
+        if hasattr(column, "column") and "due" in column.column.info
+    ]
 
 
 def _references(declared: Mapping[str, Any]) -> list[tuple[str, str]]:

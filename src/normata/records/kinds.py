@@ -19,7 +19,7 @@ from normata.schema.fields import (
     Timestamp,
     Token,
 )
-from normata.schema.table import defaults_to, known, refers_to
+from normata.schema.table import defaults_to, due, known, refers_to
 
 
 class Task(Maintained):
@@ -44,7 +44,7 @@ class Task(Maintained):
     )  # fmt: skip
     status: Mapped[Token] = known("TODO", "IN_PROGRESS", "BLOCKED", "IN_REVIEW", "DONE", "CANCELLED")
     priority: Mapped[Token] = known("URGENT", "HIGH", "MEDIUM", "LOW", default="MEDIUM")
-    deadline: Mapped[Timestamp | None]
+    deadline: Mapped[Timestamp | None] = due(at=("DONE", "CANCELLED"))
     frequency: Mapped[ShortText | None]
     assignee_member_id: Mapped[Identifier | None] = refers_to("membership")
     assignee_business_role_id: Mapped[Identifier | None]
@@ -87,7 +87,7 @@ class Finding(Maintained):
         "AUDIT", "INSPECTION", "INCIDENT", "PENETRATION_TEST", "MANAGEMENT_REVIEW", "MONITORING", "RISK_ASSESSMENT",
         "COMPLAINT", "OTHER",
     )  # fmt: skip
-    deadline: Mapped[Timestamp | None]
+    deadline: Mapped[Timestamp | None] = due(at=("RESOLVED", "VERIFIED", "CLOSED"))
     findings: Mapped[Text | None]
     causes: Mapped[Text | None]
     correction: Mapped[Text | None]
@@ -145,7 +145,7 @@ class Policy(Maintained):
     last_approved_by: Mapped[ShortText | None]
     review_schedule_id: Mapped[Identifier | None]
     last_reviewed_at: Mapped[Timestamp | None]
-    next_review_at: Mapped[Timestamp | None]
+    next_review_at: Mapped[Timestamp | None] = due(at=("RETIRED",))
 
 
 class RecordCategory(Maintained):
@@ -179,7 +179,7 @@ class EntitlementReview(Maintained):
     title: Mapped[Name]
     description: Mapped[Text | None]
     type: Mapped[Token] = known("ONBOARDING", "ROLE_CHANGE", "OFFBOARDING", "PERIODIC", default="PERIODIC")
-    deadline: Mapped[Timestamp | None]
+    deadline: Mapped[Timestamp | None] = due(once=("finished_at",))
     finished_at: Mapped[Timestamp | None]
     coordinator_id: Mapped[Identifier | None] = refers_to("membership")
     employee_id: Mapped[Identifier | None]
@@ -217,7 +217,7 @@ class RiskReview(Restorable):
     title: Mapped[Name]
     notes: Mapped[Text | None]
     priority_filter: Mapped[Token] = known("ALL", "CRITICAL", "HIGH", "MEDIUM", "LOW")
-    deadline: Mapped[Timestamp | None]
+    deadline: Mapped[Timestamp | None] = due(once=("finished_at",))
     finished_at: Mapped[Timestamp | None]
     coordinator_id: Mapped[Identifier | None] = refers_to("membership")
 
@@ -288,7 +288,7 @@ class Incident(Maintained):
     root_cause: Mapped[Text | None]
     lessons_learned: Mapped[Text | None]
     is_personal_data_breach: Mapped[Flag] = defaults_to(False)
-    notification_deadline: Mapped[Timestamp | None]
+    notification_deadline: Mapped[Timestamp | None] = due(at=("CLOSED",), once=("authority_notified_at",))
     authority_notified_at: Mapped[Timestamp | None]
     data_subjects_notified_at: Mapped[Timestamp | None]
     notification_notes: Mapped[Text | None]
@@ -317,7 +317,7 @@ class Vendor(Maintained):
     website: Mapped[ShortText | None]
     contact_name: Mapped[ShortText | None]
     contact_email: Mapped[ShortText | None]
-    contract_expiry: Mapped[Timestamp | None]
+    contract_expiry: Mapped[Timestamp | None] = due(at=("TERMINATED",))
     owner_id: Mapped[Identifier | None] = refers_to("membership")
     location_id: Mapped[Identifier | None]
     assessment_period_id: Mapped[Identifier | None]
@@ -345,12 +345,12 @@ class Record(Maintained):
     assignee_member_id: Mapped[Identifier | None] = refers_to("membership")
     assignee_business_role_id: Mapped[Identifier | None]
     current_version: Mapped[Count | None]
-    due_date: Mapped[Timestamp | None]
+    due_date: Mapped[Timestamp | None] = due(at=("FINALIZED", "SUPERSEDED"))
     finalized_at: Mapped[Timestamp | None]
     finalized_by: Mapped[ShortText | None]
     review_schedule_id: Mapped[Identifier | None]
     last_reviewed_at: Mapped[Timestamp | None]
-    next_review_at: Mapped[Timestamp | None]
+    next_review_at: Mapped[Timestamp | None] = due(at=("SUPERSEDED",))
 
 
 class VulnerabilityClass(Maintained):

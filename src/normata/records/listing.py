@@ -14,7 +14,7 @@ from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, 
 from normata.db.transaction import Transaction
 from normata.db.types import Document
 from normata.errors import NotFound
-from normata.records.base import Restorable, is_id
+from normata.records.base import Restorable, filter_columns
 from normata.schema.descriptions import known_values
 from normata.schema.fields import Identifier, Token, parse_timestamp
 from normata.schema.paging import (
@@ -74,7 +74,7 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
     if "updated_at" in kind.sql().c:
         described = Field(description="Only records that were changed at this time or later.")
         fields["updated_since"] = (Annotated[_Since | None, described], None)
-    filtered = _filtered(kind)
+    filtered = filter_columns(kind)
     for column in filtered:
         fields[column.name] = (_filter(column), None)
     model = create_model(f"{kind.__name__}Query", __base__=RecordQuery, **fields)
@@ -84,17 +84,6 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
 
 def _sortable(kind: type[Restorable]) -> list[Column[Any]]:
     return [column for column in columns(kind) if not isinstance(column.type, Document)]
-
-
-def _filtered(kind: type[Restorable]) -> list[Column[Any]]:
-    """The columns that choose: enums, flags and references."""
-    return [
-        column
-        for column in columns(kind)
-        if "known" in column.info
-        or isinstance(column.type, Boolean)
-        or (is_id(column) and column.name not in ("id", "organization_id"))
-    ]
 
 
 def _filter(column: Column[Any]) -> Any:

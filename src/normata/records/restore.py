@@ -22,7 +22,7 @@ _ORGANIZATION = sql_table(Organization)
 
 def restore_writes(kind: type[Restorable]) -> tuple[Write, ...]:
     """What the restore of a record writes."""
-    return (update_of(kind, "archived_at", *(["updated_at"] if "updated_at" in kind.sql().c else [])),)
+    return (update_of(kind, *_restored_columns(kind)),)
 
 
 def restore(
@@ -49,9 +49,23 @@ def restore(
         # Last, as RFC 9110, section 13.2.1, has it: whatever else is wrong comes first.
         require_current(before)
     # Publishing holds the row's organization against those that the actor may change.
-    known = None if before is None else before._asdict()
-    unit.publish(Change("restore", kind, row.organization_id, row.id, row._asdict(), known))
+    unit.publish(
+        Change(
+            "restore",
+            kind,
+            row.organization_id,
+            row.id,
+            row._asdict(),
+            None if before is None else before._asdict(),
+            changed=_restored_columns(kind),
+        )
+    )
     return row
+
+
+@cache
+def _restored_columns(kind: type[Restorable]) -> tuple[str, ...]:
+    return ("archived_at", "updated_at") if "updated_at" in kind.sql().c else ("archived_at",)
 
 
 def _refuse(unit: UnitOfWork, kind: type[Restorable], parameters: dict[str, str | None]) -> NoReturn:

@@ -22,6 +22,7 @@ from normata.identity.organizations import reached
 from normata.records.base import Restorable
 from normata.records.finding import find, found_for_change
 from normata.schema.table import new_id
+from normata.schema.text import slugify
 from normata.schema.wire import columns
 
 Given = Mapping[str, Any]  # values by their wire names
@@ -54,6 +55,10 @@ def create(unit: UnitOfWork, kind: type[Restorable], organization: str, given: G
     """
     organization_id = reached(unit, organization)
     ours = {"id": new_id(), "organizationId": organization_id}
+    title = given.get(to_camel(kind.title_column()))
+    if "slug" in kind.sql().c and "slug" not in given and title:
+        # Else of many that are called the same at once, all but one would look for a free slug in vain.
+        unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
     [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**given, **ours})])
     return _store(unit, "create", kind, pending, None)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -21,6 +23,7 @@ class Table(DeclarativeBase):
     has those that are made from others where a new row lacks them.
 
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
+    ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.
     ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
     ``readable`` has the only columns that the service may read on a database with grants; null for all.
     """
@@ -30,6 +33,7 @@ class Table(DeclarativeBase):
     fixed: ClassVar[tuple[str, ...]] = ("organization_id",)
     generated: ClassVar[frozenset[str]] = frozenset({"slug", "short_id", "order"})
     shown_in: ClassVar[frozenset[str]] = frozenset()
+    bulky: ClassVar[bool] = False
     published: ClassVar[bool] = True
     readable: ClassVar[frozenset[str] | None] = None
 
@@ -91,6 +95,22 @@ def defaults_to(default: object) -> MappedColumn[Any]:
 def refers_to(table: str) -> MappedColumn[Any]:
     """A reference to a row of ``table``, of the same organization or of none."""
     return mapped_column(text(255), info={"refers_to": table})
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What ends a date by which something has to be done.
+
+    That is any of the statuses ``at``, or any of the columns ``once`` that is no longer null.
+    """
+
+    at: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+
+
+def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any]:
+    """A date by which something has to be done, unless a row has a status of ``at``, or a column of ``once`` is set."""
+    return mapped_column(info={"due": Due(tuple(at), tuple(once))})
 
 
 def derived() -> MappedColumn[Any]:

@@ -52,7 +52,8 @@ class ChangeEndpoint:
         if_match = context.headers.get(b"if-match")
         if operation.is_conditional and if_match is not None:
             given = given._replace(require_current=partial(_require_current, if_match))
-        actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id)
+        address = (scope.get("client") or ("",))[0]
+        actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id, address)
 
         def work(unit: UnitOfWork) -> Answer:
             # Made within the unit of work: what cannot be answered is not kept.
@@ -136,7 +137,7 @@ class ChangeEndpoint:
             raise InvalidRequest.of([*faults, *error.faults]) from None
         if faults:
             raise InvalidRequest.of(faults)
-        return key, Given(path_id(scope), body, query)
+        return key, Given(path_id(scope), body, query, prefix=context_of(scope).prefix)
 
     async def _body(self, headers: Headers, request: Request, query: BaseModel | None) -> Any:
         """The body as its model, or as its format reads it; null where the operation has none, or it is absent.

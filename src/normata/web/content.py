@@ -101,9 +101,9 @@ class Content:
         wanted = headers.get(b"if-match")
         if wanted is not None and not matches(wanted, made.entity_tag):
             raise PreconditionFailed
-        status, fields, body = 200, [*made.headers, *more] if more else made.headers, made.body
+        status, fields, body = 200, made.headers, made.body
         held = headers.get(b"if-none-match")
         if held is not None and is_current(held, made.entity_tag):
             status, fields, body = 304, self._validators(made.entity_tag), b""
-        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.start", "status": status, "headers": [*fields, *more] if more else fields})
         await send({"type": "http.response.body", "body": body})

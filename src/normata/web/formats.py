@@ -15,14 +15,15 @@ from normata.web.negotiation import best_media_type
 from normata.web.problems import NotAcceptable
 from normata.web.responses import encode
 
-FormatName = Literal["json", "csv", "xlsx"]
+FormatName = Literal["json", "csv", "xlsx", "text"]
+ReportFormat = Literal["json", "csv", "xlsx"]
 
 
 class FormatQuery(OrganizationQuery):
     """What a report takes that can be had in several formats."""
 
     format: Annotated[
-        FormatName | None,
+        ReportFormat | None,
         Field(description="The format of the answer. It wins over `Accept`, so that a link can name it."),
     ] = None
 
@@ -50,6 +51,11 @@ JSON = Format(media_type="application/json", render=encode)
 def csv(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
     """CSV with a line of headers (RFC 4180)."""
     return Format(media_type="text/csv", parameters="; charset=utf-8; header=present", render=render)
+
+
+def plain(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
+    """Plain text."""
+    return Format(media_type="text/plain", parameters="; charset=utf-8", render=render)
 
 
 def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:

@@ -41,7 +41,7 @@ it expires or is revoked. What a user may do depends on the role in the organiza
 it:
 
 - `viewer` reads, with a token of the scope `read` or `write`. All else takes the scope `write`.
-- `editor` states coverage, makes matches, and restores records.
+- `editor` states coverage, makes matches, and makes, changes, archives and restores records.
 - `admin` and `owner` adopt and leave frameworks, make frameworks and their controls, and import catalogs.
 
 An organization or anything in it that you may not see gets the same answer as what does not exist.
@@ -64,7 +64,7 @@ An organization or anything in it that you may not see gets the same answer as w
 
 Lists come in pages. `limit` is from 5 to 100 (default 100) and `page` starts at 1. `total` counts the items on all
 pages, after filtering. A page past the end has no items. Every order ends with the id, so pages never overlap. Null
-sorts last.
+sorts last. The header `Link` has the addresses of other pages.
 
 ## Statements
 
@@ -95,7 +95,13 @@ _TAGS = [
         "name": "Reports",
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
+    {
+        "name": "Events",
+        "description": "What was done, by whom, and what was before and after; sealed, so that it cannot be changed"
+        " without a trace.",
+    },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
+    {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
     {
         "name": "Records",
         "description": (

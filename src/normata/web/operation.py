@@ -14,6 +14,7 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.security import Write
 from normata.db.transaction import Transaction
+from normata.events.keys import Signer
 from normata.identity.caller import Caller
 from normata.identity.roles import Role, TokenScope
 from normata.schema.paging import OrganizationQuery, PageQuery
@@ -76,11 +77,15 @@ class Operation(ABC):
 
 
 class Asker(NamedTuple):
-    """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none."""
+    """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none.
+
+    ``signer`` signs what the answer proves.
+    """
 
     caller: Caller
     prefix: str
-    id: str = ""
+    id: str
+    signer: Signer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +137,15 @@ class Given(NamedTuple):
 
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
     where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
-    raises PreconditionFailed where the request's ``If-Match`` names another state of it.
+    raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
+    the caller sees the application.
     """
 
     id: str
     body: Any
     query: Any = None
     require_current: Callable[[Any], None] = _any_state
+    prefix: str = ""
 
     @property
     def is_conditional(self) -> bool:

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from normata.changes.revisions import current_revision
 from normata.db.transaction import TenantScope, Transaction
 from normata.errors import NotFound, RoleTooSmall
+from normata.identity.caller import Caller
 from normata.identity.roles import role_suffices
 from normata.schema.paging import OrganizationQuery, PageQuery
 from normata.web.authentication import authenticate
@@ -74,12 +75,10 @@ class ReadEndpoint:
             raise NotFound
         context.organization_id = found
         if not role_suffices(caller.roles[found], operation.role):
-            raise RoleTooSmall
+            raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.")
         if operation.formats is not None:
             query = parsed.query.model_copy(update={"organization_id": found})
-            content = await self._in_format(
-                operation.formats, query, Asker(caller, context.prefix, path_id(scope)), headers
-            )
+            content = await self._in_format(operation.formats, query, self._asker(scope, caller), headers)
             await content.send(headers, send)
             return
         pages, revision = self._services.pages, caller.revisions[found]
@@ -90,11 +89,14 @@ class ReadEndpoint:
             self._services.metrics.page(kept=page is not None)
         if page is None:
             query = parsed.query.model_copy(update={"organization_id": found})
-            page = await self._build(query, Asker(caller, context.prefix, path_id(scope)))
+            page = await self._build(query, self._asker(scope, caller))
         known = len(page.content.representations)
         await page.content.send(headers, send, *_links(scope, context, parsed.query, page))
         if may_keep and page.revision and len(page.content.representations) > known:
             pages.keep(key, page)  # it is new, or has grown
+
+    def _asker(self, scope: Scope, caller: Caller) -> Asker:
+        return Asker(caller, context_of(scope).prefix, path_id(scope), self._services.signer)
 
     async def _build(self, query: OrganizationQuery, asker: Asker) -> Page:
         list_name, build = self._operation.kept, self._operation.build

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from normata.changes.idempotency import UnderWay
 from normata.changes.unit_of_work import Changes
 from normata.db.database import Database
+from normata.events.keys import Signer
+from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.web.metrics import Metrics
 from normata.web.page_cache import KeptPages
@@ -20,6 +22,8 @@ class Services:
     database: Database
     changes: Changes
     last_use: LastUse
+    sealer: Sealer
+    signer: Signer
     requests_by_token: RateLimit
     bad_tokens_by_address: RateLimit
     metrics: Metrics

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
 from normata.frameworks.model import Control, Framework
 from tests import stored
@@ -60,7 +59,7 @@ def test_many_come_in_order_with_parents_by_identifier_and_by_id(ask: Asked, dat
     assert stored.row(database, Framework, "fw-own")["control_count"] == 17
     assert ask.done("GET", "/frameworks/fw-own/")["_count"] == {"controls": 17}
     assert is_current(database)
-    events = stored.rows(database, AuditEvent, entity_type="Control", action="create")
+    events = stored.events(database, entity_type="Control", action="create")
     assert {event["entity_id"] for event in events} == {one["id"] for one in made}
 
 
@@ -125,7 +124,7 @@ def test_a_patch_changes_what_it_has(ask: Asked, database: Database) -> None:
     assert after == before | given | {"updatedAt": after["updatedAt"]}
     assert after["updatedAt"] > before["updatedAt"]
     assert ask.done("GET", "/controls/", search="Renamed")["total"] == 1
-    events = stored.rows(database, AuditEvent, entity_id="own.A.7")
+    events = stored.events(database, entity_id="own.A.7")
     assert [event["action"] for event in events] == ["update"]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.frameworks.model import Framework
 from tests import stored
 from tests.frameworks.own.conftest import Asked
@@ -68,7 +67,7 @@ def test_a_patch_changes_what_it_has_and_leaves_an_event(ask: Asked, database: D
     assert after == before | given | {"updatedAt": after["updatedAt"]}
     assert after["updatedAt"] > before["updatedAt"]
     assert ask.done("PATCH", "/frameworks/fw-own/", {"description": None})["description"] is None
-    events = stored.rows(database, AuditEvent, entity_id="fw-own")
+    events = stored.events(database, entity_id="fw-own")
     assert [(event["action"], event["entity_type"], event["user_id"]) for event in events] == [
         ("update", "Framework", "user-admin")
     ] * 2

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlMatch
 from tests import stored
 from tests.frameworks.own.conftest import Asked
@@ -49,7 +48,7 @@ def test_coverage_follows_at_once_and_is_taken_back(ask: Asked, database: Databa
     assert status(ask, "moon.A.9") == "NONE"
     assert is_current(database)
     assert ask.refused("DELETE", f"/matches/{made['id']}/") == 404
-    events = stored.rows(database, AuditEvent, entity_id=made["id"])
+    events = stored.events(database, entity_id=made["id"])
     assert [(event["action"], event["entity_type"]) for event in events] == [
         ("create", "ControlMatch"),
         ("delete", "ControlMatch"),

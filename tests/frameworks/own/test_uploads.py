@@ -16,7 +16,6 @@ from httpx2 import Response
 
 from normata.changes.tally import Tally
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.frameworks.catalogs.documents import Input
 from normata.frameworks.catalogs.reading import read_inputs
 from normata.frameworks.model import Control, ControlMatch, Framework
@@ -129,7 +128,7 @@ def test_a_table_becomes_a_framework_of_ones_own(
     framework = ask.done("GET", f"/frameworks/{framework_id}/")
     assert (framework["name"], framework["organizationId"], framework["isCentralized"]) == ("Dock Rules", ALPHA, False)
     assert (framework["_count"], framework["lastSyncAt"]) == ({"controls": 3}, framework["createdAt"])
-    events = stored.rows(database, AuditEvent, action="import")
+    events = stored.events(database, action="import")
     assert {event["entity_type"] for event in events} == {"Organization", "Framework"}
     before = stored.everything(database)
     again = done(ask, content, media_type, name="Dock Rules")

@@ -14,7 +14,6 @@ import httpx2
 import pytest
 
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.identity.model import AccessToken
 from normata.records.kinds import Label
 from tests import stored
@@ -44,7 +43,7 @@ def restored(database: Database) -> set[str]:
 
 def events(database: Database) -> Counter[str]:
     """How many audit events there are of each record."""
-    return Counter(row["entity_id"] for row in stored.rows(database, AuditEvent))
+    return Counter(row["entity_id"] for row in stored.events(database))
 
 
 @both

@@ -140,16 +140,20 @@ def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]
 
 
 def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer) -> list[Policy]:
-    """The policies of a table; none where its rows belong to no organization."""
+    """The policies of a table; none where its rows belong to no organization, and everybody may see them."""
     column = table.c.get(table.info.get("organization_column", "organization_id"))
     if column is None:
-        return []
+        return _seen_policies(table, quote)
     name = quote.format_column(column)
     # Not by `=`: beside a statement's own condition on the column PostgreSQL would take the two for independent, expect
     # a tenth of the rows, and read all of an organization where an index would find a few.
     readable = f"array_position({_setting('readable')}, {name}::text) IS NOT NULL"
     writable = f"array_position({_setting('writable')}, {name}::text) IS NOT NULL"
-    if column.nullable:  # what is of no organization is everybody's to read, and nobody's to change
+    if "nobodys" in table.info:  # what is of no organization is of another owner, who has this name in the settings
+        owner = f"COALESCE({name}, '{table.info['nobodys']}')::text"
+        readable = f"array_position({_setting('readable')}, {owner}) IS NOT NULL"
+        writable = f"array_position({_setting('writable')}, {owner}) IS NOT NULL"
+    elif column.nullable:  # what is of no organization is everybody's to read, and nobody's to change
         readable = f"{name} IS NULL OR {name} = ANY ({_setting('readable')}::text[])"
         writable = f"{name} IS NOT NULL AND {writable}"
     policies = [Policy("SELECT", readable, None)]
@@ -158,6 +162,19 @@ def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer
         check = None if write.action == "DELETE" else writable
         policies.append(Policy(write.action, using, check))
     return policies
+
+
+def _seen_policies(table: Table, quote: IdentifierPreparer) -> list[Policy]:
+    """The policy of a table whose rows organizations share, and see where a row of another table names them.
+
+    That table's own policy decides which of its rows count. The service does not change such rows.
+    """
+    seen_by = table.info.get("seen_by")
+    if seen_by is None:
+        return []
+    other, reference = map(quote.quote_identifier, seen_by)
+    row = f"{quote.format_table(table)}.{quote.format_column(table.c.id)}"
+    return [Policy("SELECT", f"EXISTS (SELECT FROM {other} AS seen WHERE seen.{reference} = {row})", None)]
 
 
 def _setting(name: str) -> str:

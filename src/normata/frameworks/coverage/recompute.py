@@ -57,6 +57,16 @@ class Touched:
     frameworks: Collection[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CoverageLost(Change):
+    """That controls are covered less than they were, because of something else than what is stated of themselves.
+
+    ``controls`` has their ids. It is a bulk change: what has made them fall is a change of its own.
+    """
+
+    controls: tuple[str, ...] = ()
+
+
 def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
     """Wait until nobody else changes what the coverage of an organization follows from.
 
@@ -86,8 +96,14 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
             most=most,
         )
     except TooMuch:
-        return recompute(unit, organization_id)
-    return _store(unit, organization_id, changes)
+        return recompute(unit, organization_id, restated=touched.statements)
+    low = [control for control, found in changes.items() if found is not None and found.computed.effective < Level.FULL]
+    before = {
+        row.control_id: Level[row.status]
+        for batch in batches(low)
+        for row in unit.rows(_STATUSES, {**key, "ids": batch})
+    }
+    return _store(unit, organization_id, changes, before, touched.statements)
 
 
 def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) -> list[str]:
@@ -99,15 +115,19 @@ def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) ->
     return found
 
 
-def recompute(unit: UnitOfWork, organization_id: str) -> int:
-    """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did."""
+def recompute(unit: UnitOfWork, organization_id: str, *, restated: Collection[str] = ()) -> int:
+    """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did.
+
+    ``restated`` has the controls of which something else is stated, as far as that is known.
+    """
     lock_coverage(unit, organization_id)
     computed, ranks = _compute(unit, organization_id)
     now = {control: Ranked(found, ranks.get(control, 0)) for control, found in computed.items()}
     stored = _stored(unit, organization_id)
     changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
     changes.update((control, found) for control, found in now.items() if stored.get(control) != found)
-    return _store(unit, organization_id, changes)
+    before = {control: found.computed.effective for control, found in stored.items()}
+    return _store(unit, organization_id, changes, before, restated)
 
 
 def recompute_all(unit: UnitOfWork) -> None:
@@ -117,7 +137,14 @@ def recompute_all(unit: UnitOfWork) -> None:
             unit.publish(Change("compute", ControlCoverage, organization_id))
 
 
-def _store(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Ranked | None]) -> int:
+def _store(
+    unit: UnitOfWork,
+    organization_id: str,
+    changes: Mapping[str, Ranked | None],
+    before: Mapping[str, Level],
+    restated: Collection[str],
+) -> int:
+    """Write what differs, and publish which controls have lost coverage. ``before`` has the levels as stored so far."""
     key = {"organization": organization_id}
     gone = [{**key, "control": control} for control, found in changes.items() if found is None]
     kept = [
@@ -135,6 +162,13 @@ def _store(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Ranked 
     for statement, rows in ((_REMOVE, gone), (_KEEP, kept)):
         for batch in batches(rows):
             unit.execute_many(statement, batch)
+    lost = tuple(
+        control
+        for control, found in sorted(changes.items())
+        if found is not None and found.computed.effective < before.get(control, Level.NONE) and control not in restated
+    )
+    if lost:
+        unit.publish(CoverageLost("lose", EffectiveCoverage, organization_id, controls=lost))
     return len(changes)
 
 
@@ -234,6 +268,9 @@ _STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status, _STA
 _STORED = select(
     _EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect, _EFFECTIVE.c.rank
 ).where(_EFFECTIVE.c.organization_id == _ORGANIZATION)
+_STATUSES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status).where(
+    _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.control_id.in_(_IDS)
+)
 _CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
 _ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
 _ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()

@@ -10,7 +10,7 @@ from sqlalchemy import and_, bindparam, select
 
 from normata.changes.rows import PendingRow
 from normata.changes.source import Fault, Row, pointer
-from normata.changes.storing import BODY, final_row
+from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.db.transaction import batches
@@ -106,7 +106,7 @@ def _framework_of(unit: UnitOfWork, organization_id: str, control_id: str) -> st
 
 def _publish(unit: UnitOfWork, action: str, organization_id: str, written: Iterable[PendingRow]) -> None:
     for row in written:
-        unit.publish(Change(action, Control, organization_id, row.id, final_row(row)))
+        unit.publish(Change(action, Control, organization_id, row.id, row.after, row.before))
 
 
 def _as_they_are(unit: UnitOfWork, control_ids: Sequence[str]) -> list[dict[str, Any]]:

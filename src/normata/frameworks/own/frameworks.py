@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, select
 
 from normata.changes.source import Row
-from normata.changes.storing import BODY, final_row
+from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.errors import Forbidden, NotFound
@@ -78,7 +78,7 @@ def require_own(unit: UnitOfWork, organization_id: str, framework_id: str) -> No
 
 def _store(unit: UnitOfWork, action: str, organization_id: str, row: Row) -> None:
     for written in write(unit, Framework, valid_rows(unit, Framework, [row])):
-        unit.publish(Change(action, Framework, organization_id, written.id, final_row(written)))
+        unit.publish(Change(action, Framework, organization_id, written.id, written.after, written.before))
 
 
 _FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)

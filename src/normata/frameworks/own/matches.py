@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, delete, select
 
 from normata.changes.source import Fault, Row, pointer
-from normata.changes.storing import BODY, final_row
+from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.writing import write
 from normata.db.transaction import batches
@@ -51,7 +51,7 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
     owned = [Row(row.array, row.file, row.place, {**row.values, "organizationId": organization_id}) for row in known]
     pending = valid_rows(unit, ControlMatch, owned, faults)
     for written in write(unit, ControlMatch, pending):
-        unit.publish(Change("create", ControlMatch, organization_id, written.id, final_row(written)))
+        unit.publish(Change("create", ControlMatch, organization_id, written.id, written.after))
     ends = {row.values[end] for row in known for end in _ENDS}
     follow(unit, organization_id, frameworks.values(), Touched(matches=ends))
     found = matches_by_id(unit, [row.id for row in pending])
@@ -68,7 +68,7 @@ def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
     row = unit.row(_DELETE, {"organization": organization_id, "match": match_id})
     if row is None:
         raise Forbidden(_PUBLISHED) if is_published(unit, organization_id, match_id) else NotFound
-    unit.publish(Change("delete", ControlMatch, organization_id, match_id, row._asdict()))
+    unit.publish(Change("delete", ControlMatch, organization_id, match_id, before=row._asdict()))
     ends = [row.source_control_id, row.target_control_id]
     follow(unit, organization_id, unit.scalars(_FRAMEWORKS, {"ids": ends}), Touched(matches=ends))
 

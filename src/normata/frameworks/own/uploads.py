@@ -12,7 +12,7 @@ from sqlalchemy import and_, bindparam, select
 
 from normata.changes.rows import PendingRow, good, read_row
 from normata.changes.source import Fault, FaultyInput, Row
-from normata.changes.storing import BODY, final_row
+from normata.changes.storing import BODY
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.changes.validity import make_valid
@@ -123,9 +123,10 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
     if not any(written.values()):
         return
     # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
-    unit.publish(Change("import", Organization, organization_id, organization_id, {"id": organization_id}))
+    counts = {table.array: Tally.of(rows).written() for table, rows in written.items() if rows}
+    unit.publish(Change("import", Organization, organization_id, organization_id, counts=counts))
     for row in written[Framework]:
-        unit.publish(Change("import", Framework, organization_id, row.id, final_row(row)))
+        unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
     for table in (Control, ControlMatch):
         if written[table]:
             unit.publish(Change("import", table, organization_id))

@@ -1,4 +1,4 @@
-"""who archived a record, when and why; what searches of records look through, and what their titles are sorted by."""
+"""who archived a record, when and why; what lists of records are searched, sorted and filtered by."""
 
 from __future__ import annotations
 
@@ -33,6 +33,58 @@ _TEXTS = {
     "vulnerability_class": ("name", "slug", "description"),
     "variable": ("name", "slug", "value"),
 }
+# What the list of each kind can be filtered by, those that may be null apart.
+_FILTERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "task": (
+        ("type", "status", "priority"),
+        (
+            "assignee_member_id",
+            "assignee_business_role_id",
+            "control_coverage_id",
+            "policy_id",
+            "evidence_id",
+            "risk_id",
+            "asset_id",
+            "vendor_id",
+            "audit_id",
+            "treatment_action_id",
+            "incident_id",
+            "risk_review_id",
+            "asset_review_id",
+            "entitlement_review_id",
+            "vendor_review_id",
+            "training_id",
+            "process_id",
+            "device_id",
+            "record_id",
+            "task_template_id",
+        ),
+    ),
+    "finding": (("type", "status", "source"), ("verified_by_id", "control_id", "audit_id")),
+    "asset": (
+        ("status",),
+        ("owner_id", "parent_id", "asset_class_id", "location_id", "retention_period_id", "last_review_id"),
+    ),
+    "policy": (("status",), ("category_id", "approver_id", "review_schedule_id")),
+    "record_category": (("allow_portal_submission",), ("owner_id", "default_template_id", "cadence_schedule_id")),
+    "entitlement_review": (("type",), ("coordinator_id", "employee_id")),
+    "audit": (("type",), ("framework_id",)),
+    "risk_review": (("priority_filter",), ("coordinator_id",)),
+    "acronym": ((), ("definition_id",)),
+    "label": ((), ()),
+    "integration_check": (("status",), ()),
+    "incident": (
+        ("status", "severity", "is_personal_data_breach"),
+        ("owner_id", "reported_by_member_id", "threat_class_id"),
+    ),
+    "vendor": (
+        ("category", "relationship", "status", "treatment_strategy"),
+        ("owner_id", "location_id", "assessment_period_id", "last_assessment_id"),
+    ),
+    "record": (("status",), ("category_id", "assignee_member_id", "assignee_business_role_id", "review_schedule_id")),
+    "vulnerability_class": ((), ()),
+    "variable": ((), ()),
+}
 _AT_ONCE = 1_000
 
 
@@ -64,6 +116,25 @@ def upgrade() -> None:
         for name in ("search_text", "title_key"):
             op.add_column(table, sa.Column(name, text(), server_default=sa.text("''"), nullable=False))
         _fill(connection, table, texts)
+    for table, (always, sometimes) in _FILTERS.items():
+        for state, condition in (("live", "archived_at IS NULL"), ("archived", "archived_at IS NOT NULL")):
+            _index(table, state, condition)
+            for name in always:
+                _index(table, state, condition, name)
+            for name in sometimes:
+                _index(table, state, f"{condition} AND {name} IS NOT NULL", name)
+
+
+def _index(table: str, state: str, condition: str, *names: str) -> None:
+    """An index in the order of the table's list."""
+    where = sa.text(condition)
+    op.create_index(
+        "_".join(("ix", table, *names, state)),
+        table,
+        ["organization_id", *names, "created_at", "id"],
+        sqlite_where=where,
+        postgresql_where=where,
+    )
 
 
 def _fill(connection: sa.Connection, name: str, texts: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from alembic import op
 from normata.db.types import document, text, timestamp
 
 revision = "20261122_08"
-down_revision = "20261122_06"
+down_revision = "20261122_07"
 
 _KINDS = (
     *("task", "finding", "asset", "policy", "record_category", "entitlement_review", "audit", "risk_review"),

@@ -1,0 +1,225 @@
+"""The commands for events: ``events``, and what proves that they are as they were."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from normata.cli import files as output_files
+from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail, opened, settings_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normata.db.database import Database
+    from normata.db.transaction import Transaction
+
+_PAUSE = 0.5  # seconds between two looks for new events
+
+OrganizationArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: everything.", show_default=False),
+]
+LogArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
+
+
+class _ListsByDefault(Group):
+    """``events ORG`` is ``events list ORG``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the command that was left out."""
+        if "--help" not in args[:1] and next((one for one in args if not one.startswith("-")), "") not in self.commands:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_ListsByDefault, help="List events, and prove that they are as they were.", no_args_is_help=False)
+
+
+@app.command("list")
+def list_(
+    organization: OrganizationArgument = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new events until interrupted.")] = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Print events, oldest first, as a JSON object a line. `normata events ORG` is the same.
+
+    Without an organization these are the events of all of them, and those of what belongs to none: users, tokens, and
+    centralized frameworks.
+    """
+    from normata.events import following
+    from normata.identity.organizations import find
+
+    with opened(database, create=False) as source:
+
+        def work(transaction: Transaction) -> following.Place:
+            owner = None if organization is None else find(transaction, organization)
+            place = following.beginning(transaction, owner)
+            _print(following.all_events(transaction, owner))
+            return place
+
+        place = source.read_now(work)
+        while follow:
+            time.sleep(_PAUSE)
+            place = _go_on(source, place)
+
+
+def _go_on(source: Database, place: Any) -> Any:
+    from normata.events import following
+
+    def work(transaction: Transaction) -> following.Place:
+        found, after = following.new_events(transaction, place)
+        _print(found)
+        return after
+
+    return source.read_now(work)
+
+
+def _print(lines: Iterator[str] | list[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+    sys.stdout.flush()
+
+
+@app.command("export")
+def export(
+    organization: Annotated[
+        str | None,
+        typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: the only one."),
+    ] = None,
+    operators: Annotated[
+        bool, typer.Option("--operator", help="The log of what belongs to no organization instead.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The file to write, for its owner alone. Default: standard output.", show_default=False),
+    ] = None,
+    force: ForceOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Write the log of an organization, with the bytes that were sealed, for `normata events verify`."""
+    from contextlib import nullcontext
+
+    from normata.events.exporting import export as write_log
+    from normata.events.model import OPERATORS
+    from normata.identity.organizations import find
+
+    target = output_files.replacing(output, force=force) if output else nullcontext()
+    with target as part, opened(database, create=False) as source:
+
+        def work(transaction: Transaction) -> None:
+            owner = OPERATORS if operators else find(transaction, organization)
+            if part is None:
+                _print(write_log(transaction, owner))
+                return
+            with part.open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in write_log(transaction, owner))
+
+        source.read_now(work)
+
+
+@app.command("checkpoint")
+def checkpoint(
+    organization: OrganizationArgument = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Print the signed checkpoint of an organization, as `GET /events/checkpoint/` answers it.
+
+    Where none is named, it is that of the operator's log: of what belongs to no organization.
+    """
+    from normata.events.keys import Signer
+    from normata.events.model import OPERATORS
+    from normata.events.sealing import last_checkpoint
+    from normata.identity.organizations import find
+
+    with opened(database, create=False) as source:
+        found = source.read_now(
+            lambda transaction: last_checkpoint(
+                transaction, OPERATORS if organization is None else find(transaction, organization)
+            )
+        )
+    typer.echo(Signer(settings_with(database_url=database).event_key_file).note(found), nl=False)
+
+
+@app.command("key")
+def key(organization: OrganizationArgument = None, database: DatabaseOption = None) -> None:
+    """Print what verifies checkpoints, name+hash+key, of an organization or of all: keep it with the checkpoints.
+
+    The private key is in the file that NORMATA_EVENT_KEY names. It is made where there is none.
+    """
+    from sqlalchemy import select
+
+    from normata.events.keys import Signer
+    from normata.events.model import OPERATORS
+    from normata.identity.model import Organization
+    from normata.identity.organizations import find
+
+    def work(transaction: Transaction) -> list[str]:
+        if organization is not None:
+            return [find(transaction, organization)]
+        return [OPERATORS, *transaction.scalars(select(Organization.id).order_by(Organization.id))]
+
+    with opened(database, create=False) as source:
+        owners = source.read_now(work)
+    signer = Signer(settings_with(database_url=database).event_key_file)
+    for owner in owners:
+        echo(signer.verifier(owner))
+
+
+@app.command("verify")
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `normata events export` has written.")],
+    checkpoint_file: Annotated[
+        Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint that was kept elsewhere, as text or JSON.")
+    ],
+    verifier: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="What `normata events key` has printed, or a file that has it."),
+    ] = None,
+    _database: DatabaseOption = None,
+) -> None:
+    """Prove that a log has just the events that a checkpoint was made of, or say which were tampered with.
+
+    It needs no database, so --database and NORMATA_DATABASE_URL do not matter. Without --key the signature of the
+    checkpoint is not looked at.
+    """
+    from normata.events import verifying
+    from normata.events.keys import read_note, require_signed
+
+    note = read_note(_note(checkpoint_file.read_text("utf-8")))
+    if verifier is None:
+        echo("warning: without --key, nothing says who has made the checkpoint", err=True)
+    else:
+        require_signed(note, _verifier(verifier, note.origin))
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        outcome = verifying.verify(lines, note)
+    for fault in outcome.faults:
+        echo(fault, err=True)
+    if outcome.faults:
+        fail(f"{file} is not the log that the checkpoint was made of")
+    erased = f"; of {outcome.erased} the content was erased" if outcome.erased else ""
+    later = f"; {outcome.later} came after it and are not proven" if outcome.later else ""
+    echo(f"{outcome.proven} events are those of the checkpoint{erased}{later}")
+
+
+def _note(text: str) -> str:
+    """The note in a file: the note itself, or JSON that has it."""
+    import json
+
+    try:
+        return str(json.loads(text)["note"])
+    except (ValueError, TypeError, KeyError):
+        return text
+
+
+def _verifier(given: str, origin: str) -> str:
+    """The verifier key: as it was given, or the one of this log among the lines of a file."""
+    path = Path(given)
+    if "+" in given and not path.exists():
+        return given
+    lines = path.read_text("utf-8").split("\n")
+    return next((line for line in lines if line.startswith(f"{origin}+")), lines[0])

@@ -1,0 +1,109 @@
+"""What an event says: the bytes that are sealed.
+
+They are JSON in UTF-8 without blanks, the names of each object sorted by their bytes. Nobody has to make them again
+from values: the event keeps them as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import orjson
+
+from normata.changes.unit_of_work import Actor, Change
+from normata.schema.table import Table
+from normata.schema.wire import wire_names
+
+Values = dict[str, Any] | None
+
+# The columns of an event that an older version wrote, as they are sealed. Never change this.
+_OLD = {
+    "id": "id",
+    "organizationId": "organization_id",
+    "at": "at",
+    "action": "action",
+    "entityType": "entity_type",
+    "entityId": "entity_id",
+    "userId": "user_id",
+    "tokenId": "token_id",
+    "requestId": "request_id",
+}
+
+
+def body_of(event_id: str, change: Change, actor: Actor, moment: str) -> str:
+    """The body of the event of a change.
+
+    ``before`` and ``after`` have what the change has changed, as the wire has it. The salt keeps an erased body from
+    being guessed by its hash.
+    """
+    before, after = difference(change)
+    return canonical(
+        {
+            "id": event_id,
+            "organizationId": change.organization_id,
+            "at": moment,
+            "action": change.action,
+            "kind": change.table.array,
+            "recordId": change.row_id,
+            "userId": actor.user_id,
+            "tokenId": actor.token_id,
+            "command": actor.command or None,
+            "address": actor.address or None,
+            "requestId": actor.request_id or None,
+            "before": before,
+            "after": after,
+            "counts": change.counts,
+            "salt": os.urandom(16).hex(),
+        }
+    )
+
+
+def old_body(event: Any) -> str:
+    """The body of an event that was written without one: its columns."""
+    return canonical({wire: getattr(event, name) for wire, name in _OLD.items()})
+
+
+def sealed_text(event: Any) -> str:
+    """What is sealed of an event; empty where it was erased."""
+    return old_body(event) if event.body is None else str(event.body)
+
+
+def canonical(value: Any) -> str:
+    """``value`` as JSON, in the form above."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:  # a document may have an integer of more than 64 bits
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def difference(change: Change) -> tuple[Values, Values]:
+    """What has changed, as it was and as it is, by wire names: all of a row that is new or gone.
+
+    What the service itself may not read of a table, such as the digests of tokens, is not told.
+    """
+    names = _told(change.table)
+    before = None if change.before is None else dict(change.before.items())
+    after = None if change.row is None else dict(change.row.items())
+    if before is not None and after is not None:
+        names = {name: wire for name, wire in names.items() if _differ(before.get(name), after.get(name))}
+    elif change.changed is not None:
+        names = {name: wire for name, wire in names.items() if name in change.changed}
+    return _as_wire(names, before), _as_wire(names, after)
+
+
+def _as_wire(names: Mapping[str, str], row: Values) -> Values:
+    return None if row is None else {wire: row[name] for name, wire in names.items() if name in row}
+
+
+def _differ(one: Any, other: Any) -> bool:
+    # In a document 1, 1.0 and true differ, though not to Python.
+    return bool(one != other) or (isinstance(one, dict | list) and canonical(one) != canonical(other))
+
+
+@cache
+def _told(table: type[Table]) -> dict[str, str]:
+    return {name: wire for name, wire in wire_names(table).items() if table.readable is None or name in table.readable}

@@ -1,0 +1,132 @@
+"""Lists of events: all of an organization, or the history of one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+import orjson
+from pydantic import Field
+from sqlalchemy import Select, bindparam, select
+
+from normata.changes.registry import tables
+from normata.db.transaction import Transaction
+from normata.errors import NotFound
+from normata.events.model import AuditEvent
+from normata.records.base import Restorable
+from normata.schema.fields import Identifier, ShortName, Timestamp
+from normata.schema.paging import PageQuery, envelope, fetch_page
+from normata.schema.table import sql_table
+from normata.schema.wire import Wire
+
+Changed = dict[str, Any]
+
+
+class Event(Wire):
+    """What somebody did: who, with what, when, to which row, and what it was before and after."""
+
+    id: str
+    organization_id: str | None
+    at: Annotated[Timestamp, Field(description="When it was done.")]
+    action: Annotated[str, Field(description="What was done: `create`, `update`, `archive`, `restore`, `load`…")]
+    kind: Annotated[str, Field(description="The kind of row, by its name in paths and bundles, such as `policies`.")]
+    record_id: Annotated[str | None, Field(description="The id of the row; null for many rows at once.")]
+    user_id: Annotated[str | None, Field(description="The id of the user who did it; null for a command.")]
+    token_id: Annotated[str | None, Field(description="The id of the token that the user did it with.")]
+    command: Annotated[str | None, Field(description="The command that did it; null for a request.")]
+    address: Annotated[str | None, Field(description="The address that the request came from.")]
+    request_id: Annotated[str | None, Field(description="The id of the request: its `X-Request-Id`.")]
+    before: Annotated[
+        Changed | None,
+        Field(description="The fields that have changed, as they were; null for a new row, and for a restore."),
+    ]
+    after: Annotated[Changed | None, Field(description="The same fields as they are since; null for what has gone.")]
+    counts: Annotated[Changed | None, Field(description="For many rows at once: how many of them.")]
+
+
+class EventQuery(PageQuery):
+    """What the list of events takes."""
+
+    from_: Annotated[Timestamp | None, Field(alias="from", description="Only events at this time or later.")] = None
+    to: Annotated[Timestamp | None, Field(description="Only events before this time.")] = None
+    kind: Annotated[ShortName | None, Field(description="Only events about this kind of row, such as `policies`.")] = (
+        None
+    )
+    record_id: Annotated[Identifier | None, Field(description="Only events about the row with this id.")] = None
+    user_id: Annotated[Identifier | None, Field(description="Only what this user did.")] = None
+    action: Annotated[ShortName | None, Field(description="Only this action, such as `restore`.")] = None
+
+
+def list_events(transaction: Transaction, query: EventQuery) -> dict[str, Any]:
+    """A page of an organization's events, newest first, in two statements."""
+    columns = _EVENT.c
+    wanted = {
+        columns.entity_id: query.record_id,
+        columns.user_id: query.user_id,
+        columns.action: query.action,
+        columns.entity_type: query.kind and _class_names().get(query.kind, ""),
+    }
+    chosen = [column == value for column, value in wanted.items() if value is not None]
+    if query.from_ is not None:
+        chosen.append(columns.at >= query.from_)
+    if query.to is not None:
+        chosen.append(columns.at < query.to)
+    return _page(transaction, select(*columns).where(*chosen), query)
+
+
+def list_record_events(
+    transaction: Transaction, kind: type[Restorable], record_id: str, query: PageQuery
+) -> dict[str, Any]:
+    """A page of the history of a record, archived or live, newest first. Raises NotFound."""
+    parameters = {"record": record_id, "organization": query.organization_id}
+    if transaction.row(_find(kind), parameters) is None:
+        raise NotFound
+    columns = _EVENT.c
+    meant = (columns.entity_type == kind.__name__, columns.entity_id == record_id)
+    return _page(transaction, select(*columns).where(*meant), query)
+
+
+def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
+    own = statement.where(_EVENT.c.organization_id == query.organization_id)
+    rows, total = fetch_page(transaction, own, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
+    return envelope([event_wire(row) for row in rows], total, query)
+
+
+def event_wire(row: Any) -> dict[str, Any]:
+    """An event as it travels. What an older version did not note, and what was erased, is null."""
+    body: Mapping[str, Any] = orjson.loads(row.body) if row.body else {}
+    return {
+        "id": row.id,
+        "organizationId": row.organization_id,
+        "at": row.at,
+        "action": row.action,
+        "kind": _arrays().get(row.entity_type, row.entity_type),
+        "recordId": row.entity_id,
+        "userId": row.user_id,
+        "tokenId": row.token_id,
+        "requestId": row.request_id or None,
+        **{name: body.get(name) for name in ("command", "address", "before", "after", "counts")},
+    }
+
+
+@cache
+def _arrays() -> dict[str, str]:
+    """The name of each kind of row on the wire, by that of its class."""
+    return {table.__name__: table.array for table in tables()}
+
+
+@cache
+def _class_names() -> dict[str, str]:
+    return {array: name for name, array in _arrays().items() if array}
+
+
+_EVENT = sql_table(AuditEvent)
+
+
+@cache
+def _find(kind: type[Restorable]) -> Select[Any]:
+    table = kind.sql()
+    return select(table.c.id).where(
+        table.c.id == bindparam("record"), table.c.organization_id == bindparam("organization")
+    )

@@ -1,0 +1,174 @@
+"""The key that signs checkpoints: a file, for the database must not have what proves that it was not rewritten.
+
+A checkpoint is a signed note of C2SP (tlog-checkpoint, signed-note), with Ed25519 (RFC 8032). Each organization has a
+log of its own, all logs have the same key, and each log's name is part of what is signed and of its verifier key.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from normata.errors import CommandError
+from normata.events.merkle import Checkpoint
+from normata.schema.table import new_id
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_ED25519 = b"\x01"  # the type of signature
+_DASH = "\u2014"
+
+
+class KeyUnusable(CommandError):
+    """The file of the key cannot be read, or made, or holds something else."""
+
+
+def origin_of(organization_id: str) -> str:
+    """The name of an organization's log; of the operator's where it is empty."""
+    return f"normata/{quote(organization_id, safe='')}" if organization_id else "normata"
+
+
+class Signer:
+    """Signs checkpoints with the key in a file, which is read, or made where there is none, when it is needed first."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._key: Ed25519PrivateKey | None = None
+
+    def note(self, checkpoint: Checkpoint) -> str:
+        """A checkpoint as a signed note. Raises KeyUnusable."""
+        key = self._loaded()
+        origin = origin_of(checkpoint.organization_id)
+        text = f"{origin}\n{checkpoint.size}\n{b64encode(bytes.fromhex(checkpoint.root)).decode()}\n"
+        signature = _key_id(origin, self._public()) + key.sign(text.encode())
+        return f"{text}\n{_DASH} {origin} {b64encode(signature).decode()}\n"
+
+    def verifier(self, organization_id: str) -> str:
+        """What verifies the checkpoints of an organization: name, hash and public key. Raises KeyUnusable."""
+        origin, public = origin_of(organization_id), self._public()
+        return f"{origin}+{_key_id(origin, public).hex()}+{b64encode(_ED25519 + public).decode()}"
+
+    def _public(self) -> bytes:
+        return self._loaded().public_key().public_bytes_raw()
+
+    def _loaded(self) -> Ed25519PrivateKey:
+        if self._key is None:
+            self._key = _load(self.path)
+        return self._key
+
+
+def _key_id(name: str, public: bytes) -> bytes:
+    return sha256(name.encode() + b"\n" + _ED25519 + public).digest()[:4]
+
+
+def _load(path: Path) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - few processes sign, and it takes a while
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+    try:
+        if not path.exists():
+            _make(path)
+        key = load_pem_private_key(path.read_bytes(), None)
+    except OSError as error:
+        raise KeyUnusable(f"{path}: the key of the events cannot be used: {error.strerror or error}") from error
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyUnusable(f"{path} is not the key of the events: it has no private key in PEM") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeyUnusable(f"{path} is not the key of the events: it has a key of another sort than Ed25519")
+    return key
+
+
+def _make(path: Path) -> None:
+    """Make a key, for its owner alone. Of several processes that do, one has its way."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    part = path.with_name(f".{path.name}.{new_id()}")
+    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(part, path)  # whole, or not at all, and never over another one
+    finally:
+        part.unlink()
+
+
+# --- Notes
+
+
+class BadNote(CommandError):
+    """A checkpoint cannot be read, or its signature is not that of the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A checkpoint as somebody has kept it. ``signatures`` has those of each key, by its name and id."""
+
+    origin: str
+    size: int
+    root: str
+    text: str
+    signatures: Mapping[tuple[str, bytes], bytes]
+
+
+def read_note(note: str) -> Note:
+    """A checkpoint from a signed note. Raises BadNote."""
+    text, separator, signed = note.replace("\r\n", "\n").rpartition("\n\n")
+    lines = text.split("\n")
+    if not separator or len(lines) < 3:
+        raise BadNote("the checkpoint is not a signed note")
+    try:
+        root = b64decode(lines[2], validate=True)
+        size = int(lines[1])
+        if len(root) != 32 or size < 0 or lines[1] != str(size):
+            raise BadNote("the checkpoint is not one of a log: it needs a name, a size and a root")
+        signatures = {}
+        for line in signed.strip("\n").split("\n"):
+            dash, name, encoded = line.split(" ")
+            signature = b64decode(encoded, validate=True)
+            if dash == _DASH:
+                signatures[name, signature[:4]] = signature[4:]
+    except ValueError:
+        raise BadNote("the checkpoint is not a signed note") from None
+    return Note(lines[0], size, root.hex(), text + "\n", signatures)
+
+
+def require_signed(note: Note, verifier: str) -> None:
+    """Raise BadNote unless a note has a signature of the key that ``verifier`` tells."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    try:
+        name, key_id, encoded = verifier.strip().split("+", 2)
+        key = b64decode(encoded, validate=True)
+        if key[:1] != _ED25519 or _key_id(name, key[1:]).hex() != key_id:
+            raise BadNote("the key is not the verifier key of a log: name+hash+key")
+        public = Ed25519PublicKey.from_public_bytes(key[1:])
+    except ValueError:
+        raise BadNote("the key is not the verifier key of a log: name+hash+key") from None
+    if name != note.origin:
+        raise BadNote(f"the key is that of {name}, the checkpoint that of {note.origin}")
+    signature = note.signatures.get((name, bytes.fromhex(key_id)))
+    try:
+        if signature is None:
+            raise BadNote("the checkpoint is not signed with this key")
+        public.verify(signature, note.text.encode())
+    except InvalidSignature:
+        raise BadNote("the checkpoint has been changed: its signature is not that of the key") from None

@@ -1,0 +1,157 @@
+"""How events are sealed: each gets a leaf in the log of its organization, and each log that grew a checkpoint.
+
+Events are sealed after their transactions, so no writer waits for another. Triggers note each event that has no leaf
+yet. A round takes what is noted, and works out leaves and roots before it takes the sealers' lock. So many processes
+may seal at once: one of them wins, the others find that the logs have grown meanwhile, and leave it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, insert, select
+
+from normata.changes.unit_of_work import delete_of, insert_of
+from normata.db.database import Database
+from normata.db.security import Write
+from normata.db.transaction import TenantScope, Transaction, batches
+from normata.db.types import now
+from normata.events.content import sealed_text
+from normata.events.merkle import Checkpoint, Frontier, leaf_hash
+from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
+from normata.schema.table import sql_table
+
+SEALING_WRITES: tuple[Write, ...] = (insert_of(EventLeaf), insert_of(EventCheckpoint), delete_of(UnsealedEvent))
+
+_MOST = 1_000  # events of one round: as long as it is written, nobody else writes to SQLite
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round is going to write. ``sizes`` are those that the logs have before."""
+
+    sizes: dict[str, int]
+    leaves: list[dict[str, Any]]
+    checkpoints: list[dict[str, Any]]
+
+
+Noted = Sequence[Any]
+
+
+async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
+    """Seal some of what is noted: the checkpoints of the logs that have grown, and whether there may be more to seal.
+
+    Where another process has sealed meanwhile, it is left to that one.
+    """
+    noted = await database.read(_noted)
+    if not noted:
+        return [], False
+    scope = _scope(noted)
+    planned = await database.read(_plan_of(noted), scope)
+    if not planned.leaves or not await database.write(_store_of(planned), scope):
+        return [], False
+    return _told(planned), len(noted) == _MOST
+
+
+def seal_all_now(database: Database) -> None:
+    """Seal everything that is noted, for callers without an event loop. What others seal meanwhile is left to them."""
+    while noted := database.read_now(_noted):
+        planned = database.read_now(_plan_of(noted))
+        if not planned.leaves or not database.write_now(_store_of(planned)):
+            return
+
+
+def _noted(transaction: Transaction) -> Noted:
+    return transaction.rows(_NOTED)
+
+
+def _scope(noted: Noted) -> TenantScope:
+    owners = tuple(sorted({row.owner for row in noted}))
+    return TenantScope(readable=owners, writable=owners)
+
+
+def _plan_of(noted: Noted) -> Callable[[Transaction], Round]:
+    return lambda transaction: plan(transaction, noted)
+
+
+def _store_of(planned: Round) -> Callable[[Transaction], bool]:
+    return lambda transaction: store(transaction, planned)
+
+
+def _told(planned: Round) -> list[Checkpoint]:
+    return [Checkpoint(row["organization_id"], row["size"], row["root"]) for row in planned.checkpoints]
+
+
+def plan(transaction: Transaction, noted: Noted) -> Round:
+    """The leaves and checkpoints that come next."""
+    by_owner: defaultdict[str, list[Any]] = defaultdict(list)
+    for batch in batches([row.event_id for row in noted]):
+        for event in transaction.rows(_EVENTS, {"ids": batch}):
+            by_owner[event.organization_id or ""].append(event)
+    planned = Round({}, [], [])
+    moment = now()
+    for owner, events in sorted(by_owner.items()):
+        frontier = frontier_of(transaction, owner)
+        planned.sizes[owner] = frontier.size
+        for event in sorted(events, key=lambda event: (event.at, event.id)):
+            found = leaf_hash(sealed_text(event))
+            leaf = {"organization_id": owner, "number": frontier.size, "event_id": event.id, "hash": found}
+            planned.leaves.append(leaf)
+            frontier.append(found)
+        planned.checkpoints.append(
+            {
+                "organization_id": owner,
+                "size": frontier.size,
+                "root": frontier.root,
+                "frontier": frontier.text,
+                "at": moment,
+            }
+        )
+    return planned
+
+
+def frontier_of(transaction: Transaction, owner: str) -> Frontier:
+    """The right edge of a log, as its last checkpoint has it."""
+    last = transaction.row(_LAST, {"owner": owner})
+    return Frontier() if last is None else Frontier.of_text(last.size, last.frontier)
+
+
+def last_checkpoint(transaction: Transaction, owner: str) -> Checkpoint:
+    """The last checkpoint of a log; that of the empty log where nothing has been sealed."""
+    frontier = frontier_of(transaction, owner)
+    return Checkpoint(owner, frontier.size, frontier.root)
+
+
+def store(transaction: Transaction, planned: Round) -> bool:
+    """Write a round. False where another process has sealed meanwhile: then nothing is written."""
+    transaction.lock("sealing")
+    for owner, size in planned.sizes.items():
+        if (transaction.scalar(_SIZE, {"owner": owner}) or 0) != size:
+            return False
+    for batch in batches(planned.leaves):
+        transaction.execute_many(_LEAF, batch)
+        transaction.rows(_DONE, {"ids": [leaf["event_id"] for leaf in batch]})
+    transaction.execute_many(_CHECKPOINT, planned.checkpoints)
+    return True
+
+
+_EVENT, _UNSEALED = sql_table(AuditEvent), sql_table(UnsealedEvent)
+_LEAVES, _CHECKPOINTS = sql_table(EventLeaf), sql_table(EventCheckpoint)
+
+_NOTED = select(_UNSEALED.c.event_id, _UNSEALED.c.owner).order_by(_UNSEALED.c.event_id).limit(_MOST)
+_EVENTS = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
+_LAST = (
+    select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier)
+    .where(_CHECKPOINTS.c.organization_id == bindparam("owner"))
+    .order_by(_CHECKPOINTS.c.size.desc())
+    .limit(1)
+)
+_SIZE = select(func.max(_CHECKPOINTS.c.size)).where(_CHECKPOINTS.c.organization_id == bindparam("owner"))
+_LEAF = insert(_LEAVES).values({column.name: bindparam(column.name, type_=column.type) for column in _LEAVES.c})
+_CHECKPOINT = insert(_CHECKPOINTS).values(
+    {column.name: bindparam(column.name, type_=column.type) for column in _CHECKPOINTS.c}
+)
+_DONE = delete(_UNSEALED).where(_UNSEALED.c.event_id.in_(bindparam("ids", expanding=True)))

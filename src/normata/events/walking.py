@@ -1,0 +1,69 @@
+"""A walk along the leaves of a log: what is wrong with each, and whether they make the roots that they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from normata.events.merkle import Frontier, leaf_hash
+
+_NAMED = 5  # events in one sentence
+
+
+class Walk:
+    """Goes along the leaves of one log, in their order. ``roots`` has its checkpoints: the root at each size.
+
+    ``broken`` names the leaves between the last checkpoint that they make and the first that they do not; null while
+    there is none.
+    """
+
+    def __init__(self, roots: Mapping[int, str]) -> None:
+        self.frontier = Frontier()
+        self.broken: str | None = None
+        self._roots = roots
+        self._since: list[str] = []
+
+    def up_to(self, number: int) -> Iterator[str]:
+        """Go on to the place of a leaf; a sentence for each leaf that is missing before it."""
+        while self.frontier.size < number:
+            yield f"leaf {self.frontier.size} is missing: an event was removed"
+            self.add("", leaf_hash(""))
+
+    def add(self, event_id: str, found: str) -> None:
+        """Go past a leaf."""
+        self.frontier.append(found)
+        self._since.append(event_id)
+        root = self._roots.get(self.frontier.size)
+        if root is None or self.broken is not None:
+            return
+        if root == self.frontier.root:
+            self._since.clear()
+        else:
+            first, last = self.frontier.size - len(self._since), self.frontier.size - 1
+            shown = ", ".join(self._since[:_NAMED]) + (", …" if len(self._since) > _NAMED else "")
+            self.broken = (
+                f"leaf {first} (the event {shown})" if first == last else f"leaves {first} to {last} (of {shown})"
+            )
+
+
+def content_faults(event_id: str, number: int, found: str, text: str | None) -> Iterator[str]:
+    """What is wrong with an event beside its leaf: ``found`` is the leaf's hash, ``text`` what should have it.
+
+    The text is null where there is no event, and empty where its content was erased.
+    """
+    name = f"the event {event_id} (leaf {number})"
+    if text is None:
+        yield f"{name} is missing: it was removed"
+    elif text and leaf_hash(text) != found:
+        yield f"{name} was changed: it is not what was sealed"
+    elif text and _id_of(text) != event_id:
+        yield f"{name} was changed: it has the content of another event"
+
+
+def _id_of(text: str) -> Any:
+    try:
+        return orjson.loads(text)["id"]
+    except (ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,44 @@
+"""A message to a member, and what a rule is that makes messages of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from normata.changes.unit_of_work import Actor, Change
+from normata.db.transaction import Transaction
+
+
+class Message(NamedTuple):
+    """A notification to one member."""
+
+    member_id: str
+    type: str
+    category: str
+    payload: dict[str, Any]
+
+
+# Whom a change concerns and what they are told, found in its own transaction.
+Rule = Callable[[Transaction, Change, Actor], Iterable[Message]]
+
+
+def payload(key: str, params: Mapping[str, Any], url: str, entity: Mapping[str, Any]) -> dict[str, Any]:
+    """What a notification says: the texts of ``key``, what to fill in, where to look, and what it is about.
+
+    ``entity`` has ``type``, ``id``, ``label`` and ``meta``. Each text is in the file of English texts.
+    """
+    return {
+        "titleKey": f"notifications.{key}.title",
+        "bodyKey": f"notifications.{key}.body",
+        "params": dict(params),
+        "url": url,
+        "entityType": entity["type"],
+        "entityId": entity["id"],
+        "entityLabel": entity["label"],
+        "entityMeta": entity["meta"],
+    }
+
+
+def name_of(actor: Actor) -> str:
+    """How those who are told of a change know who made it."""
+    return actor.user_name or actor.command or "Normata"

@@ -1,0 +1,1 @@
+"""Tests of events, their history and their seals."""

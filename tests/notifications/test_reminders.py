@@ -1,0 +1,208 @@
+"""Reminders: a week before a date and on its day, once each, told by the service itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from normata.app import create_app
+from normata.db.database import open_database
+from normata.notifications import reminders
+from normata.notifications.model import Notification, Reminder
+from normata.notifications.reminders import Reminders
+from normata.records.base import Restorable
+from normata.records.due import due_dates
+from normata.records.kinds import Finding, Incident, Record, RiskReview, Task
+from normata.settings import Settings
+from normata.wiring import changes_of
+from tests import stored
+from tests.records.restoring import camel
+from tests.served import Served
+from tests.world import ALPHA, BETA
+
+DUE = "2026-06-15T16:00:00.000Z"
+LATER = "2026-09-15T16:00:00.000Z"
+# The reminders of a date in June, by the day on which a round is made: what has not been told yet is told then.
+ROUNDS = {
+    "2026-06-07T23:59:59.999Z": [],
+    "2026-06-08T00:00:00.000Z": ["record.due_soon"],
+    "2026-06-11T12:00:00.000Z": ["record.due_soon"],
+    "2026-06-14T23:59:59.999Z": ["record.due_soon"],
+    "2026-06-15T00:00:00.000Z": ["record.due_now"],
+    "2026-06-15T23:00:00.000Z": ["record.due_now"],
+    "2026-06-16T23:59:59.999Z": ["record.due_now"],
+    "2026-06-17T00:00:00.000Z": [],
+}
+
+
+async def _rounds(url: str, moments: list[str], processes: int = 1) -> int:
+    databases = [open_database(Settings(database_url=url), serving=True) for _ in range(processes)]
+    try:
+        told = 0
+        for moment in moments:
+            told += sum(await asyncio.gather(*(Reminders(one, changes_of(one)).remind(moment) for one in databases)))
+        return told
+    finally:
+        for one in databases:
+            await one.aclose()
+
+
+def remind(service: Served, *moments: str, processes: int = 1) -> int:
+    """Make rounds at these moments, with the rights of the service, and return how many reminders there were."""
+    return asyncio.run(_rounds(service.url, [*moments], processes))
+
+
+def add(service: Served, kind: type[Restorable], row_id: str, **values: Any) -> None:
+    """Load a live record that alpha's viewer answers for."""
+    least = {"id": row_id, "organizationId": ALPHA, kind.title_column(): row_id, **values}
+    if kind.responsible is not None:
+        least = {camel(kind.responsible): "member-viewer"} | least
+    service.load({kind.path: [least]})
+
+
+def told(service: Served) -> list[dict[str, Any]]:
+    """The reminders that have been sent, oldest first."""
+    return [row for row in stored.rows(service.database, Notification) if row["type"].startswith("record.due_")]
+
+
+@pytest.mark.parametrize("moment", ROUNDS)
+def test_when_somebody_is_told(moment: str, service: Served) -> None:
+    """The world's own records were due months before: of what is long past nobody is told."""
+    add(service, Task, "task", deadline=DUE)
+    assert remind(service, moment) == len(ROUNDS[moment])
+    assert [row["type"] for row in told(service)] == ROUNDS[moment]
+
+
+def test_each_once_and_after_a_change_of_the_date_again(service: Served) -> None:
+    add(service, Task, "task", deadline=DUE)
+    days = [f"2026-06-{day:02}T12:00:00.000Z" for day in range(1, 25)]
+    assert remind(service, *days, *days) == 2
+    assert [row["type"] for row in told(service)] == ["record.due_soon", "record.due_now"]
+    service.load({"tasks": [{"id": "task", "deadline": "2026-06-20T08:00:00Z", "title": "Other"}]})
+    assert remind(service, *days, *days) == 2
+    service.load({"tasks": [{"id": "task", "assigneeMemberId": "member-admin"}]})
+    assert remind(service, *days) == 0
+    assert {row["user_id"] for row in told(service)} == {"user-viewer"}
+
+
+@pytest.mark.parametrize("date", [pytest.param(one, id=f"{one.kind.path}-{one.column}") for one in due_dates()])
+def test_of_every_date_of_every_kind(date: Any, shared: Served) -> None:
+    """What is told says what it is about; where nobody answers for the record, nobody is told."""
+    row_id = f"{date.kind.path} {date.column}"
+    add(shared, date.kind, row_id, **{camel(date.column): DUE})
+    before = stored.rows(shared.database, Notification)
+    assert remind(shared, "2026-06-09T01:00:00.000Z") == (date.kind.responsible is not None)
+    new = [row for row in stored.rows(shared.database, Notification) if row not in before]
+    if date.kind.responsible is None:
+        assert date.kind is Finding
+        assert new == []
+        return
+    (row,) = new
+    assert (row["user_id"], row["organization_id"], row["category"]) == ("user-viewer", ALPHA, date.kind.topic)
+    assert row["payload"]["params"] == {"label": row_id, "dueOn": "2026-06-15", "dueAt": DUE}
+    assert row["payload"]["entityId"] == row_id
+    assert row["payload"]["titleKey"].endswith(f".{date.column}_soon.title")
+    response = shared.client.get(
+        row["payload"]["url"], params={"organizationId": ALPHA}, headers=shared.bearer("viewer", scope="read")
+    )
+    assert (response.status_code, response.json()["id"]) == (200, row_id)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Task, {"deadline": LATER, "status": "DONE"}),
+        (Task, {"deadline": LATER, "archivedAt": "2026-06-01"}),
+        (Task, {"deadline": LATER, "assigneeMemberId": None}),
+        (RiskReview, {"deadline": LATER, "finishedAt": "2026-06-01"}),
+        (Incident, {"notificationDeadline": LATER, "authorityNotifiedAt": "2026-06-01"}),
+        (Record, {"dueDate": LATER, "status": "FINALIZED"}),
+    ],
+)
+def test_of_what_is_done_nobody_is_told(kind: type[Restorable], values: dict[str, Any], shared: Served) -> None:
+    add(shared, kind, f"done {len(stored.rows(shared.database, kind))}", **values)
+    assert remind(shared, LATER) == 0
+
+
+def test_two_dates_of_one_record_are_two_things(service: Served) -> None:
+    add(service, Record, "both", dueDate=DUE, nextReviewAt=DUE)
+    assert remind(service, "2026-06-15T12:00:00.000Z") == 2
+    keys = {row["payload"]["titleKey"] for row in told(service)}
+    assert keys == {f"notifications.record.{name}_now.title" for name in ("due_date", "next_review_at")}
+
+
+def test_of_several_processes_one_tells(service: Served) -> None:
+    """In many organizations, too: they are gone through in steps."""
+    names = [f"more-{number:03}" for number in range(130)]
+    service.load(
+        {
+            "organizations": [{"id": name, "name": name, "slug": name} for name in names],
+            "memberships": [
+                {"id": f"in-{name}", "organizationId": name, "userId": "user-viewer", "role": "viewer"}
+                for name in names
+            ],
+            "tasks": [
+                {"id": f"{name}-{number}", "organizationId": name, "title": "T", "deadline": DUE}
+                | {"assigneeMemberId": f"in-{name}"}
+                for name in names[::10]
+                for number in range(3)
+            ],
+        }
+    )
+    assert remind(service, "2026-06-15T12:00:00.000Z", processes=3) == 39
+    assert len(told(service)) == 39
+    reminded = stored.everything(service.database)[str(Reminder.__tablename__)]
+    assert {(row["record_id"], row["which"]) for row in reminded} == {
+        (f"{name}-{number}", "now") for name in names[::10] for number in range(3)
+    }
+
+
+def test_more_than_fit_one_transaction(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reminders, "_AT_ONCE", 3)
+    reminders._rows.cache_clear()
+    try:
+        for number in range(8):
+            add(service, Task, f"task-{number}", deadline=DUE)
+        assert remind(service, "2026-06-15T12:00:00.000Z") == 8
+    finally:
+        reminders._rows.cache_clear()
+
+
+def test_in_another_organization_its_own_member_is_told(service: Served) -> None:
+    service.load(
+        {
+            "tasks": [
+                {"id": "beta", "organizationId": BETA, "title": "T", "deadline": DUE}
+                | {"assigneeMemberId": "member-foreigner"}
+            ]
+        }
+    )
+    assert remind(service, "2026-06-15T12:00:00.000Z") == 1
+    (row,) = told(service)
+    assert (row["organization_id"], row["user_id"]) == (BETA, "user-foreigner")
+
+
+def test_the_running_service_does_it_by_itself(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And goes on after a round that failed."""
+    add(service, Task, "task", deadline=DUE)
+    monkeypatch.setattr(reminders, "_PAUSE", 0.01)
+    moments = iter(["nonsense", "2026-06-15T12:00:00.000Z"])
+    done = asyncio.Event()
+
+    def moment() -> str:
+        found = next(moments, None)
+        if found is None:
+            done.set()
+        return found or "2026-06-15T12:00:01.000Z"
+
+    monkeypatch.setattr(reminders, "now", moment)
+    app = create_app(Settings(database_url=service.url, log_level="error"))
+
+    async def run() -> None:
+        async with app.router.lifespan_context(app):
+            await asyncio.wait_for(done.wait(), 30)
+
+    asyncio.run(run())
+    assert [row["type"] for row in told(service)] == ["record.due_now"]

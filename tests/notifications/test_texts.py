@@ -1,0 +1,100 @@
+"""The English texts: one for each key that a rule can make, and none besides; what they fill in is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from string import Formatter
+from typing import Any
+
+import pytest
+
+from normata.changes.unit_of_work import Actor, Change
+from normata.db.database import Database
+from normata.frameworks.coverage.recompute import CoverageLost
+from normata.frameworks.model import EffectiveCoverage
+from normata.notifications.about_records import Reminded, Which
+from normata.notifications.model import NotificationPayload
+from normata.notifications.telling import RULES
+from normata.notifications.texts import ENGLISH
+from normata.records.base import Restorable
+from normata.records.due import due_dates
+from normata.schema.wire import columns
+from tests.databases import change, open_url
+from tests.served import Served
+from tests.world import ALPHA
+
+TEXTS: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
+SOMEBODY = Actor("user-editor", "Editor", "token", "request")
+
+
+@pytest.fixture(scope="module")
+def world(sqlite_template: Any) -> Iterator[Database]:
+    """The test world, which no test changes."""
+    opened = open_url(f"sqlite:///{sqlite_template}")
+    yield opened
+    opened.close()
+
+
+def changes() -> Iterator[Change]:
+    """A change of each sort that a rule takes, of each kind, about which somebody is to be told."""
+    for kind in Restorable.kinds:
+        row = {column.name: "2026-11-20T00:00:00.000Z" for column in columns(kind)}
+        for action in ("create", "update", "archive", "restore"):
+            yield Change(action, kind, ALPHA, "row", row, dict.fromkeys(row))
+        for date in due_dates():
+            whiches: tuple[Which, ...] = ("soon", "now")
+            for which in whiches if date.kind is kind else ():
+                yield Reminded("remind", kind, ALPHA, "row", row, row, what=date.column, which=which)
+    yield CoverageLost("lose", EffectiveCoverage, ALPHA, controls=("sun.A.1", "moon.A.2"))
+
+
+def payloads(database: Database) -> list[dict[str, Any]]:
+    """What is told of each of these changes."""
+    return change(
+        database,
+        lambda unit: [message.payload for one in changes() for message in RULES[one.action](unit, one, SOMEBODY)],
+    )
+
+
+def test_every_rule_is_asked() -> None:
+    assert {one.action for one in changes()} == RULES.keys()
+
+
+def test_each_key_has_a_text_and_each_text_a_key(world: Database) -> None:
+    made = {payload[name] for payload in payloads(world) for name in ("titleKey", "bodyKey")}
+    assert made == TEXTS.keys()
+
+
+def test_what_a_text_fills_in_is_among_the_params(world: Database) -> None:
+    """And a title, or its body, uses each: a param that no text shows would be of no use."""
+    found = payloads(world)
+    assert len(found) > 40
+    for payload in found:
+        NotificationPayload.model_validate(payload)
+        used: set[str] = set()
+        for name in ("titleKey", "bodyKey"):
+            text = TEXTS[payload[name]]
+            used |= {field for _, field, _, _ in Formatter().parse(text) if field is not None}
+            assert text.format(**payload["params"]).strip()
+        assert used <= payload["params"].keys()
+        assert used >= payload["params"].keys() - {"dueOn", "dueAt"}
+
+
+def test_texts_are_sentences() -> None:
+    for key, text in TEXTS.items():
+        assert re.fullmatch(r"notifications\.[a-z_]+\.[a-z_]+\.(title|body)", key)
+        assert text.endswith(".") == key.endswith(".body"), text
+
+
+@pytest.mark.parametrize("path", ["/notifications/texts/", "/notifications/texts"])
+def test_everybody_may_fetch_them(path: str, shared: Served) -> None:
+    response = shared.client.get(path)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"].startswith("public")
+    assert response.json() == TEXTS
+    tag = response.headers["etag"]
+    again = shared.client.get(path, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")

@@ -1,0 +1,216 @@
+"""The list of each kind: its filters, its orders, and one record alone; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from normata.records.base import Restorable
+from normata.schema.wire import columns
+from tests.listing import Item, in_order, natural
+from tests.records.living import foreign_references, read, references
+from tests.records.shapes import KINDS, SHAPES, full_record
+from tests.served import Served, refused, served
+from tests.world import ALPHA, BETA, record_id
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+COUNT = 12
+
+
+@pytest.fixture(scope="module")
+def shared(shared_url: str) -> Iterator[Served]:
+    """A world that no test changes, with records that differ in every field."""
+    with served(shared_url) as service:
+        service.load({kind.path: [_record(kind, number) for number in range(COUNT)] for kind in Restorable.kinds})
+        yield service
+
+
+def _record(kind: type[Restorable], number: int) -> dict[str, Any]:
+    """Every other one is archived, and every third has all fields; of two made at the same moment each."""
+    full = full_record(kind, f"list-{number:02}")
+    kept = {"id", "organizationId", kind.title_column()}
+    record = full if number % 3 == 0 else {name: full[name] for name in kept}
+    moment = f"2026-05-{number // 2 + 1:02}T00:00:00.000Z"
+    record |= {kind.title_column(): f"Title {number}", "createdAt": moment, "archivedAt": None}
+    if number % 2:
+        record["archivedAt"] = f"2026-06-{number + 1:02}T00:00:00.000Z"
+    if "updatedAt" in full:
+        record["updatedAt"] = f"2026-07-{COUNT - number:02}T00:00:00.000Z"
+    for place, (name, sort) in enumerate(SHAPES[kind.path].fields.items()):
+        if sort == "enum":
+            record[name] = f"SORT_{(number + place) % 4}"
+        elif sort == "boolean":
+            record[name] = number % 4 == 0
+        elif sort in ("number", "integer"):
+            record.update({name: record[name] + number} if name in record else {})
+    return record | ({"slug": f"list-{number}"} if "slug" in full else {})
+
+
+def everything(service: Served, kind: type[Restorable]) -> list[Item]:
+    """All records of alpha, in no order that counts."""
+    return service.listing(f"/{kind.path}/").items(archived="include")
+
+
+def expected(items: list[Item]) -> list[str]:
+    """The ids in the default order."""
+    return [item["id"] for item in sorted(items, key=lambda item: (item["createdAt"], item["id"]), reverse=True)]
+
+
+@every_kind
+def test_live_ones_newest_first(kind: type[Restorable], shared: Served) -> None:
+    listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
+    live = [item for item in items if item["archivedAt"] is None]
+    archived = [item for item in items if item["archivedAt"] is not None]
+    assert len(live) > 5 < len(archived)
+    assert listing.ids() == listing.ids(archived="exclude") == expected(live)
+    assert listing.ids(archived="only") == expected(archived)
+    assert listing.ids(archived="include") == expected(items)
+    assert listing.ids(sortDirection="desc") == expected(live)[::-1]
+    assert listing.walk() == listing.items()
+
+
+@every_kind
+def test_every_column_but_a_document_orders(kind: type[Restorable], shared: Served, subtests: pytest.Subtests) -> None:
+    """A title naturally, other texts by character, numbers by value; null last, and then by id."""
+    listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
+    for name, sort in SHAPES[kind.path].fields.items():
+        if sort == "any":
+            assert listing.faults(sortColumn=name) == [("sortColumn", "not_allowed")]
+            continue
+
+        def key(item: Item, name: str = name) -> Any:
+            return natural(item[name]) if name == kind.title_column() else item[name]
+
+        for direction in ("asc", "desc"):
+            with subtests.test(name, direction=direction):
+                found = listing.ids(archived="include", sortColumn=name, sortDirection=direction)
+                assert found == in_order(items, key, direction)
+        assert listing.ids(archived="include", sortColumn=name) == in_order(items, key, "asc")
+
+
+@every_kind
+def test_every_enum_flag_and_reference_filters(
+    kind: type[Restorable], shared: Served, subtests: pytest.Subtests
+) -> None:
+    """By the name of the field; repeated it finds what any of the values does."""
+    listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
+    shape = SHAPES[kind.path].fields
+    filters = references(kind) | {name for name, sort in shape.items() if sort in ("enum", "boolean")}
+    for name in filters:
+        values = sorted({item[name] for item in items if item[name] is not None}, key=str)
+        assert values
+        with subtests.test(name):
+            for chosen in ([values[0]], values[-2:], values[:1] * 2):
+                sent = [str(value).lower() if isinstance(value, bool) else value for value in chosen]
+                found = listing.ids(archived="include", **{name: sent})
+                assert found == expected([item for item in items if item[name] in chosen])
+                live = [item for item in items if item[name] in chosen and item["archivedAt"] is None]
+                assert listing.page(limit=5, **{name: sent})["total"] == len(live)
+            if shape[name] != "boolean":
+                assert listing.ids(archived="include", **{name: "NOTHING"}) == []
+    parameters = {one["name"] for one in shared.app.openapi()["paths"][f"/{kind.path}/"]["get"]["parameters"]}
+    assert filters <= parameters
+    assert parameters <= filters | {
+        *("organizationId", "limit", "page", "archived", "search", "sortColumn", "sortDirection", "updatedSince"),
+        "If-None-Match",
+    }
+
+
+@every_kind
+def test_two_filters_find_what_both_do(kind: type[Restorable], shared: Served) -> None:
+    listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
+    enums = [name for name, sort in SHAPES[kind.path].fields.items() if sort == "enum"]
+    chosen = {name: items[0][name] for name in enums}
+    found = [item for item in items if all(item[name] == value for name, value in chosen.items())]
+    assert listing.ids(archived="include", search="1", **chosen) == expected(
+        [
+            item
+            for item in found
+            if "1" in str([item[name] for name in item if SHAPES[kind.path].fields[name] == "string"])
+        ]
+        if not enums
+        else [item for item in found if item["id"] in listing.ids(archived="include", search="1")]
+    )
+
+
+@every_kind
+def test_since_when_it_was_changed(kind: type[Restorable], shared: Served) -> None:
+    listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
+    if "updatedAt" not in SHAPES[kind.path].fields:
+        assert listing.page(updatedSince="nonsense") == listing.page()  # it does not say when it was changed
+        return
+    for since in ("2026-07-06T00:00:00.000Z", "2026-07-06", "2026-07-06T02:00:00+02:00"):
+        found = [item for item in items if item["updatedAt"] >= "2026-07-06T00:00:00.000Z"]
+        assert 3 < len(found) < len(items)
+        assert listing.ids(archived="include", updatedSince=since) == expected(found)
+    assert listing.faults(updatedSince="yesterday") == [("updatedSince", "invalid")]
+
+
+@every_kind
+def test_all_faults_of_a_query_at_once(kind: type[Restorable], shared: Served) -> None:
+    listing = shared.listing(f"/{kind.path}/")
+    fields = SHAPES[kind.path].fields
+    wrong = {"archived": "maybe", "sortColumn": "search_text", "sortDirection": "up", "limit": "1"}
+    wrong |= {name: "lower case" for name, sort in fields.items() if sort == "enum"}
+    wrong |= {name: "yes" for name, sort in fields.items() if sort == "boolean"}
+    wrong |= dict.fromkeys(references(kind), "")
+    assert [name for name, _ in listing.faults(**wrong)] == sorted(wrong)
+
+
+@every_kind
+def test_a_filter_has_a_hundred_values_at_most(kind: type[Restorable], shared: Served) -> None:
+    listing = shared.listing(f"/{kind.path}/")
+    for name in references(kind):
+        assert listing.ids(**{name: [f"nothing-{number}" for number in range(100)]}) == []
+        assert [fault for fault, _ in listing.faults(**{name: ["x"] * 101})] == [name]
+
+
+@every_kind
+def test_what_is_anothers_is_not_found(kind: type[Restorable], shared: Served) -> None:
+    listing = shared.listing(f"/{kind.path}/")
+    for name, value in foreign_references(kind).items():
+        assert listing.ids(archived="include", **{name: value}) == []
+    assert listing.ids(archived="include", search=BETA) == []
+
+
+# --- One record
+
+
+@every_kind
+@pytest.mark.parametrize("state", ["live", "archived"])
+def test_one_record(kind: type[Restorable], state: str, shared: Served) -> None:
+    row_id, headers = record_id(kind, state), shared.bearer("viewer", scope="read")
+    response = read(shared, kind, row_id, headers)
+    assert response.status_code == 200
+    (item,) = (item for item in everything(shared, kind) if item["id"] == row_id)
+    assert response.json() == item
+    held = headers | {"If-None-Match": response.headers["etag"]}
+    assert (read(shared, kind, row_id, held).status_code, read(shared, kind, row_id, held).content) == (304, b"")
+    assert read(shared, kind, row_id, headers, organizationId="alpha").json() == item
+
+
+@every_kind
+def test_who_cannot_read_it(kind: type[Restorable], shared: Served) -> None:
+    live, foreign = record_id(kind, "live"), record_id(kind, "live", BETA)
+    other = next(one for one in Restorable.kinds if one is not kind)
+    viewer, foreigner = shared.bearer("viewer"), shared.bearer("foreigner")
+    refused(read(shared, kind, live, {}), 401, "unauthenticated")
+    for row_id in ("nothing", foreign, record_id(other, "live")):
+        refused(read(shared, kind, row_id, viewer), 404, "not_found")
+    refused(read(shared, kind, foreign, viewer, organizationId=BETA), 404, "not_found")
+    refused(read(shared, kind, live, foreigner), 404, "not_found")
+    refused(read(shared, kind, live, foreigner, organizationId=BETA), 404, "not_found")
+    refused(shared.client.get(f"/{kind.path}/{live}/", headers=viewer), 400, "validation")
+
+
+def test_documents_do_not_order() -> None:
+    """Only two kinds have one; this holds the test of orders against the tables."""
+    assert {kind.path for kind in Restorable.kinds if "any" in SHAPES[kind.path].fields.values()} == {
+        "policies",
+        "records",
+    }
+    assert all(to_camel(one.name) in SHAPES[kind.path].fields for kind in Restorable.kinds for one in columns(kind))
+    assert ALPHA
