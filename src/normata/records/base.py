@@ -123,6 +123,13 @@ class Restorable(Table):
                     sqlite_where=live, postgresql_where=live,
                 )
             )  # fmt: skip
+        archived = text("archived_at IS NOT NULL")
+        arguments.append(
+            Index(
+                f"ix_{table}_archived", "organization_id", "archived_at", "id",
+                sqlite_where=archived, postgresql_where=archived,
+            )
+        )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
         for name, ends in _due_dates(vars(cls)):
