@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, bindparam, func, select, union_all
+from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, bindparam, select
 
 from normata.db.transaction import Transaction
 from normata.db.types import Document
@@ -37,7 +37,6 @@ _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type":
 class RecordQuery(PageQuery):
     """What the list of a kind takes, besides what follows from its columns."""
 
-    kind: ClassVar[type[Restorable]]
     filters: ClassVar[tuple[str, ...]] = ()  # the names of the fields that may be repeated
 
     archived: Annotated[
@@ -79,7 +78,6 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
     for column in filtered:
         fields[column.name] = (_filter(column), None)
     model = create_model(f"{kind.__name__}Query", __base__=RecordQuery, **fields)
-    model.kind = kind
     model.filters = tuple(column.name for column in filtered)
     return model
 
@@ -103,10 +101,7 @@ def _filter(column: Column[Any]) -> Any:
 def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -> dict[str, Any]:
     """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`. It takes two statements."""
     statement = select(*columns(kind)).where(*_conditions(kind, query))
-    if query.archived == "include" and query.sort_column is None and not query.search:
-        rows, total = _fetch_both(transaction, kind, statement, query)
-    else:
-        rows, total = fetch_page(transaction, statement, _order(kind.sql().c, query), query)
+    rows, total = fetch_page(transaction, statement, _order(kind, query), query)
     names = tuple(wire_names(kind).values())
     return envelope([dict(zip(names, row, strict=True)) for row in rows], total, query)
 
@@ -140,42 +135,19 @@ def _conditions(kind: type[Restorable], query: Any) -> list[ColumnElement[bool]]
     return conditions
 
 
-def _order(table: Any, query: Any) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
-    """The order of ``table``, the columns of a kind or those of a query of its rows."""
+def _order(kind: type[Restorable], query: Any) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
+    table = kind.sql().c
     if query.sort_column is None:
         # Of one moment, too, those made later come first: that is one order, which one index has in both directions.
         newest_first = query.sort_direction != "desc"
         return [column.desc() if newest_first else column.asc() for column in (table.created_at, table.id)]
-    return ordered([_sort_key(query)], query.sort_direction, tie=table.id)
+    return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)
 
 
-def _sort_key(query: Any) -> ColumnElement[Any]:
-    kind: type[Restorable] = query.kind
-    column = next(column for column in _sortable(kind) if to_camel(column.name) == query.sort_column)
+def _sort_key(kind: type[Restorable], wire_name: str) -> ColumnElement[Any]:
+    column = next(column for column in _sortable(kind) if to_camel(column.name) == wire_name)
     key: ColumnElement[Any] = kind.sql().c.title_key if column.name == kind.title_column() else column
     return key
-
-
-def _fetch_both(
-    transaction: Transaction, kind: type[Restorable], statement: Select[Any], query: Any
-) -> tuple[Sequence[Any], int]:
-    """A page of live and archived records together, in the default order: each have an index for that, both have none.
-
-    So it is merged from the first ones of each.
-    """
-    archived_at = kind.sql().c.archived_at
-    parts = [statement.where(archived_at.is_(None)), statement.where(archived_at.is_not(None))]
-    live, archived = (
-        part.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery() for part in parts
-    )
-    total = transaction.scalar(select(live + archived)) or 0
-    if query.offset is None or query.offset >= total:
-        return [], total
-    order = _order(kind.sql().c, query)
-    first = query.offset + query.limit
-    both = union_all(*(select(part.order_by(*order).limit(first).subquery()) for part in parts)).subquery()
-    page = select(both).order_by(*_order(both.c, query)).limit(query.limit).offset(query.offset)
-    return transaction.rows(page), total
 
 
 @cache
