@@ -113,7 +113,7 @@ def prove(service: Service) -> str:
 
 def normata(*arguments: str) -> str:
     """What `normata events` prints. Raises Failed where it fails."""
-    done = subprocess.run(["normata", "events", *arguments], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    done = subprocess.run(["normata", "events", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"normata events {arguments[0]}: {done.stderr.strip()}")
     return done.stdout
