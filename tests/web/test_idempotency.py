@@ -264,7 +264,7 @@ def test_while_the_first_is_under_way_the_second_waits(
         if elsewhere and on_sqlite:
             assert same(answer, again.result(30))
     assert same(answer, second.client.post(TASK, headers=headers))
-    assert len(stored.rows(first.database, AuditEvent)) == 1
+    assert len(stored.events(first.database)) == 1
 
 
 @both
