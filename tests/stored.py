@@ -18,7 +18,7 @@ from tests import world
 
 Rows = list[dict[str, Any]]
 
-_SEALING = {str(table.__tablename__) for table in (UnsealedEvent, EventLeaf, EventCheckpoint)}
+SEALING = {str(table.__tablename__) for table in (UnsealedEvent, EventLeaf, EventCheckpoint)}
 
 
 @cache
@@ -34,7 +34,7 @@ def everything(database: Database) -> dict[str, Rows]:
     """
 
     def work(transaction: Transaction) -> dict[str, Rows]:
-        tables = [table for table in Table.metadata.sorted_tables if table.name not in _SEALING]
+        tables = [table for table in Table.metadata.sorted_tables if table.name not in SEALING]
         found = {table.name: [row._asdict() for row in transaction.rows(_every(table))] for table in tables}
         for token in found[str(AccessToken.__tablename__)]:
             del token["last_used_at"]

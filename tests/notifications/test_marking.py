@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from normata.events.model import AuditEvent
 from normata.notifications.model import Notification
 from tests import stored
 from tests.served import Headers, Served, refused
@@ -84,7 +83,7 @@ def test_all_up_to_a_moment(service: Served) -> None:
     }
     assert marked == {"note-01", "note-02", "note-04", "note-05"}
     assert unread(service, editor) == 4
-    events = [row for row in stored.rows(service.database, AuditEvent) if row["action"] == "read"]
+    events = [row for row in stored.events(service.database) if row["action"] == "read"]
     assert {event["entity_id"] for event in events} == marked
 
 

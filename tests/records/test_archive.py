@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from normata.events.model import AuditEvent
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.wire import wire_names
@@ -65,7 +64,7 @@ def test_only_the_archived_state_changes(kind: type[Restorable], shared: Served)
         "user_id": "user-editor",
         "reason": "Größe <b> 50%",
     }
-    [event] = stored.rows(shared.database, AuditEvent, entity_id=row_id)
+    [event] = stored.events(shared.database, entity_id=row_id)
     assert (event["action"], event["entity_type"], event["organization_id"]) == ("archive", kind.__name__, ALPHA)
 
 
@@ -160,7 +159,7 @@ def test_of_many_at_once_one_succeeds(kind: type[Restorable], service: Served) -
             pool.map(lambda _: archive(service, kind, record_id(kind, "live"), headers).status_code, range(8))
         )
     assert sorted(answers) == [200, *[409] * 7]
-    assert len(stored.rows(service.database, AuditEvent, action="archive")) == 1
+    assert len(stored.events(service.database, action="archive")) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS[:1])

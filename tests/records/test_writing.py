@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
-from normata.events.model import AuditEvent
 from normata.records.base import Restorable
 from normata.schema.wire import columns
 from tests import stored
@@ -48,7 +47,7 @@ def test_all_comes_back_as_it_went_in(kind: type[Restorable], shared: Served) ->
     again = read(shared, kind, made["id"], headers | {"Accept-Encoding": "identity"})
     assert again.content == response.content
     assert again.headers["etag"] == response.headers["etag"]
-    events = stored.rows(shared.database, AuditEvent, entity_id=made["id"])
+    events = stored.events(shared.database, entity_id=made["id"])
     assert [(event["action"], event["entity_type"], event["user_id"]) for event in events] == [
         ("create", kind.__name__, "user-editor")
     ]
@@ -203,7 +202,7 @@ def test_all_that_may_be_written_can_be_changed_and_cleared(kind: type[Restorabl
     assert {name: cleared[name] for name in said.keys() - clearable} == {
         name: said[name] for name in said.keys() - clearable
     }
-    actions = [event["action"] for event in stored.rows(shared.database, AuditEvent, entity_id=made["id"])]
+    actions = [event["action"] for event in stored.events(shared.database, entity_id=made["id"])]
     assert actions == (["create", "update", "update"] if clearable else ["create", "update"])
 
 

@@ -16,7 +16,6 @@ from sqlalchemy.util import await_only
 from normata.changes import idempotency
 from normata.changes.idempotency import ForgetKeys, IdempotencyKey
 from normata.db.types import format_timestamp
-from normata.events.model import AuditEvent
 from normata.records.kinds import Label, Task
 from normata.schema.table import sql_table
 from normata.web import changing
@@ -264,7 +263,7 @@ def test_while_the_first_is_under_way_the_second_waits(
         if elsewhere and on_sqlite:
             assert same(answer, again.result(30))
     assert same(answer, second.client.post(TASK, headers=headers))
-    assert len(stored.rows(first.database, AuditEvent)) == 1
+    assert len(stored.events(first.database)) == 1
 
 
 @both
@@ -285,7 +284,7 @@ def test_of_many_at_once_one_is_carried_out(pair: tuple[Served, Served]) -> None
             done = [answer for answer in answers if answer.status_code == 201]
             made += 1
             assert len({answer.content for answer in done}) == len({answer.headers["location"] for answer in done}) == 1
-            assert len(stored.rows(pair[0].database, AuditEvent)) == made
+            assert len(stored.events(pair[0].database)) == made
 
 
 # --- For a day

@@ -16,7 +16,7 @@ from tests.web.crowd import crowd
 from tests.web.samples import operations
 from tests.world import ALPHA
 
-all_lists = operations(lambda operation: isinstance(operation, ListOperation))
+all_lists = operations(lambda operation: operation in LISTS)
 kept_lists = operations(lambda operation: operation in LISTS and operation.kept)
 
 

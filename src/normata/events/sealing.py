@@ -142,7 +142,12 @@ _EVENT, _UNSEALED = sql_table(AuditEvent), sql_table(UnsealedEvent)
 _LEAVES, _CHECKPOINTS = sql_table(EventLeaf), sql_table(EventCheckpoint)
 
 _NOTED = select(_UNSEALED.c.event_id, _UNSEALED.c.owner).order_by(_UNSEALED.c.event_id).limit(_MOST)
-_EVENTS = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
+# Not what another process has sealed since it was found to be noted.
+_EVENTS = (
+    select(*_EVENT.c)
+    .outerjoin(_LEAVES, _LEAVES.c.event_id == _EVENT.c.id)
+    .where(_EVENT.c.id.in_(bindparam("ids", expanding=True)), _LEAVES.c.event_id.is_(None))
+)
 _LAST = (
     select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier)
     .where(_CHECKPOINTS.c.organization_id == bindparam("owner"))

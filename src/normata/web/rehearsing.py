@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,10 +11,10 @@ from starlette.types import Scope
 
 from normata.changes.idempotency import Answer
 from normata.changes.unit_of_work import Change, Rehearsed
+from normata.events.content import difference
 from normata.schema.fields import Token
 from normata.schema.paging import QueryFlag
-from normata.schema.table import Table
-from normata.schema.wire import Wire, wire_names
+from normata.schema.wire import Wire
 from normata.web.responses import encode
 
 
@@ -88,10 +87,7 @@ _TOLD = {"organization_id": "organizationId", "user_id": "userId", "type": "type
 
 
 def _planned(change: Change) -> dict[str, Any]:
-    before, after = _seen(change.table, change.before), _seen(change.table, change.row)
-    if before is not None and after is not None:
-        changed = [name for name in after if name not in before or before[name] != after[name]]
-        before, after = ({name: some.get(name) for name in changed} for some in (before, after))
+    before, after = difference(change)
     return {
         "kind": change.table.array or change.table.__tablename__,
         "id": change.row_id,
@@ -100,13 +96,3 @@ def _planned(change: Change) -> dict[str, Any]:
         "before": before,
         "after": after,
     }
-
-
-def _seen(table: type[Table], row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What travels of a row, and what the service may know of it: never a secret."""
-    return None if row is None else {name: row[column] for column, name in _visible(table) if column in row}
-
-
-def _visible(table: type[Table]) -> Iterator[tuple[str, str]]:
-    names = wire_names(table)
-    return ((column, names[column]) for column in names if table.readable is None or column in table.readable)

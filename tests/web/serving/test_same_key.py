@@ -9,7 +9,6 @@ import httpx2
 import pytest
 
 from normata.db.database import Database
-from normata.events.model import AuditEvent
 from normata.frameworks.model import Framework
 from normata.identity import tokens
 from tests import stored, world
@@ -52,7 +51,7 @@ def test_of_several_processes_one_carries_it_out(serve: Serve, database_url: str
             assert ask(number, 0).content == ask(number, 1).content == done[0].content
     database = open_url(database_url)
     try:
-        assert len(stored.rows(database, AuditEvent)) == ROUNDS
+        assert len(stored.events(database)) == ROUNDS
         made = stored.rows(database, Framework, organization_id=ALPHA)
         assert sorted(row["name"] for row in made if row["name"].startswith("Docks")) == sorted(
             f"Docks {number}" for number in range(ROUNDS)

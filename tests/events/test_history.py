@@ -1,0 +1,132 @@
+"""The lists of events: of an organization, for its admins, and of one record, for all its members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from normata.records.base import Restorable
+from normata.records.kinds import Label, Policy
+from tests import world
+from tests.served import Served, refused
+from tests.world import ALPHA, BETA, record_id
+
+KINDS = pytest.mark.parametrize("kind", Restorable.kinds, ids=lambda kind: kind.path)
+
+
+def page(service: Served, path: str, user: str = "admin", **params: Any) -> dict[str, Any]:
+    """A page of a list of events."""
+    answer = service.client.get(path, params={"organizationId": ALPHA} | params, headers=service.bearer(user))
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def records(service: Served, **params: Any) -> list[str | None]:
+    """The records of the events of alpha, newest first."""
+    return [item["recordId"] for item in page(service, "/events/", **params)["items"]]
+
+
+@pytest.fixture
+def busy(service: Served) -> Served:
+    """Some things have happened: a load, and three restores by two users."""
+    service.load({"labels": [{"id": "loaded", "organizationId": ALPHA, "name": "Loaded"}]})
+    for kind, user in ((Label, "editor"), (Policy, "editor"), (Restorable.kinds[0], "owner")):
+        path = f"/{kind.path}/{record_id(kind, 'archived')}/restore/"
+        assert service.client.post(path, headers=service.bearer(user)).status_code == 200
+    path = f"/labels/{record_id(Label, 'archived', BETA)}/restore/"
+    assert service.client.post(path, headers=service.bearer("foreigner")).status_code == 200
+    return service
+
+
+def test_events_are_listed_newest_first(busy: Served) -> None:
+    ids = [record_id(kind, "archived") for kind in (Restorable.kinds[0], Policy, Label)]
+    found = page(busy, "/events/")
+    assert [item["recordId"] for item in found["items"]] == [*ids, "loaded"]
+    assert found["total"] == 4
+    assert {item["organizationId"] for item in found["items"]} == {ALPHA}
+    assert page(busy, "/events/", limit=5, page=2)["items"] == []
+    loaded = found["items"][-1]
+    assert (loaded["action"], loaded["command"], loaded["userId"]) == ("load", "normata", None)
+    assert (loaded["before"], loaded["after"]["name"]) == (None, "Loaded")
+    restored = found["items"][0]
+    assert (restored["kind"], restored["userId"]) == (Restorable.kinds[0].path, "user-owner")
+
+
+def test_filters(busy: Served) -> None:
+    label, policy, task = (record_id(kind, "archived") for kind in (Label, Policy, Restorable.kinds[0]))
+    assert records(busy, kind="labels") == [label, "loaded"]
+    assert records(busy, kind="labels", action="restore") == [label]
+    assert records(busy, recordId=policy) == [policy]
+    assert records(busy, userId="user-editor") == [policy, label]
+    assert records(busy, action="load") == ["loaded"]
+    times = [item["at"] for item in page(busy, "/events/")["items"]]
+    assert records(busy, **{"from": times[0]}) == [task]
+    assert records(busy, to=times[0]) == [policy, label, "loaded"]
+    assert records(busy, **{"from": times[2], "to": times[0]}) == [policy, label]
+    for nothing in ({"kind": "colours"}, {"recordId": "x"}, {"userId": "x"}, {"action": "x"}, {"to": "1999-01-01"}):
+        assert records(busy, **nothing) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("from", "yesterday"), ("to", "2026-13-01"), ("kind", ""), ("recordId", "")]
+)
+def test_wrong_filters_are_told(service: Served, name: str, value: str) -> None:
+    answer = service.client.get(
+        "/events/", params={"organizationId": ALPHA, name: value}, headers=service.bearer("admin")
+    )
+    [fault] = refused(answer, 400, "validation")["errors"]
+    assert fault["name"] == name
+
+
+def test_only_admins_see_all_events(service: Served) -> None:
+    for user in ("viewer", "editor"):
+        answer = service.client.get("/events/", params={"organizationId": ALPHA}, headers=service.bearer(user))
+        assert "admin" in refused(answer, 403, "forbidden")["detail"]
+    for user in ("foreigner", "nobody"):
+        answer = service.client.get("/events/", params={"organizationId": ALPHA}, headers=service.bearer(user))
+        refused(answer, 404, "not_found")
+
+
+@KINDS
+def test_every_record_has_its_history(kind: type[Restorable], service: Served) -> None:
+    """Archived and live; of this record alone."""
+    found = record_id(kind, "archived")
+    path = f"/{kind.path}/{found}/events/"
+    assert page(service, path, "viewer")["total"] == 0
+    for record in (found, record_id(kind, "archived", BETA)):
+        user = "editor" if record == found else "foreigner"
+        restored = service.client.post(f"/{kind.path}/{record}/restore/", headers=service.bearer(user))
+        assert restored.status_code == 200
+    service.load({kind.path: [{"id": found, "archivedAt": world.ARCHIVED}]})
+    items = page(service, path, "viewer")["items"]
+    assert [(item["action"], item["kind"], item["recordId"]) for item in items] == [
+        ("load", kind.path, found),
+        ("restore", kind.path, found),
+    ]
+    assert items[0]["before"]["archivedAt"] is None
+    assert items[0]["after"]["archivedAt"] == world.ARCHIVED
+
+
+def test_a_record_that_is_not_there_has_no_history(service: Served) -> None:
+    viewer = service.bearer("viewer")
+    for path, organization in (
+        ("/labels/unknown/events/", ALPHA),
+        (f"/labels/{record_id(Label, 'live', BETA)}/events/", ALPHA),
+        (f"/labels/{record_id(Policy, 'live')}/events/", ALPHA),
+        (f"/labels/{record_id(Label, 'live', BETA)}/events/", BETA),
+    ):
+        refused(service.client.get(path, params={"organizationId": organization}, headers=viewer), 404, "not_found")
+
+
+def test_the_checkpoint_is_text_or_json(busy: Served) -> None:
+    viewer = busy.bearer("viewer")
+    where = {"organizationId": "alpha"}
+    as_json = busy.client.get("/events/checkpoint/", params=where, headers=viewer).json()
+    text = busy.client.get("/events/checkpoint/", params=where | {"format": "text"}, headers=viewer)
+    by_header = busy.client.get("/events/checkpoint/", params=where, headers=viewer | {"Accept": "text/plain"})
+    assert text.headers["content-type"] == by_header.headers["content-type"] == "text/plain; charset=utf-8"
+    assert text.text.startswith(f"normata/{ALPHA}\n")
+    assert as_json["origin"] == f"normata/{ALPHA}"
+    assert as_json["note"].startswith(f"normata/{ALPHA}\n{as_json['size']}\n")
