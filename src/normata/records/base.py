@@ -126,7 +126,7 @@ class Restorable(Table):
         archived = text("archived_at IS NOT NULL")
         arguments.append(
             Index(
-                f"ix_{table}_archived", "organization_id", "archived_at", "id",
+                f"ix_{table}_archived_at", "organization_id", "archived_at", "id",
                 sqlite_where=archived, postgresql_where=archived,
             )
         )  # fmt: skip

@@ -44,7 +44,7 @@ def upgrade() -> None:
     archived = sa.text("archived_at IS NOT NULL")
     for table in _KINDS:
         op.create_index(
-            f"ix_{table}_archived",
+            f"ix_{table}_archived_at",
             table,
             ["organization_id", "archived_at", "id"],
             sqlite_where=archived,
