@@ -27,6 +27,7 @@ from normata.db.database import Database
 from normata.db.transaction import Transaction
 from normata.demo import content as demo
 from normata.demo.files import paths
+from normata.notifications.texts import ENGLISH
 from normata.operations import SECURITY
 from normata.records.base import Restorable
 from normata.settings import Settings
@@ -167,6 +168,19 @@ def test_notifications_speak_of_records_that_are_there(bundle: dict[str, list[di
     known = {row["id"] for array in bundle.values() for row in array}
     named = {row["payload"].get("entityId") for row in bundle["notifications"]} - {None}
     assert named - known == set()
+
+
+def test_notifications_link_to_what_is_there_and_have_what_their_texts_fill_in(
+    bundle: dict[str, list[dict[str, Any]]], database: Database, settings: Settings
+) -> None:
+    headers = {"Authorization": f"Bearer {change(database, demo.new_token)}"}
+    texts: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
+    with TestClient(create_app(settings)) as client:
+        for payload in (row["payload"] for row in bundle["notifications"]):
+            found = client.get(payload["url"], params={"organizationId": demo.ORGANIZATION}, headers=headers)
+            assert found.status_code == 200, payload["url"]
+            for key in (payload["titleKey"], payload["bodyKey"]):
+                assert texts.get(key, "").format(**payload["params"]) or key not in texts
 
 
 # --- Loading and inviting

@@ -1,6 +1,6 @@
 """How fast Normata answers, restores, loads and starts, and how much memory it takes.
 
-    python -m benchmarks.speed [--write] [--quick] [--parts pages restores coverage memory starting]
+    python -m benchmarks.speed [--write] [--quick] [--parts pages restores records coverage memory starting]
 
 It exits with 1 where a target is missed, and says which. Normata and what the tests need must be installed.
 """
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
-from benchmarks.speed import contenders, report
+from benchmarks.speed import contenders, records, report
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
 from benchmarks.speed.coverage import coverage
 from benchmarks.speed.data import MATCHES, READER, WRITER, arrays
@@ -26,7 +26,7 @@ from benchmarks.world import Tokens
 from normata.identity.tokens import generate
 from tests.postgres import running_server
 
-PARTS = ("pages", "restores", "coverage", "memory", "starting")
+PARTS = ("pages", "restores", "records", "coverage", "memory", "starting")
 
 
 def main() -> None:
@@ -38,10 +38,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="see whether it all works; the figures mean little")
     parser.add_argument("--write", action="store_true", help="write docs/performance.*, too")
     parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing, read figures from this file")
-    parser.set_defaults(controls=1_500, large_controls=50_000, requests=200_000)
+    parser.set_defaults(controls=1_500, large_controls=50_000, requests=200_000, tasks=records.MANY)
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds, options.large_controls, options.requests = 2, 1, 5_000, 4_000
+        options.tasks = 10 * records.FEW
     figures = Figures.model_validate_json(options.render.read_bytes()) if options.render else run(options)
     if options.write:
         report.write(figures)
@@ -81,6 +82,10 @@ def run(options: argparse.Namespace) -> Figures:
         if "restores" in options.parts:
             with contenders.changes(stores, policies, tokens[WRITER]) as asked:
                 figures.restores = measure(asked, *effort)
+        if "records" in options.parts:
+            records.load(stores, tokens, options.tasks)
+            with records.lists(stores, tokens[READER]) as asked:
+                figures.records = measure(asked, *effort)
         if "coverage" in options.parts:
             sizes = options.controls, options.large_controls
             with coverage(sqlite, policies, sizes, tokens[WRITER]) as asked:

@@ -187,6 +187,9 @@ def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[
         yield contenders
 
 
+_SEALED = ("unsealed_event", "event_leaf", "event_checkpoint")
+
+
 def archive_again(store: Store) -> None:
     """Set the records back, and remove what the changes have left behind."""
     store.ask(
@@ -194,6 +197,7 @@ def archive_again(store: Store) -> None:
         f"DELETE FROM policy WHERE title LIKE '{CREATED} %'",  # noqa: S608 - ours
         f"UPDATE policy SET archived_at = '{moment(1_500)}' WHERE archived_at IS NULL",  # noqa: S608 - ours
         "DELETE FROM audit_event",
+        *(f"DELETE FROM {table}" for table in _SEALED if store.is_ours),  # noqa: S608 - ours
         f"DELETE FROM notification WHERE user_id != '{CALLER}'",  # noqa: S608 - ours
         *store.settling,
     )

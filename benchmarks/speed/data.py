@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from benchmarks.world import EDITOR, Arrays, Tokens, World, made_id, notifications, sentence
-from normata.records.kinds import Policy
+from normata.records.kinds import Policy, Task
 
 FRAMEWORKS = 5
 MATCHES = FRAMEWORKS - 1  # to each control: one from each of the other frameworks
@@ -37,14 +37,15 @@ def restoring(number: int) -> Post:
 
 def creating(number: int) -> Post:
     """A new policy."""
-    mark = f"{number:08}"
+    mark = f"no-{number:08}"  # the same in a slug
     body = {"organizationId": ORGANIZATION, "title": f"{CREATED} {mark}", "content": {"text": sentence(Random(1), 40)}}
     return Post("/policies/", body, mark)
 
 
-def arrays(tokens: Tokens, *, controls: int, policies: int) -> Arrays:
+def arrays(tokens: Tokens, *, controls: int, policies: int, tasks: int = 0) -> Arrays:
     """The bundle."""
     world = World([controls // FRAMEWORKS] * FRAMEWORKS, [0], adoptable=controls, matches=MATCHES, assessed=0.3)
     yield from world.arrays(tokens)
     yield "policies", world.records(Policy, policies, policies)
+    yield "tasks", world.records(Task, tasks, tasks // 2)
     yield "notifications", notifications([EDITOR], 300)

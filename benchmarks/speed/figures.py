@@ -83,6 +83,7 @@ class Figures(BaseModel):
     loaded: list[Loaded] = []  # this and what follows is empty where it was left out
     pages: dict[str, Measured] = {}
     restores: dict[str, Measured] = {}
+    records: dict[str, Measured] = {}
     coverage: dict[str, Measured] = {}
     memory: Memory | None = None
     starting: Starting | None = None

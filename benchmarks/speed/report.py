@@ -40,11 +40,12 @@ def page(figures: Figures) -> str:
         "targets": table(_TARGETS, map(_target, outcomes(figures))),
         "pages": _measured(figures.pages),
         "restores": _measured(figures.restores),
+        "records": _measured(figures.records),
         "coverage": _measured(figures.coverage),
         "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
-    parts = ("pages", "restores", "coverage", "memory", "loaded")
+    parts = ("pages", "restores", "records", "coverage", "memory", "loaded")
     absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))

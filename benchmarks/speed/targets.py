@@ -57,6 +57,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound)
+    yield from _of_records(figures)
     yield from _of_coverage(figures)
     for key, contender in measured.items():  # another checkout, where there is one
         if found := ratio(measured, key.replace("-against", ""), key) if "-against" in key else None:
@@ -66,6 +67,15 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     if figures.starting is not None:
         yield Outcome("`normata serve`, start to first answer", _spread(figures.starting.serve), 2, False, " s")
         yield Outcome("`normata --help`", _spread(figures.starting.help), 0.3, False, " s")
+
+
+def _of_records(figures: Figures) -> Iterator[Outcome]:
+    """How many times as fast the first page is with many records as with few, by the filter that suffers most."""
+    for prefix, name in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL")):
+        keys = [key for key in figures.records if key.startswith(f"{prefix}-many-")]
+        found = [ratio(figures.records, key, key.replace("-many-", "-few-")) for key in keys]
+        if slowest := min((one for one in found if one is not None), key=lambda one: one.value, default=None):
+            yield Outcome(f"First page, many records / few, {name}, slowest filter", slowest, 0.5)
 
 
 def _of_coverage(figures: Figures) -> Iterator[Outcome]:

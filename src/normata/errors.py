@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 
@@ -65,6 +66,16 @@ class InUse(DomainError):
     def __init__(self, conflicting_id: str) -> None:
         super().__init__()
         self.conflicting_id = conflicting_id
+
+
+class RecordsRefused(DomainError):
+    """Some of the records are refused, so that nothing was done to any of them; `errors` has each with its place."""
+
+    message = "Some of the records are refused, so nothing was done to any of them."
+
+    def __init__(self, refusals: Sequence[tuple[int, DomainError]] = ()) -> None:
+        super().__init__()
+        self.refusals = tuple(refusals)
 
 
 class RequestUnderWay(DomainError):

@@ -13,6 +13,7 @@ from normata.notifications.reminders import REMINDER_WRITES
 from normata.tables import Table
 from normata.web.api import (
     adoption,
+    archive,
     due,
     events,
     explanation,
@@ -41,6 +42,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *due.OPERATIONS,
     *events.OPERATIONS,
     *records.OPERATIONS,
+    *archive.OPERATIONS,
 )
 
 SECURITY = Security(

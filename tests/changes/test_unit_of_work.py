@@ -127,6 +127,12 @@ def test_what_is_written_without_a_word_is_a_defect_and_not_kept(database: Datab
     assert stored.everything(database) == before
 
 
+def test_a_statement_that_finds_no_row_has_written_nothing(database: Database) -> None:
+    before = stored.everything(database)
+    assert make(database, lambda unit: renamed(unit, label="nowhere")) is None
+    assert stored.everything(database) == before
+
+
 @pytest.mark.parametrize(
     ("scope", "error"),
     [

@@ -8,12 +8,13 @@ from pydantic.alias_generators import to_camel
 
 from normata.records.base import Restorable
 from normata.records.due import due_dates
+from normata.records.kinds import Label
 from tests import world
 from tests.world import ALPHA
 
 
 def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
-    """So many more of each, of alpha: each control with a match, a child and a statement."""
+    """So many more of each, of alpha: each control with a match, a child and a statement, and labels archived, too."""
     numbers = range(count)
     alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
     return {
@@ -38,6 +39,11 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
             row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
         ],
         **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
+        "labels": [
+            _record(Label, row | {"id": f"{place}{row['id']}", "archivedAt": archived_at})
+            for row in alphas
+            for place, archived_at in (("", None), ("archived-", world.ARCHIVED))
+        ],
     }
 
 

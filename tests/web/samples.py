@@ -11,7 +11,8 @@ The rules:
   is the organization's own.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
-- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls.
+- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls. What it
+  names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -156,7 +157,7 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
-        return record_id(table, "archived" if NotArchived in operation.errors else "live", organization_id)
+        return record_id(table, _state(operation), organization_id)
     if table is Notification:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         return f"note-{'read' if operation.path.endswith('/unread/') else 'unread'}-{asking}"
@@ -207,7 +208,16 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     replaced = {DEMO: organization_id, **dict(zip(DEMO_CONTROLS, controls, strict=False))}
     for name, found in replaced.items():
         text = text.replace(json.dumps(name), json.dumps(found))
-    return json.loads(text)
+    body = json.loads(text)
+    for record in body.get("records", ()) if isinstance(body, dict) else ():
+        kind = next(kind for kind in Restorable.kinds if kind.path == record["kind"])
+        record["id"] = record_id(kind, _state(operation), organization_id)
+    return body
+
+
+def _state(operation: Operation) -> str:
+    """The state in which it finds the records that it is about."""
+    return "archived" if NotArchived in operation.errors else "live"
 
 
 def _fail(operation: Operation, reason: str) -> NoReturn:

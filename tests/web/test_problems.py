@@ -77,6 +77,18 @@ def gone(service: Served) -> Response:
     return service.client.get("/readyz/")
 
 
+def archive(service: Served, state: str) -> Response:
+    """The answer where a label is to be archived."""
+    return service.client.post(f"/labels/{record_id(Label, state)}/archive/", headers=service.bearer("editor"))
+
+
+def several(service: Served) -> Response:
+    """The answer where one of several records cannot be archived."""
+    records = [{"kind": "labels", "id": record_id(Label, state)} for state in ("live", "archived")]
+    body = {"organizationId": ALPHA, "records": records}
+    return service.client.post("/archive/", json=body, headers=service.bearer("editor"))
+
+
 KEYED = {"Idempotency-Key": "k"}
 
 
@@ -113,6 +125,8 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "live": (409, "not_archived", lambda service: restore(service, "live")),
     "slug": (409, "slug_taken", lambda service: restore(service, "taken")),
     "referred to": (409, "in_use", in_use),
+    "archived": (409, "archived", lambda service: archive(service, "archived")),
+    "several records": (409, "records_refused", several),
     "under way": (409, "request_under_way", under_way),
     "not kept": (409, "answer_not_kept", lambda service: keyed(service, again="archived", largest=10)),
     "another request": (422, "key_reused", lambda service: keyed(service, again="live")),
@@ -139,13 +153,13 @@ def test_shape(case: str, service: Served) -> None:
     assert all(type(body[name]) is str and body[name] for name in MEMBERS - {"status", "errors"})
     Problem.model_validate_json(response.content, strict=True)
 
-    assert bool(body["errors"]) == (status == 400)
+    assert bool(body["errors"]) == (status == 400 or code == "records_refused")
     for fault in body["errors"]:
         assert fault.keys() == FAULT_MEMBERS
         assert fault["in"] == ("query" if case == "query" else "body")
         assert all(type(fault[name]) is str for name in FAULT_MEMBERS - {"allowed"})
         assert fault["allowed"] is None or all(type(value) is str for value in fault["allowed"])
-        assert fault["message"] in body["detail"]
+        assert fault["message"] in body["detail"] or status == 409
 
     assert headers["content-type"] == "application/json"
     assert headers["x-request-id"] == body["requestId"]

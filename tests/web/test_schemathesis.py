@@ -29,9 +29,10 @@ def configuration(token: str, *, real: bool) -> str:
         if real and "{id}" in operation.path:
             found.append(f'"path.id" = "{unquote(sample(operation, user="admin").path.split("/")[2])}"')
         checks = ""
-        if isinstance(operation, ChangeOperation) and operation.has_rules:
-            # What its schema takes may break a rule that no schema can tell.
-            statuses = '["2xx", "400", "401", "403", "404", "409"]'
+        if isinstance(operation, ChangeOperation):
+            # What its schema takes may break a rule that no schema can tell, or come with a key that came before.
+            refused = [*(["400"] if operation.has_rules else []), *(["422"] if operation.takes_key else [])]
+            statuses = ["2xx", "401", "403", "404", "409", *refused]
             checks = f"\nchecks.positive_data_acceptance.expected-statuses = {statuses}"
         lines.append(
             f'[[operations]]\ninclude-operation-id = "{operation.operation_id}"\n'

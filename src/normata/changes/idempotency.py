@@ -30,7 +30,7 @@ from normata.schema.fields import Count, Identifier, Json, Timestamp
 from normata.schema.table import Table, foreign_key, sql_table
 
 KEPT_FOR = timedelta(hours=24)
-LARGEST_ANSWER = 2**20  # characters of an answer that is kept; the key of a larger one is, without the answer
+LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any record. A larger one is not, but its key
 
 log = structlog.get_logger("normata")
 

@@ -27,7 +27,7 @@ from normata.db.transaction import (
     Transaction,
 )
 from normata.db.types import now
-from normata.db.wrapping import Watching, Wrapping
+from normata.db.wrapping import Watching, Wrapping, returns_rows
 from normata.errors import NotFound, RoleTooSmall
 from normata.schema.table import Table
 
@@ -127,8 +127,12 @@ class UnitOfWork(Wrapping):
 
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
         """See :meth:`Transaction.rows`."""
-        self._note(statement)
-        return self._transaction.rows(statement, parameters)
+        table = self._declared(statement)
+        found = self._transaction.rows(statement, parameters)
+        # What would return rows and has none has written nothing.
+        if table is not None and (found or not returns_rows(statement)):
+            self._written.add(table)
+        return found
 
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
         """See :meth:`Transaction.execute_many`."""
@@ -154,12 +158,18 @@ class UnitOfWork(Wrapping):
             raise UndeclaredWrite(f"rows of {', '.join(sorted(silent))} were written, but no change was published")
 
     def _note(self, statement: Statement) -> None:
+        table = self._declared(statement)
+        if table is not None:
+            self._written.add(table)
+
+    def _declared(self, statement: Statement) -> str | None:
+        """The table that a statement writes, null for none. Raises UndeclaredWrite."""
         if isinstance(statement, Select | CompoundSelect):
-            return
+            return None
         table: str = statement.table.name  # type: ignore[union-attr] # only plain tables are written
         if self._allowed is not None and (table, statement.__visit_name__) not in self._allowed:
             raise UndeclaredWrite(f"the change does not declare that it may {statement.__visit_name__} {table}")
-        self._written.add(table)
+        return table
 
 
 @lru_cache(maxsize=1_000)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Insert
+from sqlalchemy import Delete, Insert, Update
 
 from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, Transaction
+
+
+def returns_rows(statement: Statement) -> bool:
+    """Whether a statement returns rows."""
+    return not isinstance(statement, Insert | Update | Delete) or bool(statement.returning_column_descriptions)
 
 
 class Wrapping(Transaction):
@@ -74,4 +79,4 @@ class Watching(Wrapping):
             self.rows(statement, one)
 
     def _is_watched(self, statement: Statement) -> bool:
-        return isinstance(statement, Insert) and statement.table.name == self._table and not statement._returning
+        return isinstance(statement, Insert) and statement.table.name == self._table and not returns_rows(statement)

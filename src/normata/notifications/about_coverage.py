@@ -92,6 +92,7 @@ _WITH_TASKS = (
         _STATEMENT.c.organization_id == _ORGANIZATION,
         _STATEMENT.c.control_id.in_(_IDS),
         _TASK.c.archived_at.is_(None),
+        _TASK.c.control_coverage_id.is_not(None),  # as the index of the list says it
         _TASK.c.status.not_in(_DONE),
         _TASK.c.assignee_member_id.is_not(None),
     )

@@ -15,7 +15,7 @@ from normata.db.upsert import upsert
 from normata.errors import Archived
 from normata.records.base import Restorable
 from normata.records.finding import found_for_change
-from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp
+from normata.schema.fields import Identifier, Name, ShortName, ShortText, Timestamp
 from normata.schema.table import Table, foreign_key, sql_table
 from normata.schema.wire import columns
 
@@ -23,9 +23,9 @@ from normata.schema.wire import columns
 class ArchiveEntry(Table):
     """Who has archived a record, when, and why.
 
-    ``kind`` is the path of the record's kind. What one action has archived has one ``archive_id``. ``user_id`` is null
-    where a command has archived it. A restore leaves the entry alone, so that it stays one statement: an entry counts
-    only as long as its ``archived_at`` is that of the record.
+    ``kind`` is the path of the record's kind. What one action has archived has one ``archive_id``. ``user_name`` is
+    what the user was called then; both are null where a command has archived it. A restore leaves the entry alone, so
+    that it stays one statement: an entry counts only as long as its ``archived_at`` is that of the record.
     """
 
     __tablename__ = "archive_entry"
@@ -38,12 +38,13 @@ class ArchiveEntry(Table):
     archived_at: Mapped[Timestamp]
     user_id: Mapped[Identifier | None]
     reason: Mapped[ShortText | None]
+    user_name: Mapped[Name | None]
 
     __table_args__ = (Index(None, "organization_id", "archive_id"),)
 
 
 _KEY = ("organization_id", "kind", "record_id")
-_SAID = ("archive_id", "archived_at", "user_id", "reason")
+_SAID = ("archive_id", "archived_at", "user_id", "user_name", "reason")
 
 
 def archive_writes(kind: type[Restorable]) -> tuple[Write, ...]:
@@ -84,6 +85,7 @@ def archive(
             "archive_id": archive_id,
             "archived_at": moment,
             "user_id": unit.actor.user_id,
+            "user_name": unit.actor.user_name or None,
             "reason": reason,
         },
     )

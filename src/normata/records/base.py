@@ -123,6 +123,13 @@ class Restorable(Table):
                     sqlite_where=live, postgresql_where=live,
                 )
             )  # fmt: skip
+        archived = text("archived_at IS NOT NULL")
+        arguments.append(
+            Index(
+                f"ix_{table}_archived_at", "organization_id", "archived_at", "id",
+                sqlite_where=archived, postgresql_where=archived,
+            )
+        )  # fmt: skip
         if "short_id" in cls.__annotations__:
             arguments.append(UniqueConstraint("organization_id", "short_id"))
         for name, ends in _due_dates(vars(cls)):
@@ -145,23 +152,22 @@ class Maintained(Restorable):
 
 
 def _index_lists(kind: type[Restorable]) -> None:
-    """Give a kind the indexes that have the first page of its list, by any one filter, in the default order.
+    """Give a kind the indexes that have its list, by any one filter, in the default order.
 
-    One for live and one for archived records, so that neither are in the way of the other, and each counts them without
-    a look at the rows. What is null cannot be filtered by, and most references are null.
+    They have the archived state, too, so that live and archived records are counted without a look at the rows. Apart
+    they would be counted twice as fast, but a restore would take twice as long. What is null cannot be filtered by, and
+    most references are null.
     """
     table = kind.sql()
-    for state, condition in (("live", "archived_at IS NULL"), ("archived", "archived_at IS NOT NULL")):
-        for column in (None, *filter_columns(kind)):
-            named = () if column is None else (column,)
-            given = f" AND {column.name} IS NOT NULL" if column is not None and column.nullable else ""
-            where = text(condition + given)
-            Index(
-                "_".join(("ix", table.name, *(one.name for one in named), state)),
-                *(table.c.organization_id, *named, table.c.created_at, table.c.id),
-                sqlite_where=where,
-                postgresql_where=where,
-            )
+    for column in (None, *filter_columns(kind)):
+        named = () if column is None else (column,)
+        where = text(f"{column.name} IS NOT NULL") if column is not None and column.nullable else None
+        Index(
+            "_".join(("ix", table.name, *(one.name for one in named), "list")),
+            *(table.c.organization_id, *named, table.c.created_at, table.c.id, table.c.archived_at),
+            sqlite_where=where,
+            postgresql_where=where,
+        )
 
 
 @cache

@@ -110,6 +110,10 @@ _TAGS = [
         ),
     },
     {
+        "name": "Archive",
+        "description": "What is archived, across kinds, and many records archived or restored at once.",
+    },
+    {
         "name": "Restore",
         "description": (
             "Restoring archived records, by the same contract for every kind. The record must be archived (else 409"

@@ -36,7 +36,13 @@ _IDEMPOTENCY_KEY = {
         " nothing is done twice."
     ),
     "required": False,
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        # Any text without control characters, or one in quotes, as RFC 9651 has it.
+        "pattern": r"""^([^" \x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*|"([ !#-\[\]-~]|\\["\\])+")$""",
+    },
 }
 _DRY_RUN_EXAMPLE: dict[str, Any] = {"dryRun": True, "status": 200, "answer": None, "changes": [], "notifications": []}
 

@@ -44,7 +44,9 @@ class Problem(BaseModel):
     detail: str = Field(description="What happened this time, for people.")
     instance: str = Field(description="The path of the request.")
     request_id: str = Field(description="Names this request in the log; the same as the X-Request-Id header.")
-    errors: list[FieldFault] = Field(description="All faults of the request, where it is not valid; else empty.")
+    errors: list[FieldFault] = Field(
+        description="All faults of the request, where it is not valid or its records are refused; else empty."
+    )
     conflicting_id: str | None = Field(
         default=None,
         description="With `slug_taken`: the live record that has the slug. With `in_use`: what refers to it.",
@@ -197,6 +199,7 @@ SORTS: Mapping[type[Exception], Sort] = {
     errors.Archived: Sort(409, "archived", "Archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
     errors.InUse: Sort(409, "in_use", "In use"),
+    errors.RecordsRefused: Sort(409, "records_refused", "Records are refused"),
     errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),
     errors.AnswerNotKept: Sort(409, "answer_not_kept", "The answer was not kept"),
     PreconditionFailed: Sort(412, "precondition_failed", "A precondition failed"),
@@ -228,10 +231,22 @@ def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
         detail=str(error),
         instance=instance,
         request_id=request_id,
-        errors=list(getattr(error, "faults", ())),
+        errors=list(_faults_of(error)),
         conflicting_id=conflicting_id,
     )
     return body.model_dump(by_alias=True, exclude={"conflicting_id"} if conflicting_id is None else None)
+
+
+def _faults_of(error: Exception) -> Sequence[FieldFault]:
+    """What is wrong with a request, place by place."""
+    if not isinstance(error, errors.RecordsRefused):
+        return getattr(error, "faults", ())
+    faults = []
+    for place, refusal in error.refusals:
+        sort, conflicting_id = SORTS[type(refusal)], getattr(refusal, "conflicting_id", None)
+        message = f"{refusal} ({conflicting_id})" if conflicting_id else str(refusal)
+        faults.append(FieldFault(in_="body", name=f"records/{place}", code=sort.code, message=message, allowed=None))
+    return faults
 
 
 def responses(*cases: type[Exception]) -> dict[int | str, dict[str, Any]]:
@@ -265,6 +280,8 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
             error = InvalidRequest.of([fault])
         elif issubclass(case, errors.SlugTaken | errors.InUse):
             error = case("01a1f87c-691d-7204-a6da-d46c39e191fb")
+        elif issubclass(case, errors.RecordsRefused):
+            error = case([(3, errors.Archived())])
         else:
             error = case()
         value = problem(error, instance, "0193a3e7c1d07c0e8a52b1f4")

@@ -117,21 +117,19 @@ def upgrade() -> None:
             op.add_column(table, sa.Column(name, text(), server_default=sa.text("''"), nullable=False))
         _fill(connection, table, texts)
     for table, (always, sometimes) in _FILTERS.items():
-        for state, condition in (("live", "archived_at IS NULL"), ("archived", "archived_at IS NOT NULL")):
-            _index(table, state, condition)
-            for name in always:
-                _index(table, state, condition, name)
-            for name in sometimes:
-                _index(table, state, f"{condition} AND {name} IS NOT NULL", name)
+        _index(table)
+        for name in always:
+            _index(table, name)
+        for name in sometimes:
+            _index(table, name, where=sa.text(f"{name} IS NOT NULL"))
 
 
-def _index(table: str, state: str, condition: str, *names: str) -> None:
+def _index(table: str, *names: str, where: sa.TextClause | None = None) -> None:
     """An index in the order of the table's list."""
-    where = sa.text(condition)
     op.create_index(
-        "_".join(("ix", table, *names, state)),
+        "_".join(("ix", table, *names, "list")),
         table,
-        ["organization_id", *names, "created_at", "id"],
+        ["organization_id", *names, "created_at", "id", "archived_at"],
         sqlite_where=where,
         postgresql_where=where,
     )

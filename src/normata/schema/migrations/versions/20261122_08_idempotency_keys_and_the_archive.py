@@ -1,4 +1,4 @@
-"""keys of requests that are carried out once."""
+"""keys of requests that are carried out once; who has archived a record, and an index for the archive."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from normata.db.types import document, text, timestamp
 
 revision = "20261122_08"
 down_revision = "20261122_07"
+
+_KINDS = (
+    *("task", "finding", "asset", "policy", "record_category", "entitlement_review", "audit", "risk_review"),
+    *("acronym", "label", "integration_check", "incident", "vendor", "record", "vulnerability_class", "variable"),
+)
 
 
 def upgrade() -> None:
@@ -35,3 +40,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("user_id", "key", name=op.f("pk_idempotency_key")),
     )
     op.create_index(op.f("ix_idempotency_key_created_at"), "idempotency_key", ["created_at"])
+    op.add_column("archive_entry", sa.Column("user_name", text(500), nullable=True))
+    archived = sa.text("archived_at IS NOT NULL")
+    for table in _KINDS:
+        op.create_index(
+            f"ix_{table}_archived_at",
+            table,
+            ["organization_id", "archived_at", "id"],
+            sqlite_where=archived,
+            postgresql_where=archived,
+        )
