@@ -13,6 +13,7 @@ OTHER = {
     "database_pool_size": "9",
     "database_role": "other_service",
     "database_statement_cache": "0",
+    "event_key": "/etc/normata/event-key",
     "host": "192.0.2.1",
     "port": "9000",
     "workers": "3",
@@ -101,3 +102,16 @@ def test_other_variables_are_no_business_of_ours(monkeypatch: pytest.MonkeyPatch
 def test_settings_do_not_change_once_read() -> None:
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "file"),
+    [
+        ("sqlite:///normata.db", "", "normata.db.event-key"),
+        ("sqlite:////var/lib/normata.db?mode=rw", "", "/var/lib/normata.db.event-key"),
+        ("postgresql://user@host/name", "", "normata.event-key"),
+        ("sqlite:///normata.db", "/etc/key", "/etc/key"),
+    ],
+)
+def test_the_key_of_events_is_beside_the_file_of_the_database(url: str, given: str, file: str) -> None:
+    assert str(Settings(database_url=url, event_key=given).event_key_file) == file
