@@ -3,8 +3,9 @@
     TOKEN=… python examples/whole_life.py http://127.0.0.1:8000 org-harbourlight
 
 TOKEN is one of an admin, with the scope `write`. What kinds there are, and what a record of each looks like, the script
-reads in the service's OpenAPI document. In the end it has `normata` prove, without the service, that the log of events
-is complete and unchanged; for that NORMATA_DATABASE_URL names the database. It needs httpx, and no other library.
+reads in the service's OpenAPI document. In the end `normata`, which must be on the PATH, proves without the service that
+the log of events is complete and unchanged. NORMATA_DATABASE_URL names the database if it is not normata.db here. The
+script needs httpx2, and no other library.
 """
 
 import os

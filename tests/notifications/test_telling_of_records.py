@@ -116,3 +116,19 @@ def test_what_a_unit_of_work_changes_twice_is_told_once(service: Served) -> None
     change(service.database, work)
     types = sorted(item["type"] for item in told(service, "viewer", "twice"))
     assert types == ["record.archived", "record.assigned"]
+
+
+def test_of_many_that_are_archived_at_once_each_is_told(service: Served) -> None:
+    """And restored by one undo; a trial tells whom it would tell, and tells nobody."""
+    editor = service.bearer("editor")
+    made_now = [made(service, Task, editor, assigneeMemberId=VIEWER)["id"] for _ in range(3)]
+    body = {"organizationId": ALPHA, "records": [{"kind": "tasks", "id": row_id} for row_id in made_now]}
+    before = stored.rows(service.database, Notification)
+    trial = answer(service.client.post("/archive/", params={"dryRun": "true"}, json=body, headers=editor))
+    assert [(one["userId"], one["type"]) for one in trial["notifications"]] == [("user-viewer", "record.archived")] * 3
+    assert stored.rows(service.database, Notification) == before
+    for path in ("/archive/", "/archive/restore/"):
+        answer(service.client.post(path, json=body, headers=editor))
+    for row_id in made_now:
+        types = [item["type"] for item in told(service, "viewer", row_id)]
+        assert types == ["record.assigned", "record.archived", "record.restored"]

@@ -75,6 +75,8 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 f"INSERT INTO event_checkpoint VALUES ('{organization}', 1, 'x', 'x', now())",
                 "INSERT INTO reminder (organization_id, kind, record_id, what, due_at, which, reminded_at) VALUES"
                 f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())",
+                "INSERT INTO archive_entry (organization_id, kind, record_id, archive_id, archived_at) VALUES"
+                f" ('{organization}', 'tasks', 'x', 'x', now())",
             )
         yield everything
 
@@ -256,15 +258,20 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     }
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
-    assert rights(admin, "INSERT") == columns(*followed, *own, "idempotency_key")
-    fixed = {(name, "id") for name in own} | {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
+    records = {kind.sql().name for kind in KINDS}
+    noted = {"archive_entry", "short_id_counter", "idempotency_key"}
+    assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted)
+    fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
+    fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
+    fixed |= {("framework", "organization_id"), ("control", "framework_id")}
     assert rights(admin, "UPDATE") == {
         ("access_token", "last_used_at"),
         ("list_revision", "revision"),
         ("notification", "read_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank")),
-        *(columns(*own - {"framework_adoption"}) - fixed),
-        *((kind.sql().name, name) for kind in KINDS for name in ("archived_at", "updated_at") if name in kind.sql().c),
+        *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),
+        *(("short_id_counter", name) for name in ("kind", "last")),
+        *(columns(*own - {"framework_adoption"}, *records) - fixed),
     }
     assert rights(admin, "REFERENCES") == set()
     others = admin.rows(
@@ -346,13 +353,13 @@ def test_what_nothing_needs_is_refused(service: Service, admin: Session, about: 
     assert everything(admin) == before
 
 
-def test_of_a_record_only_what_a_restore_changes_can_be_changed(service: Service) -> None:
-    """Nor can a record be added or deleted: what a compliance record says is not the service's to touch."""
+def test_what_a_record_is_and_whose_cannot_be_changed(service: Service) -> None:
+    """All else can: what a record says, and whether it is archived."""
     for kind in KINDS:
         table = kind.sql()
         for column in table.c:
             statement = f'UPDATE "{table.name}" SET "{column.name}" = "{column.name}"'
-            if column.name in ("archived_at", "updated_at"):
+            if column.name not in ("id", "organization_id"):
                 service.write(run(statement), IN_BOTH)
             else:
                 assert refusal(lambda: service.write(run(statement), IN_BOTH)) == NOT_ALLOWED, statement  # noqa: B023
@@ -364,7 +371,8 @@ def test_what_is_centralized_cannot_be_changed(service: Service, admin: Session)
     for table in ("framework", "control", "control_match"):
         before = admin.rows(shared.format(table))
         assert before
-        service.write(run(f"UPDATE {table} SET organization_id = '{ALPHA}' WHERE organization_id IS NULL"), IN_BOTH)
+        changed = "match_level = 3 - match_level" if table == "control_match" else "name = 'Mine'"
+        service.write(run(f"UPDATE {table} SET {changed} WHERE organization_id IS NULL"), IN_BOTH)
         assert admin.rows(shared.format(table)) == before
     before = admin.rows(shared.format("control_match"))
     service.write(run("DELETE FROM control_match WHERE organization_id IS NULL"), IN_BOTH)

@@ -62,6 +62,7 @@ def test_only_the_archived_state_changes(kind: type[Restorable], shared: Served)
         "record_id": row_id,
         "archived_at": moment,
         "user_id": "user-editor",
+        "user_name": "Editor",
         "reason": "Größe <b> 50%",
     }
     [event] = stored.events(shared.database, entity_id=row_id)

@@ -65,6 +65,8 @@ class UnsealedEvent(Table):
     event_id: Mapped[Identifier] = mapped_column(primary_key=True)
     owner: Mapped[Owner]
 
+    __table_args__ = ({"sqlite_with_rowid": False},)  # one tree to write instead of two
+
 
 class EventLeaf(Table):
     """The place of an event in the log of its organization, from 0, and the hash under which it was sealed."""
@@ -76,6 +78,8 @@ class EventLeaf(Table):
     number: Mapped[Number] = mapped_column(primary_key=True)
     event_id: Mapped[Identifier] = mapped_column(unique=True)
     hash: Mapped[Hash]
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
 
 class EventCheckpoint(Table):

@@ -89,8 +89,11 @@ def plan(transaction: Transaction, noted: Noted) -> Round:
     """The leaves and checkpoints that come next."""
     by_owner: defaultdict[str, list[Any]] = defaultdict(list)
     for batch in batches([row.event_id for row in noted]):
-        for event in transaction.rows(_EVENTS, {"ids": batch}):
-            by_owner[event.organization_id or ""].append(event)
+        events = transaction.rows(_EVENTS, {"ids": batch})
+        old = [event.id for event in events if event.body is None]  # what they say is in their other columns
+        whole = {event.id: event for event in transaction.rows(_WHOLE, {"ids": old})} if old else {}
+        for event in events:
+            by_owner[event.organization_id or ""].append(whole.get(event.id, event))
     planned = Round({}, [], [])
     moment = now()
     for owner, events in sorted(by_owner.items()):
@@ -144,10 +147,11 @@ _LEAVES, _CHECKPOINTS = sql_table(EventLeaf), sql_table(EventCheckpoint)
 _NOTED = select(_UNSEALED.c.event_id, _UNSEALED.c.owner).order_by(_UNSEALED.c.event_id).limit(_MOST)
 # Not what another process has sealed since it was found to be noted.
 _EVENTS = (
-    select(*_EVENT.c)
+    select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _EVENT.c.body)
     .outerjoin(_LEAVES, _LEAVES.c.event_id == _EVENT.c.id)
     .where(_EVENT.c.id.in_(bindparam("ids", expanding=True)), _LEAVES.c.event_id.is_(None))
 )
+_WHOLE = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
 _LAST = (
     select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier)
     .where(_CHECKPOINTS.c.organization_id == bindparam("owner"))

@@ -35,6 +35,10 @@ Mode = Annotated[
 ]
 
 
+class ArchivePage(Page[ArchivedRecord]):
+    """A page of archived records."""
+
+
 class RecordName(Input):
     """A record of some kind."""
 
@@ -188,7 +192,7 @@ What is archived in the organization, of all kinds, newest first: when, by whom 
 now. Records that were archived before the service kept account, or by a load, tell only when.""",
         query=ArchiveQuery,
         build=lambda transaction, query, _asker: list_archive(transaction, query),
-        answer=Page[ArchivedRecord],
+        answer=ArchivePage,
         answer_description="A page of archived records.",
         example={"items": [_ITEM], "total": 1, "page": 1, "limit": 100},
     ),

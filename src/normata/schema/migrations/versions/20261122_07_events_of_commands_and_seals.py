@@ -26,6 +26,7 @@ def upgrade() -> None:
         sa.Column("event_id", text(255), nullable=False),
         sa.Column("owner", text(255), nullable=False),
         sa.PrimaryKeyConstraint("event_id", name=op.f("pk_unsealed_event")),
+        sqlite_with_rowid=False,
     )
     number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     op.create_table(
@@ -36,6 +37,7 @@ def upgrade() -> None:
         sa.Column("hash", text(64), nullable=False),
         sa.PrimaryKeyConstraint("organization_id", "number", name=op.f("pk_event_leaf")),
         sa.UniqueConstraint("event_id", name=op.f("uq_event_leaf_event_id")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "event_checkpoint",
