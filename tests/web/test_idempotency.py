@@ -146,8 +146,7 @@ def test_who_has_left_the_organization_is_not_shown_the_answer(service: Served) 
     headers = service.bearer("admin") | KEY
     assert service.client.post(TASK, headers=headers).status_code == 200
     service.sql(
-        f"UPDATE membership SET organization_id = '{BETA}'"
-        f" WHERE user_id = 'user-admin' AND organization_id = '{ALPHA}'"
+        f"UPDATE membership SET organization_id = '{BETA}' WHERE user_id = 'user-admin' AND organization_id = '{ALPHA}'"
     )
     refused(service.client.post(TASK, headers=headers), 404, "not_found")
     foreign = f"/labels/{record_id(Label, 'archived', BETA)}/restore/"
