@@ -143,11 +143,10 @@ def test_a_dry_run_uses_up_no_key_and_is_answered_from_none(service: Served) -> 
 @both
 def test_who_has_left_the_organization_is_not_shown_the_answer(service: Served) -> None:
     """Nor is the key free: it stands for what was done."""
-    headers = service.bearer("editor") | KEY
+    headers = service.bearer("admin") | KEY
     assert service.client.post(TASK, headers=headers).status_code == 200
     service.sql(
-        f"UPDATE membership SET organization_id = '{BETA}'"
-        f" WHERE user_id = 'user-editor' AND organization_id = '{ALPHA}'"
+        f"UPDATE membership SET organization_id = '{BETA}' WHERE user_id = 'user-admin' AND organization_id = '{ALPHA}'"
     )
     refused(service.client.post(TASK, headers=headers), 404, "not_found")
     foreign = f"/labels/{record_id(Label, 'archived', BETA)}/restore/"
