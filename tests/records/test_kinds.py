@@ -41,7 +41,7 @@ PATHS = {
 
 def test_every_kind_has_its_restore_where_the_interface_has_it() -> None:
     """The addresses are those of the interface, and no other restores are served."""
-    served = {(one.method, one.path): one.operation_id for one in OPERATIONS if "restore" in one.path}
+    served = {(one.method, one.path): one.operation_id for one in OPERATIONS if one.path.endswith("{id}/restore/")}
     assert served == {("POST", path): name for path, name in PATHS.items()}
     assert {f"/{kind.path}/{{id}}/restore/" for kind in Restorable.kinds} == PATHS.keys()
 

@@ -172,7 +172,9 @@ def test_an_audit_event_tells_who_restored_what(shared: Served, kind: type[Resto
         "user_id": "user-editor",
         "token_id": used["id"],
         "request_id": "chain-of-services.7",
+        "body": event["body"],
     }
+    assert json.loads(event["body"])["after"]["archivedAt"] is None
 
 
 @pytest.mark.parametrize("lost", ["notification", "audit_event"])
