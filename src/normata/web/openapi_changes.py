@@ -60,4 +60,8 @@ def add_dry_run(responses: dict[str, Any], operation: ChangeOperation) -> None:
         content["schema"] = dry_run
         content["example"] = _DRY_RUN_EXAMPLE | {"status": 201, "answer": operation.example}
     else:
-        content["schema"] = {"anyOf": [content["schema"], dry_run]}
+        # Within a choice, a list of types is more than some tools take; what is null alone needs none.
+        own = {
+            name: value for name, value in content["schema"].items() if operation.answer is not None or name != "type"
+        }
+        content["schema"] = {"anyOf": [own, dry_run]}
