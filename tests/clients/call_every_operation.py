@@ -20,7 +20,8 @@ def main() -> None:
     client = package.AuthenticatedClient(base_url=base, token=token, raise_on_unexpected_status=True)
     for tag, operation, arguments, body_model, body in json.load(sys.stdin):
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
-        module = importlib.import_module(f"normata_client.api.{tag.lower()}.{name}")
+        folder = tag.lower().replace(" ", "_")
+        module = importlib.import_module(f"normata_client.api.{folder}.{name}")
         if body is not None:
             arguments["body"] = getattr(module, body_model).from_dict(body)
         response = module.sync_detailed(client=client, **arguments)
