@@ -45,7 +45,7 @@ def main() -> None:
         options.tasks = 10 * records.FEW
     figures = Figures.model_validate_json(options.render.read_bytes()) if options.render else run(options)
     if options.write:
-        report.write(figures)
+        report.write(report.completed(figures))
     print(report.page(figures))
     for outcome in missed(figures):
         tell(f"missed: {outcome.name}: {outcome.measured.value:.2f}{outcome.unit}, target {outcome.target}")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from normata.events.checking import event_faults
+from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy
 from tests import world
@@ -52,6 +54,30 @@ def test_events_are_listed_newest_first(busy: Served) -> None:
     assert (loaded["before"], loaded["after"]["name"]) == (None, "Loaded")
     restored = found["items"][0]
     assert (restored["kind"], restored["userId"]) == (Restorable.kinds[0].path, "user-owner")
+
+
+def test_numbers_in_documents_are_as_exact_as_they_were(service: Served) -> None:
+    """Integers of more than 64 bits too; and such an event is sound."""
+    headers = service.bearer("admin")
+    content = {"n": 36893488147419103233, "long": 10**309 + 1}
+    path = f"/policies/{record_id(Policy, 'live')}/"
+    assert service.client.patch(path, json={"content": content}, headers=headers).status_code == 200
+    for found in (page(service, "/events/"), page(service, f"{path}events/")):
+        assert found["items"][0]["after"]["content"] == content
+    seal_all_now(service.database)
+    assert service.database.read_now(lambda transaction: list(event_faults(transaction))) == []
+
+
+def test_why_something_was_archived_is_in_its_history(service: Served) -> None:
+    """The archive has the last reason only."""
+    headers = service.bearer("editor")
+    path = f"/labels/{record_id(Label, 'live')}/"
+    for reason in ("first", "second"):
+        archived = service.client.post(f"{path}archive/", json={"reason": reason}, headers=headers)
+        assert archived.status_code == 200
+        assert service.client.post(f"{path}restore/", headers=headers).status_code == 200
+    told = [(item["action"], item["reason"]) for item in page(service, f"{path}events/")["items"]]
+    assert told == [("restore", None), ("archive", "second"), ("restore", None), ("archive", "first")]
 
 
 def test_filters(busy: Served) -> None:

@@ -63,6 +63,7 @@ def test_a_request_says_who_with_what_and_from_where(service: Served) -> None:
         "before": None,
         "after": {"archivedAt": None, "updatedAt": answer.json()["updatedAt"]},
         "counts": None,
+        "reason": None,
     }
 
 

@@ -272,6 +272,16 @@ def test_documents_are_merged(stored_: Any, patch: Any, merged: Any, shared: Ser
     assert read(shared, POLICY, row_id, headers).json()["content"] == merged
 
 
+def test_a_document_grows_by_merging_up_to_a_limit(service: Served) -> None:
+    headers = service.bearer("editor")
+    row_id = make(service, POLICY, headers, title="Document", content={}).json()["id"]
+    for name in "abcd":
+        assert change(service, POLICY, row_id, headers, content={name: "x" * 1_000_000}).status_code == 200
+    answer = change(service, POLICY, row_id, headers, content={"e": "x" * 1_000_000})
+    assert names(refused(answer, 400, "validation")) == ["content"]
+    assert change(service, POLICY, row_id, headers, content={"a": None, "e": "x" * 1_000_000}).status_code == 200
+
+
 @every_kind
 def test_two_changes_of_different_fields_at_once_both_hold(kind: type[Restorable], shared: Served) -> None:
     headers = shared.bearer("editor")

@@ -13,6 +13,7 @@ from normata.changes.registry import table_named
 from normata.changes.rows import PendingRow, PendingRows, good
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.transaction import Transaction, batches
+from normata.schema.descriptions import with_article
 from normata.schema.table import Table, sql_table
 
 NO_ROWS: Set[tuple[str, str]] = frozenset()
@@ -107,7 +108,7 @@ def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None) ->
     if "organization_id" in row.table.fixed and target != "organization":
         owner = found.get("organization_id")
         if owner is not None and owner != row.final.get("organization_id"):
-            return f"names a {words} of another organization"
+            return f"names {with_article(words)} of another organization"
     return None
 
 

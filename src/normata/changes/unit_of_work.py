@@ -61,7 +61,7 @@ class Change:
     belongs to nobody. ``row`` is the row as it is now, by column names, null where it has gone; ``before`` as it was,
     null where it is new. Where a statement changes a row without having looked at it, ``before`` is null as well, and
     ``changed`` names the columns that it has set. All of these are null for a bulk change, which says no more than that
-    rows of the table have changed; ``counts`` may tell of how many.
+    rows of the table have changed; ``counts`` may tell of how many. ``reason`` is what the actor gives as one.
     """
 
     action: str
@@ -72,6 +72,7 @@ class Change:
     before: Mapping[str, Any] | None = None
     changed: Collection[str] | None = None
     counts: Mapping[str, Any] | None = None
+    reason: str | None = None
 
 
 class UndeclaredWrite(AssertionError):

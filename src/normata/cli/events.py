@@ -201,7 +201,9 @@ def verify(
         echo(fault, err=True)
     if outcome.faults:
         fail(f"{file} is not the log that the checkpoint was made of")
-    erased = f"; of {outcome.erased} the content was erased" if outcome.erased else ""
+    for event in outcome.erased:
+        echo(f"warning: the content of the event {event} is gone: it was erased, or removed by hand", err=True)
+    erased = f"; of {len(outcome.erased)} the content was erased" if outcome.erased else ""
     later = f"; {outcome.later} came after it and are not proven" if outcome.later else ""
     echo(f"{outcome.proven} events are those of the checkpoint{erased}{later}")
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
 from sqlalchemy import bindparam, select
 
 from normata.db.transaction import Transaction
 from normata.db.types import format_timestamp
-from normata.events.content import sealed_text
+from normata.events.content import sealed_text, values_of
+from normata.events.history import kind_of
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.events.walking import Walk, content_faults
 from normata.schema.table import sql_table
@@ -76,9 +76,11 @@ _COLUMNS = {
     "organization_id": "organizationId",
     "at": "at",
     "action": "action",
+    "entity_type": "kind",
     "entity_id": "recordId",
     "user_id": "userId",
     "token_id": "tokenId",
+    "request_id": "requestId",
 }
 
 
@@ -87,8 +89,10 @@ def _columns_that_differ(row: Any, owner: str) -> list[str]:
         return ["organization_id"]
     if row.body is None:  # then the columns are what was sealed
         return []
-    body = orjson.loads(row.body)
-    return [column for column, name in _COLUMNS.items() if getattr(row, column) != body.get(name)]
+    body = values_of(row.body)
+    found = {column: getattr(row, column) for column in _COLUMNS}
+    found |= {"entity_type": kind_of(row), "request_id": row.request_id or None}
+    return [column for column, name in _COLUMNS.items() if found[column] != body.get(name)]
 
 
 def _unsealed(transaction: Transaction) -> Iterator[str]:

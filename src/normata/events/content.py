@@ -57,6 +57,7 @@ def body_of(event_id: str, change: Change, actor: Actor, moment: str) -> str:
             "before": before,
             "after": after,
             "counts": change.counts,
+            "reason": change.reason,
             "salt": os.urandom(16).hex(),
         }
     )
@@ -78,6 +79,11 @@ def canonical(value: Any) -> str:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:  # a document may have an integer of more than 64 bits
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def values_of(text: str) -> Any:
+    """What a body says. Raises ValueError where it is no JSON. Numbers are as exact as they were given."""
+    return json.loads(text)  # orjson makes floats of integers that have more than 64 bits
 
 
 def difference(change: Change) -> tuple[Values, Values]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-import orjson
 from pydantic import Field
 from sqlalchemy import Select, bindparam, select
 
 from normata.changes.registry import tables
 from normata.db.transaction import Transaction
 from normata.errors import NotFound
+from normata.events.content import values_of
 from normata.events.model import AuditEvent
 from normata.records.base import Restorable
 from normata.schema.fields import Identifier, ShortName, Timestamp
@@ -43,6 +43,7 @@ class Event(Wire):
     ]
     after: Annotated[Changed | None, Field(description="The same fields as they are since; null for what has gone.")]
     counts: Annotated[Changed | None, Field(description="For many rows at once: how many of them.")]
+    reason: Annotated[str | None, Field(description="Why, where who did it has said so.")]
 
 
 class EventQuery(PageQuery):
@@ -95,19 +96,24 @@ def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) ->
 
 def event_wire(row: Any) -> dict[str, Any]:
     """An event as it travels. What an older version did not note, and what was erased, is null."""
-    body: Mapping[str, Any] = orjson.loads(row.body) if row.body else {}
+    body: Mapping[str, Any] = values_of(row.body) if row.body else {}
     return {
         "id": row.id,
         "organizationId": row.organization_id,
         "at": row.at,
         "action": row.action,
-        "kind": _arrays().get(row.entity_type, row.entity_type),
+        "kind": kind_of(row),
         "recordId": row.entity_id,
         "userId": row.user_id,
         "tokenId": row.token_id,
         "requestId": row.request_id or None,
-        **{name: body.get(name) for name in ("command", "address", "before", "after", "counts")},
+        **{name: body.get(name) for name in ("command", "address", "before", "after", "counts", "reason")},
     }
+
+
+def kind_of(row: Any) -> str:
+    """The kind of row that an event is about, by its name on the wire."""
+    return _arrays().get(row.entity_type, str(row.entity_type))
 
 
 @cache

@@ -20,12 +20,12 @@ class NoLog(CommandError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found: the faults, a sentence each, and the numbers of events that are proven, later, and erased."""
+    """What was found: the faults, a sentence each, how many events are proven and later, and which are erased."""
 
     faults: list[str] = field(default_factory=list)
     proven: int = 0
     later: int = 0
-    erased: int = 0
+    erased: list[str] = field(default_factory=list)
 
 
 def verify(lines: Iterable[str], note: Note) -> Outcome:
@@ -66,7 +66,8 @@ def _take(entry: dict[str, Any], walk: Walk, note: Note, seen: set[str], outcome
     seen.add(event_id)
     outcome.faults += walk.up_to(min(leaf, note.size))
     outcome.faults += content_faults(event_id, leaf, entry["hash"], text)
-    outcome.erased += text == ""
+    if text == "":
+        outcome.erased.append(f"{event_id} (leaf {leaf})")
     if leaf < note.size:
         walk.add(event_id, entry["hash"])
     else:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
-
+from normata.events.content import values_of
 from normata.events.merkle import Frontier, leaf_hash
 
 _NAMED = 5  # events in one sentence
@@ -64,6 +63,6 @@ def content_faults(event_id: str, number: int, found: str, text: str | None) -> 
 
 def _id_of(text: str) -> Any:
     try:
-        return orjson.loads(text)["id"]
+        return values_of(text)["id"]
     except (ValueError, TypeError, KeyError):
         return None

@@ -89,7 +89,8 @@ def archive(
             "reason": reason,
         },
     )
-    unit.publish(Change("archive", kind, row.organization_id, row.id, row._asdict(), before._asdict()))
+    change = Change("archive", kind, row.organization_id, row.id, row._asdict(), before._asdict(), reason=reason)
+    unit.publish(change)
     return row
 
 

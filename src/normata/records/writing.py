@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from normata.changes.merge_patch import merge_patch
 from normata.changes.rows import PendingRow
 from normata.changes.short_ids import COUNTER_WRITES
-from normata.changes.source import Row
+from normata.changes.source import Fault, Row
 from normata.changes.storing import BODY, every_column_of, valid_rows
 from normata.changes.unit_of_work import Change, UnitOfWork, insert_of
 from normata.changes.writing import write
@@ -24,6 +25,10 @@ from normata.records.finding import find, found_for_change
 from normata.schema.table import new_id
 from normata.schema.text import slugify
 from normata.schema.wire import columns
+
+LARGEST = (
+    4 * 2**20
+)  # bytes of a request, since a record may have several texts of 100,000 characters; and of a document
 
 Given = Mapping[str, Any]  # values by their wire names
 
@@ -80,12 +85,19 @@ def change(
     before = found_for_change(unit, kind, record_id)
     if before.archived_at is not None:
         raise Archived
-    values = dict(given)
+    values: dict[str, Any] = {**given, "id": record_id}
+    row = Row(kind.array, BODY, "", values)
+    faults: list[Fault] = []
     for column in columns(kind):
         name = to_camel(column.name)
         if isinstance(column.type, Document) and name in values:
-            values[name] = merge_patch(getattr(before, column.name), values[name])
-    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**values, "id": record_id})])
+            document = merge_patch(getattr(before, column.name), values[name])
+            values[name] = document
+            if len(json.dumps(document, ensure_ascii=False).encode()) > LARGEST:
+                faults.append(
+                    row.fault(name, f"must have at most {LARGEST:,} bytes as JSON, merged with what is there")
+                )
+    [pending] = valid_rows(unit, kind, [row], faults)
     require_current(before)
     return _store(unit, "update", kind, pending, before) if pending.changed else before
 

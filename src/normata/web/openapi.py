@@ -173,7 +173,9 @@ def _document(router: APIRouter, operation: Operation) -> None:
             if operation.is_conditional:
                 extra["parameters"] = [*extra["parameters"], IF_MATCH]
             status = operation.success
-            named = {**(LOCATION if operation.creates else {}), **(VALIDATORS if operation.is_tagged else {})}
+            # What is made has a tag always; what is changed, not in a dry run, which has the same status.
+            tagged = VALIDATORS if operation.creates else {"ETag": VALIDATORS["ETag"] | {"required": False}}
+            named = {**(LOCATION if operation.creates else {}), **(tagged if operation.is_tagged else {})}
             success = {status: {"headers": named}} if named else {}
             if operation.creates:
                 success[200] = {"description": DRY_RUN_ANSWER}

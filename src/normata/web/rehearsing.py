@@ -76,7 +76,8 @@ def told(rehearsed: Rehearsed[Answer]) -> bytes:
     """A dry run as it travels, for a change whose result is an answer."""
     answer = rehearsed.result
     rest = {
-        "changes": [_planned(change) for change in rehearsed.changes],
+        # What follows from a change, and is no row of its own to anybody, has no name in paths and bundles.
+        "changes": [_planned(change) for change in rehearsed.changes if change.table.array],
         "notifications": [{name: getattr(row, column) for column, name in _TOLD.items()} for row in rehearsed.added],
     }
     # The answer has been encoded already, as it would have been sent.
@@ -89,7 +90,7 @@ _TOLD = {"organization_id": "organizationId", "user_id": "userId", "type": "type
 def _planned(change: Change) -> dict[str, Any]:
     before, after = difference(change)
     return {
-        "kind": change.table.array or change.table.__tablename__,
+        "kind": change.table.array,
         "id": change.row_id,
         "organizationId": change.organization_id,
         "action": change.action,

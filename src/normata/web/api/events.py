@@ -81,6 +81,7 @@ _EVENT = {
     "before": None,
     "after": {"archivedAt": None, "updatedAt": "2026-11-20T09:14:03.120Z"},
     "counts": None,
+    "reason": None,
 }
 _PAGE = {"items": [_EVENT], "total": 1, "page": 1, "limit": 100}
 

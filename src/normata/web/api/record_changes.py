@@ -11,15 +11,13 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.records.archiving import archive, archive_writes
 from normata.records.base import Restorable
-from normata.records.writing import change, change_writes, create, creation_writes, writable
+from normata.records.writing import LARGEST, change, change_writes, create, creation_writes, writable
 from normata.schema.fields import ShortText
 from normata.schema.paging import OrganizationId
 from normata.schema.table import new_id
 from normata.schema.wire import Input, as_wire, body_model, wire
 from normata.web.api import record_examples as examples
 from normata.web.operation import ChangeOperation, Given
-
-_LARGEST = 4 * 2**20  # bytes of a body: a record may have several texts of 100,000 characters
 
 
 @cache
@@ -60,7 +58,7 @@ Every fault is told, with the name of its field.""",
         writes=creation_writes(kind),
         body=_creation(kind),
         body_required=True,
-        body_limit=_LARGEST,
+        body_limit=LARGEST,
         has_rules=True,
         body_example=examples.creation(kind),
         creates=True,
@@ -98,7 +96,7 @@ is read-only: the answer is 409 `archived`.""",
         body=_patch(kind),
         body_types=("application/merge-patch+json", "application/json"),
         body_required=True,
-        body_limit=_LARGEST,
+        body_limit=LARGEST,
         has_rules=True,
         body_example=examples.patch(kind),
         is_conditional=True,
