@@ -184,7 +184,7 @@ def test_a_load_publishes_a_change_of_each_row_but_of_bulky_tables(
     assert {(one.action, one.table, one.organization_id) for one in published} == expected
     assert len(published) == len(expected)
     for one in published:
-        assert (one.row is None) == (one.row_id is None) == (one.table.bulky or one.action == "count")
+        assert (one.row is None) == (one.row_id is None) == (one.table.bulky or one.action in ("count", "lose"))
         assert one.row is None or one.row["id"] == one.row_id
 
 

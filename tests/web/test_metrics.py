@@ -127,7 +127,7 @@ def test_the_reasons_of_503_and_429(database_url: str) -> None:
             restore(service, headers)
         (lock,) = reasons(client)
         assert lock in {"locked", "slow"}, "on PostgreSQL both limits are reached at the same time"
-        refused(client.get("/labels/"), 404, "not_found")
+        refused(client.get("/nothing/"), 404, "not_found")
         refused(client.get("/controls/"), 401, "unauthenticated")
         refused(client.get("/controls/"), 429, "too_many_requests")
         client.get("/controls/", params=QUERY, headers=headers)

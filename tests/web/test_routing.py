@@ -46,14 +46,14 @@ def test_two_operations_of_one_method_and_path_are_a_fault_of_the_program(servic
 
 def test_a_path_has_all_its_methods_together(service: Served) -> None:
     """A list beside a restore, and a list beside a change of the same path."""
-    restore = next(one for one in OPERATIONS if one.about is Label)
+    restore = next(one for one in OPERATIONS if one.operation_id == "restoreLabel")
     listed = next(one for one in OPERATIONS if isinstance(one, ListOperation))
-    labels = replace(listed, path="/labels/", operation_id="listLabels")
-    created: Any = replace(restore, path="/labels/", operation_id="createLabel")
+    labels = replace(listed, path="/marks/", operation_id="listMarks")
+    created: Any = replace(restore, path="/marks/", operation_id="createMark")
     found = resources([restore, labels, created], service.app.services)
     assert {path: set(resource.endpoints) for path, resource in found.items()} == {
         restore.path: {"POST"},
-        "/labels/": {"GET", "HEAD", "POST"},
+        "/marks/": {"GET", "HEAD", "POST"},
     }
 
 

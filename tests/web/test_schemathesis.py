@@ -30,9 +30,10 @@ def configuration(token: str, *, real: bool) -> str:
             found.append(f'"path.id" = "{unquote(sample(operation, user="admin").path.split("/")[2])}"')
         checks = ""
         if isinstance(operation, ChangeOperation):
-            # What its schema takes may break a rule that no schema can tell, or come with a key that came before.
-            refused = [*(["400"] if operation.has_rules else []), *(["422"] if operation.takes_key else [])]
-            statuses = ["2xx", "401", "403", "404", "409", *refused]
+            # What its schema takes may break a rule that no schema can tell, come with a key that came before, or
+            # name another state.
+            refused = {"400": operation.has_rules, "412": operation.is_conditional, "422": operation.takes_key}
+            statuses = ["2xx", "401", "403", "404", "409", *(status for status, holds in refused.items() if holds)]
             checks = f"\nchecks.positive_data_acceptance.expected-statuses = {statuses}"
         lines.append(
             f'[[operations]]\ninclude-operation-id = "{operation.operation_id}"\n'

@@ -69,6 +69,7 @@ def touches(operation: Operation) -> set[str]:
 def test_it_takes_as_many_among_many(
     operation: Operation, service: Served, crowded_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    service.load({"acronyms": [{"id": "more", "organizationId": world.ALPHA, "acronym": "MORE"}]})  # which is an event
     among_few = asked_for(sample(operation), service, monkeypatch)
     with served(f"sqlite:///{shutil.copy(crowded_template, tmp_path / 'crowded.db')}") as among:
         among_many = asked_for(sample(operation), among, monkeypatch)

@@ -81,7 +81,9 @@ def rematch(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     source, target = rng.choice(list(graph.parents)), rng.choice(list(graph.parents))
     graph.relations[name] = (source, target, rng.choice([PARTIAL, FULL]))
     if rng.random() < 0.6:
-        graph.relations[f"{name}-back"] = (target, source, rng.choice([PARTIAL, FULL]))
+        back = f"{name}-back"
+        touched.rematched.update(graph.relations.get(back, ())[:2])  # it may have joined others
+        graph.relations[back] = (target, source, rng.choice([PARTIAL, FULL]))
     touched.rematched.update((source, target))
 
 
