@@ -11,6 +11,8 @@ from urllib.parse import unquote
 import pytest
 
 from normata.operations import OPERATIONS
+from normata.records.base import Restorable
+from normata.records.kinds import IntegrationCheck, Policy, Task
 from normata.web.operation import ChangeOperation, Operation
 from tests.listing import LISTS
 from tests.served import served
@@ -42,17 +44,26 @@ def configuration(token: str, *, real: bool) -> str:
     return "\n".join(lines)
 
 
+# All kinds have the same operations, made by the same code. These three have all sorts of columns, documents, and a
+# restore that answers null.
+OTHER_KINDS = {kind.path for kind in Restorable.kinds if kind not in (Task, Policy, IntegrationCheck)}
+CHOSEN = [one for one in OPERATIONS if one.path.split("/")[1] not in OTHER_KINDS]
 # Changes differ in their bodies; what an id can be, they all read alike.
-CHANGES = [next(one for one in OPERATIONS if one not in LISTS and takes_body(one) is body) for body in (False, True)]
-# Every operation on what exists; those of a path stay together, since one may be asked with what another answers.
-PARTS = [OPERATIONS[start : start + 20] for start in range(0, len(OPERATIONS), 20)]
+CHANGES = [next(one for one in CHOSEN if one not in LISTS and takes_body(one) is body) for body in (False, True)]
+# On what exists; those of a path stay together, since one may be asked with what another answers.
+PARTS = [CHOSEN[start : start + 20] for start in range(0, len(CHOSEN), 20)]
 
 
 @pytest.mark.parametrize(
     ("database_url", "chosen", "real"),
     [
         *(pytest.param("sqlite", some, True, id=f"{some[0].operation_id} and on, on SQLite") for some in PARTS),
-        pytest.param("postgresql", [*LISTS, *CHANGES], False, id="some operations on anything, on PostgreSQL"),
+        pytest.param(
+            "postgresql",
+            [*(one for one in LISTS if one in CHOSEN), *CHANGES],
+            False,
+            id="some operations on anything, on PostgreSQL",
+        ),
     ],
     indirect=["database_url"],
 )
@@ -72,6 +83,8 @@ def test_holds_against_anything_sent(
                 "run",
                 f"{base}/openapi.json",
                 "--checks=all",
+                # To delete an adoption or a statement leaves the framework or the control, and a dry run leaves all.
+                "--exclude-checks=use_after_free",
                 "--max-examples=10",
                 "--seed=1",
                 "--no-color",
