@@ -21,11 +21,10 @@ from normata.web.rehearsing import told
 from tests import stored, world
 from tests.served import Served, refused
 from tests.web import documented
-from tests.web.samples import Sample, about_others, enough, families, operations, sample
+from tests.web.samples import Sample, about_others, enough, families, sample
 from tests.world import ALPHA, record_id
 
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
-every_change = operations(lambda operation: isinstance(operation, ChangeOperation))
 each_sort = families(lambda operation: isinstance(operation, ChangeOperation))
 
 
@@ -46,7 +45,7 @@ def whole(served: Served) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @both
-@every_change
+@each_sort
 def test_it_says_what_would_be_done_and_does_nothing(operation: ChangeOperation, service: Served) -> None:
     """Its answer is that of the change itself, which follows; but for what is made anew each time."""
     headers = service.bearer(enough(operation))

@@ -95,7 +95,7 @@ def test_without_a_bearer_token(operation: Operation, shared: Served) -> None:
         assert response.headers["www-authenticate"] == BARE
 
 
-@operations()
+@families()
 def test_with_a_token_that_is_no_good(
     operation: Operation, shared: Served, made: Tokens, subtests: pytest.Subtests
 ) -> None:
@@ -159,7 +159,7 @@ def test_rows_of_other_kinds_are_not_there(operation: Operation, shared: Served,
 # --- How it is asked
 
 
-@operations()
+@families()
 def test_where_nothing_that_there_is_is_accepted(operation: Operation, shared: Served, made: Tokens) -> None:
     """Nor any other format that there is. The problem is JSON all the same."""
     others = operation.formats.media_types if isinstance(operation, ReadOperation) and operation.formats else ()
@@ -172,7 +172,7 @@ def test_where_nothing_that_there_is_is_accepted(operation: Operation, shared: S
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
 
 
-@operations()
+@families()
 def test_with_another_method(operation: Operation, shared: Served) -> None:
     """Allow names all that there are at this address; with the slash and without it."""
     allowed = {method for other in OPERATIONS if other.path == operation.path for method in other.methods}
@@ -283,7 +283,7 @@ def limited(shared_url: str) -> Iterator[tuple[Served, dict[str, tuple[Headers, 
         yield opened, headers
 
 
-@operations()
+@families()
 def test_too_many_requests(operation: Operation, limited: tuple[Served, dict[str, tuple[Headers, Headers]]]) -> None:
     """The limit is each token's own, and counts whatever came of the request before."""
     opened, headers = limited
@@ -311,7 +311,7 @@ def away(
         assert not path.exists(), "an empty database was made in its place"
 
 
-@operations()
+@families()
 def test_without_a_database(operation: Operation, away: tuple[Served, dict[str, Any]]) -> None:
     opened, headers = away
     response = sample(operation).send(opened.client, headers[enough(operation)])

@@ -16,7 +16,7 @@ from tests import world
 from tests.listing import LISTS
 from tests.served import Headers, Served, served
 from tests.web.counting import counting
-from tests.web.samples import enough, operations, sample
+from tests.web.samples import enough, families, operations, sample
 from tests.world import ALPHA, BETA
 
 KEPT = [operation for operation in LISTS if operation.kept]
@@ -47,7 +47,7 @@ def test_the_limit_is_a_setting(operation: ListOperation, mebibytes: int, keeps:
         assert bytes_kept(service) <= mebibytes * 2**20
 
 
-@operations(lambda operation: operation in LISTS and operation not in KEPT)
+@families(lambda operation: operation in LISTS and operation not in KEPT)
 def test_other_lists_are_not_kept(operation: ListOperation, service: Served) -> None:
     ask(service, operation, service.bearer("editor"))
     assert bytes_kept(service) == 0

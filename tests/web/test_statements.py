@@ -18,12 +18,12 @@ from tests.listing import LISTS
 from tests.served import Served, served
 from tests.web.counting import Asked, counting
 from tests.web.crowd import crowd
-from tests.web.samples import Sample, enough, operations, sample
+from tests.web.samples import Sample, enough, families, operations, sample
 
 KEPT = [one for one in LISTS if one.kept]
 CROWD = 150
 
-all_lists = operations(lambda operation: operation in LISTS)
+all_lists = families(lambda operation: operation in LISTS)
 kept_lists = operations(lambda operation: operation in KEPT)
 
 
@@ -65,7 +65,7 @@ def touches(operation: Operation) -> set[str]:
     return {write.table for write in operation.writes} if isinstance(operation, ChangeOperation) else set()
 
 
-@operations(lambda operation: operation not in LISTS)
+@families(lambda operation: operation not in LISTS)
 def test_it_takes_as_many_among_many(
     operation: Operation, service: Served, crowded_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +146,7 @@ def test_a_refused_list_takes_nothing_but_to_know_who_asks(
     assert asked == Asked(lookups=1)
 
 
-@operations()
+@families()
 def test_a_malformed_token_is_not_looked_up(operation: Operation, few: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     with counting(few.app.services.database, monkeypatch) as asked:
         response = sample(operation).send(few.client, {"Authorization": "Bearer nrm_nonsense"})
@@ -177,7 +177,7 @@ def test_a_kept_page_takes_nothing_but_to_know_who_asks(
         assert asked == Asked(lookups=1)
 
 
-@operations(lambda operation: operation in LISTS and operation not in KEPT)
+@families(lambda operation: operation in LISTS and operation not in KEPT)
 def test_a_page_that_is_not_kept_is_asked_for_each_time(
     operation: ListOperation, shared: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
