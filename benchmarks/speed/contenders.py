@@ -43,8 +43,9 @@ class MeasurementFailed(Exception):
 class Contender:
     """Something to measure: ``load`` loads it for some seconds, after ``prepare`` has set back what loads change.
 
-    It is loaded for ``least`` seconds at least. ``verify`` raises MeasurementFailed where a load has not done as much
-    as it says. ``pids`` are the main processes of server and database, null where there are none.
+    It is loaded over so many ``connections``, and for ``least`` seconds at least. ``verify`` raises MeasurementFailed
+    where a load has not done as much as it says. ``pids`` are the main processes of server and database, null where
+    there are none.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Contender:
     pids: Sequence[int | None] = (None, None)
     prepare: Callable[[], None] = lambda: None
     verify: Callable[[int], None] = lambda _: None
+    connections: int = CONNECTIONS
     least: int = 1
 
     def sample(self, seconds: int) -> Sample:
@@ -72,7 +74,7 @@ def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict
     for contender in contenders.values():
         contender.prepare()
         _, seen = contender.load(1)  # which warms it up
-        contender.least = min(LONGEST, math.ceil(ANSWERS * CONNECTIONS / max(seen.per_second, 1)))
+        contender.least = min(LONGEST, math.ceil(ANSWERS * contender.connections / max(seen.per_second, 1)))
     for number in range(rounds):
         for key in reversed(contenders) if number % 2 else contenders:
             sample = contenders[key].sample(seconds)

@@ -39,7 +39,8 @@ def coverage(store: Store, policies: int, controls: tuple[int, int], token: str)
 
         def add(key: str, label: str, size: str, requests: Callable[[], Iterator[Request]], **hooks: Any) -> None:
             load = partial(one_by_one, servers[size], token, requests())
-            contenders[key] = Contender(f"Normata, {store.name}, {label}", load, (servers[size].pid, None), **hooks)
+            pids = servers[size].pid, None
+            contenders[key] = Contender(f"Normata, {store.name}, {label}", load, pids, connections=1, **hooks)
 
         posts = [Request("POST", f"/policies/{policy_id(number)}/restore/") for number in range(policies)]
         add("restore", "restore", "small", partial(itertools.cycle, posts), prepare=partial(archive_again, store))

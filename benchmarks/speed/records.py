@@ -66,5 +66,7 @@ def lists(stores: Mapping[str, Store], token: str) -> Iterator[dict[str, Contend
                     asked = itertools.repeat(Request("GET", f"/tasks/?{query}"))
                     words = f"Normata, {store.name}, {label} tasks{f', {name}={value}' if name else ''}"
                     load = partial(one_by_one, server, token, asked)
-                    contenders[f"{prefix}-{label}-{name}"] = Contender(words, load, (server.pid, store.pid))
+                    contenders[f"{prefix}-{label}-{name}"] = Contender(
+                        words, load, (server.pid, store.pid), connections=1
+                    )
         yield contenders
