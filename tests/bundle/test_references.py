@@ -9,6 +9,7 @@ import pytest
 from normata.db.database import Database
 from normata.records.base import Restorable
 from normata.records.kinds import Asset, Task
+from normata.schema.descriptions import with_article
 from tests import world
 from tests.bundle.documents import Document, asset, faults, found, label, notification, policy, task
 from tests.world import ALPHA, BETA
@@ -68,7 +69,7 @@ def test_a_record_refers_to_its_own_organization_only(
     words = target.replace("_", " ")
     assert faults(database, {kind.path: [row | {wire: "nowhere"}]}) == [f"{place}: names no {words} that exists"]
     assert faults(database, {kind.path: [row | {wire: foreign}]}) == [
-        f"{place}: names a {words} of another organization"
+        f"{place}: names {with_article(words)} of another organization"
     ]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -57,6 +59,11 @@ def world(rng: random.Random) -> MemoryGraph:
     return graph
 
 
+def unused(prefix: str, names: Collection[str]) -> str:
+    """A name that is not taken. A random one might be: Hypothesis likes to repeat numbers."""
+    return next(name for number in count() if (name := f"{prefix}{number}") not in names)
+
+
 def restate(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     control = rng.choice(list(graph.parents))
     graph.statements[control] = rng.choice(list(Level))
@@ -77,7 +84,7 @@ def rematch(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
             del graph.relations[name]
             return
     else:
-        name = f"m{rng.random()}"
+        name = unused("m", graph.relations)
     source, target = rng.choice(list(graph.parents)), rng.choice(list(graph.parents))
     graph.relations[name] = (source, target, rng.choice([PARTIAL, FULL]))
     if rng.random() < 0.6:
@@ -98,7 +105,7 @@ def move(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
 def add(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     name = rng.choice(list(graph.frameworks.values()))
     others = [other for other, owner in graph.frameworks.items() if owner == name]
-    control = f"{name}-{rng.random()}"
+    control = unused(f"{name}-", graph.frameworks)
     graph.frameworks[control], graph.parents[control] = name, rng.choice([None, *others])
     touched.moved.add(control)
 
