@@ -116,6 +116,8 @@ class Restorable(Table):
             ),
         ]
         if "slug" in cls.__annotations__:
+            # For whoever looks for a free slug: those of archived records are not free.
+            arguments.append(Index(f"ix_{table}_slug", "organization_id", "slug"))
             live = text("archived_at IS NULL")
             arguments.append(
                 Index(
