@@ -11,28 +11,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-import structlog
 from sqlalchemy import Index, bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Mapped, mapped_column
 
+from normata.changes.repeating import repeat
 from normata.changes.unit_of_work import UnitOfWork, delete_of, insert_of
 from normata.db.database import Database
 from normata.db.lookup import Lookup
 from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import UtcTimestamp, format_timestamp, now, text
-from normata.errors import AnswerNotKept, KeyReused, RequestUnderWay, Unavailable
+from normata.errors import AnswerNotKept, KeyReused, RequestUnderWay
 from normata.schema.fields import Count, Identifier, Json, Timestamp
 from normata.schema.table import Table, foreign_key, sql_table
 
 KEPT_FOR = timedelta(hours=24)
 LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any record. A larger one is not, but its key
-
-log = structlog.get_logger("normata")
 
 
 class IdempotencyKey(Table):
@@ -192,16 +190,12 @@ class ForgetKeys:
 
     async def keep_forgetting(self) -> None:
         """Remove them now and then, until cancelled."""
-        while True:
+        await repeat(
+            self.forget_all,
             # Processes that were started together do not look together.
-            await asyncio.sleep(_REST * random.uniform(0.5, 1.5))  # noqa: S311 - nobody gains by guessing it
-            try:
-                await self.forget_all()
-            except Unavailable:
-                pass
-            except Exception:  # whatever went wrong, the next attempt may succeed
-                with suppress(OSError, ValueError):  # a log that cannot be written must not end this
-                    log.exception("keys_not_removed")
+            pause=lambda: _REST * random.uniform(0.5, 1.5),  # noqa: S311 - nobody gains by guessing it
+            failure="keys_not_removed",
+        )
 
     async def forget_all(self) -> None:
         """Remove all that there are now, with pauses in which others can write. Raises Unavailable."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from datetime import datetime, timedelta
 
-import structlog
 from sqlalchemy import bindparam, update
 
+from normata.changes.repeating import repeat
 from normata.db.database import Database
 from normata.db.transaction import Transaction
 from normata.db.types import format_timestamp
 from normata.errors import Unavailable
 from normata.identity.model import AccessToken
 from normata.schema.table import sql_table
-
-log = structlog.get_logger("normata")
 
 _GRAIN = timedelta(minutes=1)  # last use is told no finer than that
 _TO_THE_MINUTE = len("2026-11-20T09:14")
@@ -42,13 +38,7 @@ class LastUse:
 
     async def keep_storing(self) -> None:
         """Store what has gathered, once a second, until cancelled."""
-        while True:
-            await asyncio.sleep(_PAUSE)
-            try:
-                await self.store()
-            except Exception:  # whatever went wrong, the next attempt may succeed
-                with suppress(OSError, ValueError):  # a log that cannot be written must not end this
-                    log.exception("last_use_not_stored")
+        await repeat(self.store, pause=lambda: _PAUSE, failure="last_use_not_stored")
 
     async def store(self) -> None:
         """Store what has gathered. Where the database cannot be reached, it is dropped: the next use is noted again."""

@@ -8,29 +8,24 @@ one ends. What was due before that is history.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-import structlog
 from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, bindparam, insert, literal_column, select, union
 
+from normata.changes.repeating import repeat
 from normata.changes.unit_of_work import Actor, Changes, UnitOfWork, insert_of
 from normata.db.database import Database
 from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import UtcTimestamp, now
-from normata.errors import Unavailable
 from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
 from normata.records.due import DueDate, due_dates
 from normata.schema.table import sql_table
 from normata.schema.wire import columns
-
-log = structlog.get_logger("normata")
 
 REMINDER_WRITES = (insert_of(Reminder),)
 
@@ -51,15 +46,7 @@ class Reminders:
 
     async def keep_reminding(self) -> None:
         """Remind once a minute, until cancelled."""
-        while True:
-            await asyncio.sleep(_PAUSE)
-            try:
-                await self.remind(now())
-            except Unavailable:
-                continue  # it was not done, and will be in a minute
-            except Exception:  # whatever went wrong, the next attempt may succeed
-                with suppress(OSError, ValueError):  # a log that cannot be written must not end this
-                    log.exception("reminders_failed")
+        await repeat(lambda: self.remind(now()), pause=lambda: _PAUSE, failure="reminders_failed")
 
     async def remind(self, moment: str) -> int:
         """Tell whoever has to be told at a moment, in every organization. Returns how many reminders there were."""

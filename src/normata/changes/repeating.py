@@ -1,0 +1,30 @@
+"""Work that the service does beside the requests, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import structlog
+
+from normata.errors import Unavailable
+
+log = structlog.get_logger("normata")
+
+
+async def repeat(work: Callable[[], Awaitable[object]], *, pause: Callable[[], float], failure: str) -> NoReturn:
+    """Do ``work`` after each ``pause`` (seconds), until cancelled.
+
+    Where the database cannot be reached, the next round does it. Any other exception is logged as ``failure``.
+    """
+    while True:
+        await asyncio.sleep(pause())
+        try:
+            await work()
+        except Unavailable:
+            continue
+        except Exception:  # whatever went wrong, the next attempt may succeed
+            with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+                log.exception(failure)
