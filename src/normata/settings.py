@@ -64,6 +64,23 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds to wait for the next piece of a request body. After that the service answers 408.",
     )
+    public_url: str = Field(
+        default="http://localhost:8000",
+        pattern=r"^https?://[^\s/?#@]+(/[A-Za-z0-9._~-]+)*/?$",
+        description="The address at which people reach the service, with the path where it has one. The links in"
+        " invitations and to sign in begin with it.",
+    )
+    smtp_url: str = Field(
+        default="",
+        pattern=r"^(smtps?://\S+)?$",
+        description="The server that takes mail: `smtp://user:password@host:587` (encrypted where it offers STARTTLS)"
+        " or `smtps://user:password@host:465`. Empty: no mail is sent.",
+    )
+    mail_from: str = Field(
+        default="normata@localhost",
+        pattern=r"^[^\r\n]+@[^\r\n]+$",
+        description="The sender of mail: an address, or `Name <address>`.",
+    )
     root_path: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",
@@ -103,6 +120,10 @@ class Settings(BaseSettings):
         description="Send spans of requests and of the database with OpenTelemetry, as the variables OTEL_* say."
         " It needs the extra `otel`.",
     )
+
+    def link(self, path: str, secret: str) -> str:
+        """The address of a page of this instance, such as ``/sign-in/link/``, that takes a secret."""
+        return f"{self.public_url.rstrip('/')}{path}?secret={secret}"
 
     @property
     def event_key_file(self) -> Path:
