@@ -23,12 +23,13 @@ from normata.identity import memberships, users
 from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Invitation, Membership, User
 from normata.identity.roles import Role
-from normata.identity.secrets import digest, new_secret
+from normata.identity.sign_in_secrets import digest_of, is_secret, new_secret
 from normata.schema.paging import PageQuery, envelope, fetch_page
 from normata.schema.table import new_id, sql_table
 from normata.schema.text import fold
 
 GOOD_FOR = timedelta(days=7)
+PATH = "/sign-in/invitation/"
 
 INVITING_WRITES = (insert_of(Invitation), update_of(Invitation, "revoked_at"))
 REVOKING_WRITES = (update_of(Invitation, "revoked_at"),)
@@ -44,6 +45,11 @@ class Invited(NamedTuple):
 
     invitation: Any
     secret: str
+
+
+def link(public_url: str, secret: str) -> str:
+    """The address that a person opens. ``public_url`` is the setting of this name, never what a request says."""
+    return f"{public_url.rstrip('/')}{PATH}?secret={secret}"
 
 
 # --- Inviting
@@ -76,7 +82,7 @@ def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> In
         "accepted_at": None,
         "revoked_at": None,
     }
-    unit.rows(_CREATE, row | {"digest": digest(secret)})
+    unit.rows(_CREATE, row | {"digest": digest_of(secret)})
     unit.publish(Change("create", Invitation, organization_id, row["id"], row))
     return Invited(unit.row(_ONE, {"invitation": row["id"]}), secret)
 
@@ -166,7 +172,9 @@ async def find_open(database: Database, secret: str) -> Any | None:
 
     Its columns are those of :data:`INVITATION_LOOKUP`. Raises Unavailable.
     """
-    found = await database.look_up(INVITATION_LOOKUP, digest(secret))
+    if not is_secret(secret):
+        return None
+    found = await database.look_up(INVITATION_LOOKUP, digest_of(secret))
     return next((row for row in found if row.expires_at > now()), None)
 
 

@@ -153,6 +153,7 @@ class Invitation(Table):
     """
 
     __tablename__ = "invitation"
+    array = "invitations"
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
     readable = frozenset(
         {
