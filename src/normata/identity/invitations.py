@@ -61,6 +61,11 @@ def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> In
     Raises NotFound, RoleTooSmall, Forbidden where the role is larger than the actor's own, and AlreadyMember.
     """
     require_role(unit, organization_id, "admin", role)
+    return offer(unit, organization_id, email, role)
+
+
+def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
+    """:func:`invite`, whatever the actor's role: for the first owner of an organization that an operator makes."""
     lock_members(unit, organization_id)
     folded = fold(email)
     meant = {"organization": organization_id, "email": folded}

@@ -32,7 +32,7 @@ def find(transaction: Transaction, name: str | None) -> str:
     known = [str(organization_id) for organization_id in transaction.scalars(_FIRST)]
     if name is None and len(known) == 1:
         return known[0]
-    there = f"there is {', '.join(known)}" if known else "there is none yet; load a bundle that has one"
+    there = f"there is {', '.join(known)}" if known else "there is none yet; `normata init` makes one"
     raise NoSuchOrganization(f"name an organization: {there}" if name is None else f"no organization {name!r}; {there}")
 
 
@@ -48,6 +48,11 @@ def reached(unit: UnitOfWork, name: str) -> str:
             unit.require_reach(organization_id)
             return str(organization_id)
     raise NotFound
+
+
+def name_of(transaction: Transaction, organization_id: str) -> str:
+    """The name of an organization; empty where there is none in sight."""
+    return str(transaction.scalar(_NAME, {"organization": organization_id}) or "")
 
 
 def _next_select(after: str, *, asked: str, number: str) -> str:
@@ -73,4 +78,5 @@ NEXT_ORGANIZATIONS = Lookup(
 
 _TABLE = sql_table(Organization)
 _CALLED = select(_TABLE.c.id).where(or_(_TABLE.c.id == bindparam("name"), _TABLE.c.slug == bindparam("name")))
+_NAME = select(_TABLE.c.name).where(_TABLE.c.id == bindparam("organization"))
 _FIRST = select(_TABLE.c.id).order_by(_TABLE.c.id).limit(10)
