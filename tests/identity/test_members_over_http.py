@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from normata.identity import members
-from normata.identity.model import AccessToken, Membership
+from normata.identity.model import Membership
 from tests import stored
-from tests.databases import change
 from tests.served import Headers, Served, refused
-from tests.world import ALPHA, BETA
+from tests.world import ALPHA
 
 QUERY = {"organizationId": ALPHA}
 

@@ -7,6 +7,7 @@ row-level security, and accepted in reach of its organization and of the one use
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -105,6 +106,14 @@ def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
     if found.revoked_at is None:
         _end(unit, found)
     return unit.row(_ONE, {"invitation": invitation_id})
+
+
+def revoke_of_address(unit: UnitOfWork, email: str) -> Sequence[str]:
+    """End all open invitations to an address, of whatever organization, and return their ids. For commands."""
+    found = unit.rows(_OPEN_OF_ADDRESS, {"email": fold(email)})
+    for one in found:
+        _end(unit, one)
+    return [one.id for one in found]
 
 
 def _end(unit: UnitOfWork, found: Any) -> None:
@@ -228,6 +237,7 @@ _ONE = select(*_SHOWN).where(_TABLE.c.id == bindparam("invitation"))
 _OPEN_OF = select(*_SHOWN).where(
     _TABLE.c.organization_id == bindparam("organization"), _TABLE.c.email_folded == bindparam("email"), _IS_OPEN
 )
+_OPEN_OF_ADDRESS = select(*_SHOWN).where(_TABLE.c.email_folded == bindparam("email"), _IS_OPEN).order_by(_TABLE.c.id)
 _MEMBER_WITH = (
     select(_MEMBER.c.id)
     .join(_USER, _USER.c.id == _MEMBER.c.user_id)

@@ -6,11 +6,11 @@ process: every request looks the memberships up anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import Select, bindparam, select, update
+from sqlalchemy import BindParameter, Select, bindparam, select, update
 
 from normata.changes.unit_of_work import Change, UnitOfWork, update_of
 from normata.db.transaction import Transaction
@@ -66,6 +66,11 @@ def list_members(transaction: Transaction, query: MemberQuery) -> dict[str, Any]
         statement = statement.where(is_removed if query.removed == "only" else ~is_removed)
     rows, total = fetch_page(transaction, statement, [_USER.c.name, _MEMBER.c.id], query)
     return envelope([as_wire(row) for row in rows], total, query)
+
+
+def every_member(transaction: Transaction, organization_id: str) -> Sequence[Any]:
+    """The rows of all members of an organization, removed ones included, by name. For commands."""
+    return transaction.rows(_OF_ORGANIZATION, {"organization": organization_id})
 
 
 def one_member(transaction: Transaction, organization_id: str, member_id: str) -> dict[str, Any]:
@@ -181,13 +186,16 @@ def _publish(unit: UnitOfWork, action: str, member: Any, **changed: Any) -> None
 
 _MEMBER, _USER, _TOKEN, _SESSION = (sql_table(one) for one in (Membership, User, AccessToken, Session))
 _MOMENT = bindparam("moment", type_=_MEMBER.c.removed_at.type)
-_IS_USERS = bindparam("user")
+_IS_USERS: BindParameter[str] = bindparam("user")
 
 _EVERY: Select[Any] = select(*_MEMBER.c, _USER.c.name, _USER.c.email, _USER.c.organization_id.label("account_of")).join(
     _USER, _USER.c.id == _MEMBER.c.user_id
 )
 _ONE = _EVERY.where(_MEMBER.c.id == bindparam("member"))
 _OF_USER = _EVERY.where(_MEMBER.c.organization_id == bindparam("organization"), _MEMBER.c.user_id == _IS_USERS)
+_OF_ORGANIZATION = _EVERY.where(_MEMBER.c.organization_id == bindparam("organization")).order_by(
+    _USER.c.name, _MEMBER.c.id
+)
 _OTHER_OWNER = (
     select(_MEMBER.c.id)
     .where(

@@ -62,7 +62,10 @@ def change(unit: UnitOfWork, user_id: str, *, name: str | None = None, role: Ser
 
 
 def remove(unit: UnitOfWork, user_id: str) -> Any:
-    """End a service account with its tokens, and return its row; twice is harmless. Raises as :func:`members.remove`."""
+    """End a service account with its tokens, and return its row; twice is harmless.
+
+    Raises as :func:`members.remove` does.
+    """
     before = _found(unit, user_id)
     members.remove(unit, before.member_id)
     return before

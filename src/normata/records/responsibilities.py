@@ -23,7 +23,6 @@ from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds i
 from normata.records.base import Restorable
 from normata.records.writing import change, change_writes
 from normata.schema.paging import PageQuery, envelope, fetch_page
-from normata.schema.table import sql_table
 from normata.schema.wire import Wire
 
 MOST_AT_ONCE = 200  # records that one request hands over

@@ -63,14 +63,14 @@ class ChangeEndpoint:
         address = (scope.get("client") or ("",))[0]
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id, address)
 
-        made: list[tuple[Any, Any]] = []
+        done: list[tuple[Any, Any]] = []
 
         def work(unit: UnitOfWork) -> Answer:
             if operation.authority == "operator":
                 require_operator(unit, caller.user_id)
             result = operation.work(unit, given)
             content = operation.present(result)
-            made[:] = [(result, content)]  # it may be run twice
+            done[:] = [(result, content)]  # it may be run twice
             # Made within the unit of work: what cannot be answered is not kept.
             return self._answer(content, context)
 
@@ -90,8 +90,8 @@ class ChangeEndpoint:
             raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
-        if operation.afterwards is not None and made and not is_trial:
-            answer = self._answer(await operation.afterwards(self._services, *made[0]), context)
+        if operation.afterwards is not None and done and not is_trial:
+            answer = self._answer(await operation.afterwards(self._services, *done[0]), context)
         await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
 
     def _answer(self, content: Any, context: RequestContext) -> Answer:

@@ -147,8 +147,8 @@ class Given(NamedTuple):
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
     where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
     raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
-    the caller sees the application, ``public_url`` the address that links begin with. ``new_organization`` is the id of an organization that an operator's change may
-    make, empty for others. ``caller`` is who asks.
+    the caller sees the application, ``public_url`` the address that links begin with. ``new_organization`` is the id of
+    an organization that an operator's change may make, empty for others. ``caller`` is who asks.
     """
 
     id: str
