@@ -16,8 +16,8 @@ TYPE_BASE = "https://normata.dev/problems/"
 
 Part = Literal["query", "path", "header", "body"]
 
-# Which limit was reached: the requests of a token, or the bad tokens of an address.
-LimitReason = Literal["token_rate", "bad_tokens"]
+# Which limit was reached: the requests of a token, those of an address, or the bad tokens of an address.
+LimitReason = Literal["token_rate", "address_rate", "bad_tokens"]
 
 
 class FieldFault(BaseModel):
@@ -152,7 +152,7 @@ class UnsupportedMediaType(HttpError):
 
 
 class TooManyRequests(HttpError):
-    """The token has used up what it may ask for in a minute; ``Retry-After`` says when to come back."""
+    """The token or the address has used up its requests of a minute; ``Retry-After`` says when to come back."""
 
     detail = "This token has used up its requests for now; wait as Retry-After says."
 
