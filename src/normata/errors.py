@@ -74,6 +74,15 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class TokenReachesFurther(DomainError):
+    """The token reaches other organizations as well, so this one cannot revoke it."""
+
+    message = (
+        "The token reaches other organizations as well, so it is not this one's to revoke: its user can revoke it, or"
+        " you can remove the user from the organization."
+    )
+
+
 class RecordsRefused(DomainError):
     """Some of the records are refused, so that nothing was done to any of them; `errors` has each with its place."""
 
@@ -97,7 +106,7 @@ class KeyReused(DomainError):
 
 
 class AnswerNotKept(DomainError):
-    """The request with this `Idempotency-Key` was carried out, but its answer was too large to be kept."""
+    """The request with this `Idempotency-Key` was carried out, but its answer was too large, or too secret, to keep."""
 
     message = "The request with this Idempotency-Key was carried out; its answer was too large to be kept."
 

@@ -25,6 +25,7 @@ from normata.web.api import (
     records,
     reports,
     statements,
+    tokens,
 )
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
@@ -43,6 +44,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *records.OPERATIONS,
     *archive.OPERATIONS,
+    *tokens.OPERATIONS,
 )
 
 SECURITY = Security(

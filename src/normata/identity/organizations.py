@@ -50,6 +50,14 @@ def reached(unit: UnitOfWork, name: str) -> str:
     raise NotFound
 
 
+def seen(unit: UnitOfWork, name: str) -> str:
+    """The id of the organization with this id or slug, which the actor may read. Raises NotFound."""
+    for organization_id in sorted(unit.scalars(_CALLED, {"name": name}), key=lambda one: one != name):
+        if unit.may_read(organization_id):
+            return str(organization_id)
+    raise NotFound
+
+
 def _next_select(after: str, *, asked: str, number: str) -> str:
     columns = f"{number}, one.id" if number else "one.id"
     from_each = f"{asked} CROSS JOIN LATERAL" if asked else ""

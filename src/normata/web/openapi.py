@@ -96,6 +96,10 @@ been stored all the same: try again, and a restore that was done is answered `no
 
 _TAGS = [
     {
+        "name": "Tokens",
+        "description": "Access tokens: your own, those of service accounts, and those that reach the organization.",
+    },
+    {
         "name": "Frameworks",
         "description": "Catalogs of controls, which of them the organization has adopted, and how far it covers them.",
     },

@@ -189,6 +189,8 @@ class ChangeOperation(Operation):
     rules that its schema does not have. ``creates`` tells that the answer is a new row: then it is 201, with its
     address. ``is_conditional`` tells that it heeds ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls
     :attr:`Given.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
+    ``answers_secret`` tells that the answer has what is shown once: it is not kept for a key, and has no entity tag.
+    ``made_at`` is the path that what it ``creates`` is below, empty for its own.
     """
 
     http_method: str
@@ -205,6 +207,8 @@ class ChangeOperation(Operation):
     query: type[Query] | None = None
     creates: bool = False
     is_conditional: bool = False
+    answers_secret: bool = False
+    made_at: str = ""
     role: Role = "editor"
     scope: TokenScope = "write"
 
@@ -226,7 +230,7 @@ class ChangeOperation(Operation):
     @property
     def is_tagged(self) -> bool:
         """Whether its answer has an entity tag: that of what would be read now."""
-        return (self.creates or self.is_conditional) and self.answer is not None
+        return (self.creates or self.is_conditional) and self.answer is not None and not self.answers_secret
 
     @property
     def method(self) -> str:  # type: ignore[override] # that of what is read is always GET

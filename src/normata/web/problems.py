@@ -199,6 +199,7 @@ SORTS: Mapping[type[Exception], Sort] = {
     errors.Archived: Sort(409, "archived", "Archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
     errors.InUse: Sort(409, "in_use", "In use"),
+    errors.TokenReachesFurther: Sort(409, "token_reaches_further", "The token reaches further"),
     errors.RecordsRefused: Sort(409, "records_refused", "Records are refused"),
     errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),
     errors.AnswerNotKept: Sort(409, "answer_not_kept", "The answer was not kept"),
