@@ -40,8 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
     "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
-    | {"__init__", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
-    | {"tables", "wiring"},
+    | {"__init__", "events", "identity", "frameworks", "records", "bundle", "demo", "log", "web", "operations"}
+    | {"settings", "tables", "wiring"},
 }
 
 

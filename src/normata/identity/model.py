@@ -21,7 +21,10 @@ ScopeColumn = Annotated[TokenScope, mapped_column(text(8))]
 
 
 class Organization(Table):
-    """A tenant: everything that it owns is invisible to every other one."""
+    """A tenant: everything that it owns is invisible to every other one.
+
+    One that was removed has no members, so nobody sees it. All that it owns stays, and it can be restored.
+    """
 
     __tablename__ = "organization"
     array = "organizations"
@@ -30,6 +33,7 @@ class Organization(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     name: Mapped[Name]
     slug: Mapped[Slug] = mapped_column(unique=True)
+    removed_at: Mapped[Timestamp | None]
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 
@@ -43,8 +47,8 @@ class User(Table):
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
+    readable = frozenset({"id", "email", "email_folded", "name", "organization_id", "removed_at"})
     told = frozenset({"id", "organization_id", "removed_at"})
-    readable = told | {"email", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -80,6 +84,7 @@ class Operator(Table):
     """
 
     __tablename__ = "operator"
+    array = "operators"
 
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
     since: Mapped[Timestamp]
@@ -144,8 +149,14 @@ class Invitation(Table):
     """
 
     __tablename__ = "invitation"
+    array = "invitations"
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
-    readable = told | {"email", "email_folded", "created_by"}
+    readable = frozenset(
+        {
+            *("id", "organization_id", "email", "email_folded", "role", "created_at", "created_by"),
+            *("expires_at", "accepted_at", "revoked_at"),
+        }
+    )
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))

@@ -56,9 +56,7 @@ class NewToken(Token):
 class TokenWanted(Input):
     """A token to make."""
 
-    name: Annotated[
-        Name, Field(description="What to call it, so that people know what it is for.", pattern=r"\S")
-    ]
+    name: Annotated[Name, Field(description="What to call it, so that people know what it is for.", pattern=r"\S")]
     scope: Annotated[TokenScope, Field(description="What it may do: no more than the token of the request.")]
     expires_at: Annotated[
         Timestamp | None,

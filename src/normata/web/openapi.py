@@ -95,6 +95,11 @@ been stored all the same: try again, and a restore that was done is answered `no
 """
 
 _TAGS = [
+    {"name": "Account", "description": "Who you are, and where you are a member."},
+    {
+        "name": "Members",
+        "description": "Who works in the organization, as what, and what becomes of their work when they leave.",
+    },
     {
         "name": "Tokens",
         "description": "Access tokens: your own, those of service accounts, and those that reach the organization.",
