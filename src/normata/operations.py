@@ -31,6 +31,7 @@ from normata.web.api import (
     reports,
     service_accounts,
     statements,
+    tokens,
 )
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
@@ -49,6 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *records.OPERATIONS,
     *archive.OPERATIONS,
+    *tokens.OPERATIONS,
     *me.OPERATIONS,
     *organizations.OPERATIONS,
     *members.OPERATIONS,
