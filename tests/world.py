@@ -36,6 +36,9 @@ USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
     "operator": "operator@nowhere.example",
 }
 
+# The member of each organization who answers for its live records.
+RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
+
 
 def record_id(kind: type[Restorable], state: str, organization_id: str = ALPHA) -> str:
     """The id of the world's record of a kind: ``state`` is archived, live, taken or namesake."""
@@ -281,5 +284,5 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         dates = [to_camel(column.name) for column in columns if "due" in column.info]
         record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:
-            record[to_camel(kind.responsible)] = {ALPHA: "member-editor", BETA: "member-foreigner"}[organization_id]
+            record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
     return record

@@ -10,7 +10,7 @@ The rules:
   organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
   is the organization's own.
 - An organization is the one that the request is about. A member is the organization's service account, whom nobody
-  misses, and a user is that service account.
+  misses, and a user is that service account; but where the operation changes records, it is who answers for them.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
 - A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's. What it
@@ -192,6 +192,8 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
         adoptions = world.bundle()["frameworkAdoptions"]
         adopted = {row["frameworkId"] for row in adoptions if row["organizationId"] == organization_id}
         rows = sorted(rows, key=adopted.__contains__)
+    if table is Membership and any(_does(operation, kind, "UPDATE") for kind in Restorable.kinds):
+        rows = [world.RESPONSIBLE[organization_id]]
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
     return rows[0]
@@ -240,10 +242,9 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
         _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
     controls = _rows(Control, organization_id) or [row["id"] for row in world.bundle()["controls"]]
-    members = [row["id"] for row in world.bundle()["memberships"] if row["organizationId"] == organization_id]
     replaced = {
         DEMO: organization_id,
-        DEMO_MEMBER: next(iter(members), DEMO_MEMBER),
+        DEMO_MEMBER: f"member-robot-{organization_id}",
         **dict(zip(DEMO_CONTROLS, controls, strict=False)),
     }
     for name, found in replaced.items():
