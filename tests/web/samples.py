@@ -2,7 +2,7 @@
 
 The rules:
 
-- What is read, and what has a query, takes the organization as ``organizationId``.
+- What has a query about an organization takes it as ``organizationId``.
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
   table it is the first row that the world has of the organization, also by its framework, else the first that is
@@ -41,6 +41,7 @@ from normata.identity.roles import ROLES, role_suffices
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
+from normata.schema.paging import OrganizationQuery
 from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
@@ -82,10 +83,9 @@ def takes_body(operation: Operation) -> bool:
 
 
 def takes_query(operation: Operation) -> bool:
-    """Whether its requests have a query."""
-    return isinstance(operation, ReadOperation) or (
-        isinstance(operation, ChangeOperation) and operation.query is not None
-    )
+    """Whether its requests name an organization in their query."""
+    query = operation.query if isinstance(operation, ReadOperation | ChangeOperation) else None
+    return query is not None and issubclass(query, OrganizationQuery)
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,8 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
         return record_id(table, _state(operation), organization_id)
     if table is Notification:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
+        if asking == "editor":
+            return "note-00" if operation.path.endswith("/unread/") else "note-01"
         return f"note-{'read' if operation.path.endswith('/unread/') else 'unread'}-{asking}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
