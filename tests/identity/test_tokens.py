@@ -19,12 +19,12 @@ from starlette.testclient import TestClient
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.types import format_timestamp
-from normata.identity import tokens
+from normata.identity import organizations, tokens
 from normata.identity.model import AccessToken
 from tests import stored
 from tests.conftest import MakeToken
 from tests.databases import change, on_sqlite, tamper
-from tests.world import ALPHA, USERS
+from tests.world import ALPHA, BETA, USERS
 
 Bearer = Callable[..., dict[str, str]]
 
@@ -121,6 +121,7 @@ def test_a_listing_has_neither_tokens_nor_digests(database: Database, make_token
     made = [make_token("editor"), make_token("viewer", scope="read", lifetime=None)]
     rows = database.read_now(tokens.listing)
     columns = {"id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"}
+    columns |= {"user_id", "organization", "name"}
     assert [row.email for row in rows] == [USERS["editor"], USERS["viewer"]]
     assert [row.scope for row in rows] == ["write", "read"]
     for row in rows:
@@ -139,7 +140,28 @@ def test_a_listing_can_be_of_one_user(database: Database, make_token: MakeToken)
     email = USERS["viewer"].upper()
     rows = database.read_now(lambda transaction: tokens.listing(transaction, email=email))
     assert [row.email for row in rows] == [USERS["viewer"]]
-    assert list(database.read_now(lambda transaction: tokens.listing(transaction, email="x@y.z"))) == []
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, email="user-editor"))
+    assert [row.email for row in rows] == [USERS["editor"]]
+    with pytest.raises(tokens.NoSuchUser):
+        database.read_now(lambda transaction: tokens.listing(transaction, email="x@y.z"))
+
+
+def test_a_listing_can_be_of_what_reaches_an_organization(database: Database, make_token: MakeToken) -> None:
+    """By its id or slug: what is narrowed to it, and what its members have that is narrowed to none."""
+    for user in ("viewer", "foreigner", "nobody"):
+        make_token(user)
+    narrowed = partial(tokens.create, email=USERS["editor"], scope="read", lifetime=None, organization="alpha")
+    change(database, lambda unit: narrowed(unit, name="Export"))
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, organization="alpha"))
+    assert [(row.email, row.organization, row.name) for row in rows] == [
+        (USERS["viewer"], None, None),
+        (USERS["editor"], "alpha", "Export"),
+    ]
+    tamper(
+        database, "UPDATE membership SET removed_at = '2026-01-01T00:00:00.000Z' WHERE organization_id = 'org-alpha'"
+    )
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, organization=ALPHA))
+    assert [row.name for row in rows] == ["Export"]
 
 
 # --- Making
@@ -161,6 +183,56 @@ def test_creation_and_revocation_are_published_without_the_digest(database: Data
     assert revoked.row is not None
     assert revoked.row.items() >= row.items()
     assert created.row == {**revoked.row, "revoked_at": None}
+
+
+def test_the_events_of_a_narrowed_token_are_its_organizations(database: Database) -> None:
+    def work(unit: UnitOfWork) -> list[Change]:
+        tokens.create(unit, email=USERS["editor"], scope="read", lifetime=None, organization=ALPHA)
+        tokens.revoke(unit, str(unit.published[0].row_id))
+        return unit.published
+
+    assert {one.organization_id for one in change(database, work)} == {ALPHA}
+
+
+def test_a_token_is_narrowed_only_to_an_organization_of_its_user(database: Database) -> None:
+    """And nobody who was removed gets one, nor a removed member."""
+
+    def create(email: str, organization: str | None) -> None:
+        change(
+            database,
+            lambda unit: tokens.create(unit, email=email, scope="read", lifetime=None, organization=organization),
+        )
+
+    for email, organization in ((USERS["foreigner"], ALPHA), (USERS["nobody"], ALPHA), (USERS["editor"], "beta")):
+        with pytest.raises(tokens.NoMember):
+            create(email, organization)
+    with pytest.raises(organizations.NoSuchOrganization):
+        create(USERS["editor"], "gamma")
+    tamper(database, "UPDATE membership SET removed_at = '2026-01-01T00:00:00.000Z' WHERE user_id = 'user-editor'")
+    with pytest.raises(tokens.NoMember):
+        create(USERS["editor"], ALPHA)
+    tamper(database, "UPDATE user_account SET removed_at = '2026-01-01T00:00:00.000Z' WHERE id = 'user-editor'")
+    for name in (USERS["editor"], "user-editor"):
+        with pytest.raises(tokens.NoSuchUser):
+            create(name, None)
+    assert stored.rows(database, AccessToken) == []
+
+
+def test_a_narrowed_token_sees_nothing_of_other_organizations(
+    database: Database, client: TestClient, bearer: Bearer
+) -> None:
+    """Its user's own ones included."""
+    guest = {"id": "guest", "organizationId": BETA, "userId": "user-editor", "role": "viewer"}
+    stored.load(database, {"memberships": [guest]})
+    narrowed = change(
+        database,
+        lambda unit: tokens.create(unit, email="user-editor", scope="write", lifetime=None, organization="alpha"),
+    )
+    for token, expected in ((narrowed, (200, 200, 404, 404)), (bearer("editor")["Authorization"][7:], (200,) * 4)):
+        headers = {"Authorization": f"Bearer {token}"}
+        names = (ALPHA, "alpha", BETA, "beta")
+        found = [client.get(f"/frameworks/?organizationId={name}", headers=headers).status_code for name in names]
+        assert tuple(found) == expected
 
 
 @pytest.mark.parametrize("email", ["stranger@alpha.example", "", "editor", "%@alpha.example", "editor@alpha.example "])
