@@ -49,7 +49,7 @@ def bearer(made: dict[str, Any]) -> Headers:
 def id_of(service: Served, headers: Headers) -> str:
     """The id of the token of a header."""
     digest = tokens.digest(headers["Authorization"].removeprefix("Bearer "))
-    (row,) = stored.rows(service.database, AccessToken, digest=digest)
+    (row,) = stored.tokens(service.database, digest=digest)
     return str(row["id"])
 
 
@@ -87,7 +87,7 @@ def test_a_token_is_shown_once_and_works(service: Served) -> None:
     token = made.pop("token")
     assert tokens.is_well_formed(token)
     assert sees(service, {"Authorization": f"Bearer {token}"}, ALPHA)
-    (row,) = stored.rows(service.database, AccessToken, id=made["id"])
+    (row,) = stored.tokens(service.database, id=made["id"])
     assert row["digest"] == tokens.digest(token)
     assert (row["user_id"], row["scope"], row["name"], row["organization_id"]) == (
         "user-viewer",
@@ -202,10 +202,10 @@ def test_with_a_key_the_secret_is_not_kept(service: Served) -> None:
         first = service.client.post(path, json=WANTED, headers=keyed)
         token = first.json()["token"]
         assert sees(service, bearer(first.json()), ALPHA)
-        count = len(stored.rows(service.database, AccessToken))
+        count = len(stored.tokens(service.database))
         problem = refused(service.client.post(path, json=WANTED, headers=keyed), 409, "answer_not_kept")
         assert "secret" in problem["detail"]
-        assert len(stored.rows(service.database, AccessToken)) == count
+        assert len(stored.tokens(service.database)) == count
         assert token not in str(stored.everything(service.database))
         response = service.client.post(path, json=WANTED | {"name": "Other"}, headers=keyed)
         refused(response, 422, "key_reused")
@@ -236,7 +236,7 @@ def test_ones_own_are_listed_newest_first(service: Served) -> None:
     assert {name for item in answer.json()["items"] for name in item} == {
         *("id", "userId", "organizationId", "name", "scope", "createdAt", "expiresAt", "lastUsedAt", "revokedAt")
     }
-    assert not any(digest["digest"] in answer.text for digest in stored.rows(service.database, AccessToken))
+    assert not any(digest["digest"] in answer.text for digest in stored.tokens(service.database))
     service.client.delete(f"{OWN}{made[0]}/", headers=headers)
     service.sql(f"UPDATE access_token SET expires_at = '2026-01-01' WHERE id = '{made[1]}'")
     active = service.client.get(OWN, params={"activeOnly": "true"}, headers=headers).json()["items"]
@@ -272,7 +272,7 @@ def test_what_others_have_is_not_there(service: Served) -> None:
                 refused(service.client.request(method, f"{OWN}{token_id}/", headers=asking), 404, "not_found")
     assert listed(service.client.get(OWN, headers=narrowed)) == [id_of(service, narrowed)]
     assert service.client.delete(f"{OWN}{beyond[0]}/", headers=headers).is_success
-    assert not stored.rows(service.database, AccessToken, id=beyond[1])[0]["revoked_at"]
+    assert not stored.tokens(service.database, id=beyond[1])[0]["revoked_at"]
 
 
 # --- Of an organization
@@ -343,7 +343,7 @@ def test_admins_do_not_revoke_what_reaches_further(service: Served) -> None:
     refused(
         service.client.delete(f"/tokens/{wide}/", headers=admin(service, "foreigner")), 409, "token_reaches_further"
     )
-    assert all(row["revoked_at"] is None for row in stored.rows(service.database, AccessToken))
+    assert all(row["revoked_at"] is None for row in stored.tokens(service.database))
 
 
 @pytest.mark.parametrize("user", ["viewer", "editor"])
@@ -357,7 +357,7 @@ def test_others_do_neither(service: Served, user: str) -> None:
             "admin"
             in refused(service.client.delete(f"/tokens/{token_id}/", headers=headers), 403, "forbidden")["detail"]
         )
-    assert all(row["revoked_at"] is None for row in stored.rows(service.database, AccessToken))
+    assert all(row["revoked_at"] is None for row in stored.tokens(service.database))
 
 
 # --- Of service accounts
@@ -394,7 +394,7 @@ def test_who_may_not_makes_none_of_a_service_account(service: Served) -> None:
     here, there = account(service), account(service, "foreigner", BETA)
     removed = account(service)
     assert service.client.delete(f"/service-accounts/{removed}/", headers=admin(service)).is_success
-    before = len(stored.rows(service.database, AccessToken))
+    before = len(stored.tokens(service.database))
     cases: list[tuple[str, Headers, int]] = [
         (here, {}, 401),
         (here, service.bearer("owner"), 403),
@@ -413,7 +413,7 @@ def test_who_may_not_makes_none_of_a_service_account(service: Served) -> None:
     for account_id, headers, status in cases:
         response = service.client.post(f"/service-accounts/{account_id}/tokens/", json=WANTED, headers=headers)
         assert response.status_code == status, (account_id, status, response.text)
-    made = len(stored.rows(service.database, AccessToken)) - before
+    made = len(stored.tokens(service.database)) - before
     assert made == sum(bool(headers) for _, headers, _ in cases), "none but those that the test itself has made"
 
 

@@ -106,7 +106,7 @@ def test_only_the_digest_is_stored(
     """After use, no file of the database has the token in it; the one row of it has its SHA-256."""
     token = make_token("editor")
     assert status(client, token) == 200
-    (row,) = stored.rows(database, AccessToken)
+    (row,) = stored.tokens(database)
     assert row["digest"] == hashlib.sha256(token.encode()).hexdigest()
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     found = {path.name: path.read_bytes() for path in files}
@@ -175,7 +175,7 @@ def test_creation_and_revocation_are_published_without_the_digest(database: Data
 
     created, revoked = change(database, work)
     assert (created.action, revoked.action) == ("create", "revoke")
-    [row] = stored.rows(database, AccessToken)
+    [row] = stored.tokens(database)
     assert {created.table, revoked.table} == {AccessToken}
     assert created.row_id == revoked.row_id == row.pop("id")
     assert row.pop("digest")
@@ -215,7 +215,7 @@ def test_a_token_is_narrowed_only_to_an_organization_of_its_user(database: Datab
     for name in (USERS["editor"], "user-editor"):
         with pytest.raises(tokens.NoSuchUser):
             create(name, None)
-    assert stored.rows(database, AccessToken) == []
+    assert stored.tokens(database) == []
 
 
 def test_a_narrowed_token_sees_nothing_of_other_organizations(
@@ -239,7 +239,7 @@ def test_a_narrowed_token_sees_nothing_of_other_organizations(
 def test_nobody_unknown_gets_a_token(database: Database, email: str) -> None:
     with pytest.raises(tokens.NoSuchUser):
         change(database, lambda unit: tokens.create(unit, email=email, scope="write", lifetime=timedelta(1)))
-    assert stored.rows(database, AccessToken) == []
+    assert stored.tokens(database) == []
 
 
 @pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example", "\uff45ditor@alpha.example"])
@@ -247,7 +247,7 @@ def test_an_email_address_is_found_however_it_is_written(database: Database, cli
     """In any case and width, as people type it."""
     token = change(database, lambda unit: tokens.create(unit, email=email, scope="read", lifetime=timedelta(hours=1)))
     assert status(client, token) == 200
-    (row,) = stored.rows(database, AccessToken)
+    (row,) = stored.tokens(database)
     assert (row["user_id"], row["scope"]) == ("user-editor", "read")
 
 
@@ -265,7 +265,7 @@ def test_a_token_without_a_lifetime_never_expires(
     client: TestClient, database: Database, make_token: MakeToken
 ) -> None:
     token = make_token("editor", lifetime=None)
-    assert stored.rows(database, AccessToken)[0]["expires_at"] is None
+    assert stored.tokens(database)[0]["expires_at"] is None
     assert status(client, token) == 200
 
 
@@ -273,7 +273,7 @@ def test_a_token_expires_when_its_lifetime_is_over(database: Database, make_toke
     before = datetime.now(UTC)
     make_token("editor", lifetime=timedelta(days=90))
     after = datetime.now(UTC)
-    expires = stored.rows(database, AccessToken)[0]["expires_at"]
+    expires = stored.tokens(database)[0]["expires_at"]
     assert format_timestamp(before + timedelta(days=90)) <= expires <= format_timestamp(after + timedelta(days=90))
 
 
@@ -310,7 +310,7 @@ def test_revocation_works_at_once_and_twice_is_harmless(
 ) -> None:
     """The next request is refused; other tokens of the same user live on; the first moment of revocation stays."""
     token, other = make_token("editor"), make_token("editor")
-    token_id = stored.rows(database, AccessToken)[0]["id"]
+    token_id = stored.tokens(database)[0]["id"]
     assert (status(client, token), status(client, other)) == (200, 200)
     assert change(database, lambda unit: tokens.revoke(unit, token_id)) is True
     assert (status(client, token), status(client, other)) == (401, 200)
@@ -324,7 +324,7 @@ def test_revocation_works_at_once_and_twice_is_harmless(
 def test_to_revoke_an_unknown_token_does_nothing(database: Database, make_token: MakeToken) -> None:
     """Neither does the token itself serve as its id."""
     token = make_token("editor")
-    before = stored.rows(database, AccessToken)
+    before = stored.tokens(database)
     for token_id in ("unknown", "", "%", token, tokens.digest(token)):
         assert not change(database, partial(tokens.revoke, token_id=token_id))
-    assert stored.rows(database, AccessToken) == before
+    assert stored.tokens(database) == before
