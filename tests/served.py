@@ -42,7 +42,7 @@ class Served:
         self,
         user: str,
         *,
-        scope: str = "write",
+        scope: str = "admin",
         lifetime: timedelta | None = HOUR,
         organization: str | None = None,
         name: str | None = None,
@@ -65,7 +65,7 @@ class Served:
         self,
         user: str,
         *,
-        scope: str = "write",
+        scope: str = "admin",
         lifetime: timedelta | None = HOUR,
         organization: str | None = None,
     ) -> Headers:

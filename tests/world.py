@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Select, select
+from sqlalchemy import Select, insert, select
 from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.changes.source import Row
 from normata.changes.tally import Tally
+from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.transaction import Transaction
+from normata.identity import operators
+from normata.identity.model import AccessToken, Invitation
 from normata.records.base import Restorable
 from normata.tables import Table
 from normata.wiring import changes_of
@@ -25,10 +29,11 @@ EARLIER = "2026-01-02T03:04:05.678Z"
 ARCHIVED = "2026-02-03T04:05:06.789Z"
 DUE = "2026-02-10T16:00:00.000Z"
 
-# Users: one of each role in alpha, an owner of beta, and one who belongs nowhere.
+# Users: one of each role in alpha, an owner of beta, one who belongs nowhere, and one who runs the instance.
 USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
     "foreigner": "owner@beta.example",
     "nobody": "nobody@nowhere.example",
+    "operator": "operator@nowhere.example",
 }
 
 
@@ -44,18 +49,99 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             {"id": ALPHA, "name": "Alpha", "slug": "alpha"},
             {"id": BETA, "name": "Beta", "slug": "beta"},
         ],
-        "users": [{"id": f"user-{key}", "email": email, "name": key.title()} for key, email in USERS.items()],
+        "users": [
+            *({"id": f"user-{key}", "email": email, "name": key.title()} for key, email in USERS.items()),
+            *(
+                {
+                    "id": f"robot-{organization_id}",
+                    "organizationId": organization_id,
+                    "name": f"Robot {organization_id}",
+                }
+                for organization_id in (ALPHA, BETA)
+            ),
+        ],
         "memberships": [
             *(
                 {"id": f"member-{role}", "organizationId": ALPHA, "userId": f"user-{role}", "role": role}
                 for role in ROLES
             ),
             {"id": "member-foreigner", "organizationId": BETA, "userId": "user-foreigner", "role": "owner"},
+            *(
+                {
+                    "id": f"member-robot-{organization_id}",
+                    "organizationId": organization_id,
+                    "userId": f"robot-{organization_id}",
+                    "role": "editor",
+                }
+                for organization_id in (ALPHA, BETA)
+            ),
         ],
         **_catalogs(),
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
     }
+
+
+def invitations() -> list[dict[str, Any]]:
+    """An invitation to each organization. No bundle has such rows."""
+    return [
+        {
+            "id": f"invitation-{organization_id}",
+            "organizationId": organization_id,
+            "email": f"guest@{organization_id}.example",
+            "role": "viewer",
+        }
+        for organization_id in (ALPHA, BETA)
+    ]
+
+
+def tokens() -> list[dict[str, Any]]:
+    """A token of each member, narrowed to the organization. Nobody has it: what it is the hash of is no token."""
+    members = [
+        *(((f"token-{role}", f"user-{role}", ALPHA)) for role in ROLES),
+        ("token-foreigner", "user-foreigner", BETA),
+        *(
+            (f"token-robot-{organization_id}", f"robot-{organization_id}", organization_id)
+            for organization_id in (ALPHA, BETA)
+        ),
+    ]
+    return [
+        {"id": token_id, "userId": user_id, "organizationId": organization_id, "name": f"Name of {token_id}"}
+        for token_id, user_id, organization_id in members
+    ]
+
+
+TOKENS = frozenset(row["id"] for row in tokens())
+
+
+def furnish(unit: UnitOfWork) -> None:
+    """Add what no bundle has: the operator, the invitations, and tokens."""
+    operators.set_operator(unit, "user-operator", is_operator=True)
+    for row in tokens():
+        values = {
+            "id": row["id"],
+            "user_id": row["userId"],
+            "organization_id": row["organizationId"],
+            "name": row["name"],
+            "scope": "read",
+            "digest": sha256(row["id"].encode()).hexdigest(),
+            "created_at": EARLIER,
+        }
+        unit.rows(insert(AccessToken).values(values))
+        unit.publish(Change("create", AccessToken, row["organizationId"], row["id"], values))
+    for row in invitations():
+        values = {
+            "id": row["id"],
+            "organization_id": row["organizationId"],
+            "email": row["email"],
+            "email_folded": row["email"],
+            "role": row["role"],
+            "digest": sha256(row["id"].encode()).hexdigest(),
+            "created_at": EARLIER,
+            "expires_at": "2126-01-02T03:04:05.678Z",
+        }
+        unit.rows(insert(Invitation).values(values))
+        unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
 
 
 def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:

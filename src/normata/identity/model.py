@@ -47,8 +47,8 @@ class User(Table):
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
-    readable = frozenset({"id", "email", "email_folded", "name", "organization_id", "removed_at"})
     told = frozenset({"id", "organization_id", "removed_at"})
+    readable = told | {"email", "email_folded", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -151,12 +151,7 @@ class Invitation(Table):
     __tablename__ = "invitation"
     array = "invitations"
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
-    readable = frozenset(
-        {
-            *("id", "organization_id", "email", "email_folded", "role", "created_at", "created_by"),
-            *("expires_at", "accepted_at", "revoked_at"),
-        }
-    )
+    readable = told | {"email", "email_folded", "created_by"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
