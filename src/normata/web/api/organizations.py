@@ -10,7 +10,7 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.identity import invitations, organization_life, whoami
 from normata.identity.model import Organization as OrganizationTable
-from normata.schema.fields import Email, Name, Slug, Timestamp
+from normata.schema.fields import Email, Slug, Timestamp, VisibleName
 from normata.schema.paging import OwnPageQuery, Page, Query
 from normata.schema.wire import Input, Wire
 from normata.web.api.invitations import SENT, InvitationSent, Sending, mailed, sending
@@ -41,7 +41,7 @@ class OrganizationMade(Organization):
 class OrganizationCreation(Input):
     """A new organization, and who is to own it."""
 
-    name: Annotated[Name, Field(description="The name.")]
+    name: Annotated[VisibleName, Field(description="The name.")]
     slug: Annotated[
         Slug | None, Field(description="A readable name for addresses; made from the name where it is left out.")
     ] = None
@@ -51,7 +51,7 @@ class OrganizationCreation(Input):
 class OrganizationPatch(Input):
     """What is to change of an organization."""
 
-    name: Annotated[Name, Field(description="The new name.")]
+    name: Annotated[VisibleName, Field(description="The new name.")]
 
 
 class _Made(NamedTuple):

@@ -12,7 +12,7 @@ from normata.identity import members, service_accounts
 from normata.identity.model import User
 from normata.identity.organizations import reached
 from normata.identity.service_accounts import ServiceAccount, ServiceRole
-from normata.schema.fields import Name
+from normata.schema.fields import VisibleName
 from normata.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
 from normata.schema.wire import Input
 from normata.web.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
@@ -26,7 +26,7 @@ class ServiceAccountCreation(Input):
     """A new service account."""
 
     organization_id: OrganizationId
-    name: Annotated[Name, Field(description="What people call the program.", pattern=r"\S")]
+    name: Annotated[VisibleName, Field(description="What people call the program.")]
     role: Annotated[ServiceRole, Field(description="What it may do; not more than you may.")]
 
 
@@ -37,9 +37,7 @@ def _nothing() -> None:
 class ServiceAccountPatch(Input):
     """What is to change of a service account. What is left out stays as it is."""
 
-    name: Annotated[
-        Name | None, Field(default_factory=_nothing, description="What people call the program.", pattern=r"\S")
-    ]
+    name: Annotated[VisibleName | None, Field(default_factory=_nothing, description="What people call the program.")]
     role: Annotated[
         ServiceRole | None, Field(default_factory=_nothing, description="What it may do; not more than you may.")
     ]
