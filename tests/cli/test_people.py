@@ -58,7 +58,7 @@ def test_a_user_becomes_an_operator_and_none_again(normata: Run, database: Datab
 
 def stored_operators(database: Database) -> list[dict[str, object]]:
     """Who runs the instance."""
-    return [row for row in stored.everything(database)[str(Operator.__tablename__)]]
+    return stored.everything(database)[str(Operator.__tablename__)]
 
 
 def test_a_user_is_removed_everywhere(normata: Run, database: Database) -> None:
