@@ -36,6 +36,12 @@ class RoleTooSmall(Forbidden):
     message = "Your role in the organization is too small for this."
 
 
+class NotOperator(Forbidden):
+    """The caller does not run the instance."""
+
+    message = "This takes an operator of the instance."
+
+
 class NotArchived(DomainError):
     """There is nothing to restore: the record is live (AIP-164 asks for an error here, too)."""
 

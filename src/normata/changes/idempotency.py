@@ -36,7 +36,8 @@ LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any 
 class IdempotencyKey(Table):
     """A key that a user has sent, the request that came with it, and its answer; null where that is too large.
 
-    The row belongs to the organization that was changed, so that whoever has left it is not shown the answer again.
+    The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
+    is not shown the answer again.
     """
 
     __tablename__ = "idempotency_key"
@@ -44,7 +45,7 @@ class IdempotencyKey(Table):
 
     user_id: Mapped[Identifier] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(text(255), primary_key=True)
-    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     method: Mapped[str] = mapped_column(text(16))
     path: Mapped[str] = mapped_column(text())
     fingerprint: Mapped[str] = mapped_column(text(64))
@@ -53,7 +54,7 @@ class IdempotencyKey(Table):
     body: Mapped[str | None] = mapped_column(text())
     created_at: Mapped[Timestamp]
 
-    __table_args__ = (Index(None, "created_at"),)
+    __table_args__ = (Index(None, "created_at"), {"info": {"owned_by": "user_id"}})
 
 
 KEY_WRITES = (insert_of(IdempotencyKey), delete_of(IdempotencyKey))
@@ -115,7 +116,7 @@ def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitO
     answer = work(unit)
     body = answer.body.decode()
     row = request._asdict() | {
-        "organization_id": unit.reached or _any_of(unit),
+        "organization_id": unit.reached,
         "status": answer.status,
         "headers": answer.headers,
         "body": body if len(body) <= LARGEST_ANSWER else None,
@@ -134,18 +135,16 @@ def _first_answer(kept: Any, request: KeyedRequest) -> Answer:
     return Answer(kept.status, kept.headers, kept.body.encode())
 
 
-def _any_of(unit: UnitOfWork) -> str:
-    """An organization for an answer that is about none: one in reach, the same each time."""
-    return min(unit.scope.writable) if unit.scope is not None else ""
-
-
 def _expired_before(moment: str) -> str:
     return format_timestamp(datetime.fromisoformat(moment) - KEPT_FOR)
 
 
 _TABLE = sql_table(IdempotencyKey)
 _IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
-_FIND = select(*_TABLE.c).where(_IS_MEANT, _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)))
+_FIND = select(*_TABLE.c).where(
+    _IS_MEANT,
+    _TABLE.c.organization_id.is_(None) | _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)),
+)
 _FORGET = delete(_TABLE).where(_IS_MEANT)
 # SQLite's compiler takes PostgreSQL's construct as it is.
 _KEEP = (
@@ -163,21 +162,21 @@ _REST = 600.0  # seconds between two looks at them
 _PAUSE = 0.1  # seconds between two steps
 
 
-def _oldest(organization: str, *, asked: str, number: str) -> str:
+def _oldest(user: str, *, asked: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} oldest.organization_id, oldest.created_at"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} oldest.user_id, oldest.created_at"  # noqa: S608 - of our own making
         f" FROM {asked and asked + ' CROSS JOIN'}"
-        f" (SELECT organization_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
-        f" WHERE {organization} IS NULL OR oldest.organization_id = {organization}"
+        f" (SELECT user_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
+        f" WHERE {user} IS NULL OR oldest.user_id = {user}"
         f" ORDER BY {number and number + ','} oldest.created_at"
     )
 
 
-# The organizations of the oldest keys. The service has no other way to know: it reads what is in a request's reach.
+# The users of the oldest keys. The service has no other way to know: it reads what is in a request's reach.
 OLDEST_KEYS = Lookup(
     name="normata_oldest_keys",
-    arguments=("organization",),
-    columns={"organization_id": text(), "created_at": UtcTimestamp()},
+    arguments=("of_user",),
+    columns={"user_id": text(), "created_at": UtcTimestamp()},
     select=_oldest,
 )
 
@@ -211,22 +210,22 @@ class ForgetKeys:
         expired = [row for row in oldest if row.created_at <= limit]
         if not expired:
             return False
-        organizations = tuple(sorted({row.organization_id for row in expired}))
+        users = tuple(sorted({row.user_id for row in expired}))
         until = expired[-1].created_at
-        scope = TenantScope(readable=organizations, writable=organizations)
-        is_done = await self._database.write(lambda transaction: _forget(transaction, organizations, until), scope)
+        scope = TenantScope(users=users)
+        is_done = await self._database.write(lambda transaction: _forget(transaction, users, until), scope)
         return is_done and len(expired) == _STEP
 
 
-def _forget(transaction: Transaction, organizations: Sequence[str], until: str) -> bool:
+def _forget(transaction: Transaction, users: Sequence[str], until: str) -> bool:
     """Remove what was made ``until`` then; false where another process is at it."""
     if not transaction.try_lock("idempotency_key"):
         return False
-    transaction.rows(_FORGET_EXPIRED, {"organizations": list(organizations), "until": until})
+    transaction.rows(_FORGET_EXPIRED, {"users": list(users), "until": until})
     return True
 
 
 _FORGET_EXPIRED = delete(_TABLE).where(
-    _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)),
+    _TABLE.c.user_id.in_(bindparam("users", expanding=True)),
     _TABLE.c.created_at <= bindparam("until", type_=_TABLE.c.created_at.type),
 )

@@ -81,7 +81,7 @@ def _same(table: type[Table], one: Mapping[str, Any], other: Mapping[str, Any]) 
 
 
 def _blame_missing(row: PendingRow, final: Mapping[str, Any]) -> None:
-    for name in _required(row.table):
+    for name in (*_required(row.table), *row.table.needs(final)):
         if final[name] is None:
             row.blame(name, "is required")
 

@@ -19,6 +19,7 @@ from normata.changes.registry import table_named
 from normata.db.database import Database
 from normata.db.security import Write, together
 from normata.db.transaction import (
+    NO_ORGANIZATION,
     NO_PARAMETERS,
     ConstraintViolation,
     Parameters,
@@ -118,7 +119,8 @@ class UnitOfWork(Wrapping):
         A change that finds no row calls it for the row as anybody may read it: a database with row-level security shows
         no row to an UPDATE whose actor may only read it, and one without shows all.
         """
-        if self.scope is not None and organization_id not in self.scope.writable:
+        owner = NO_ORGANIZATION if organization_id is None else organization_id
+        if self.scope is not None and owner not in self.scope.writable:
             raise RoleTooSmall if self.may_read(organization_id) else NotFound
         self.reached = organization_id
 

@@ -39,15 +39,20 @@ class NotPermitted(Exception):
 class TenantScope:
     """The organizations whose rows a transaction may read, and those whose rows it may change.
 
+    ``users`` are the users whose own rows it may read and change as well: their tokens, their sessions. What belongs to
+    no organization counts as that of NO_ORGANIZATION where somebody has to answer for it, as in the log of events.
+
     PostgreSQL holds every statement to it with row-level security, over and above what the statement itself asks for.
     SQLite cannot; there the statements' own conditions hold, and what a change publishes is checked.
     """
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
 
 
 NO_TENANT = TenantScope()
+NO_ORGANIZATION = ""  # stands in a scope for what belongs to no organization
 
 
 class Transaction(ABC):

@@ -89,7 +89,7 @@ def values_of(text: str) -> Any:
 def difference(change: Change) -> tuple[Values, Values]:
     """What has changed, as it was and as it is, by wire names: all of a row that is new or gone.
 
-    Where the service itself may not read all of a table (people, tokens), no more than the id is told.
+    Of people no more than the id is told, and nowhere what the service itself may not read: secrets.
     """
     names = _told(change.table)
     before = None if change.before is None else dict(change.before.items())
@@ -112,4 +112,5 @@ def _differ(one: Any, other: Any) -> bool:
 
 @cache
 def _told(table: type[Table]) -> dict[str, str]:
-    return {name: wire for name, wire in wire_names(table).items() if table.readable is None or name == "id"}
+    told = table.told if table.told is not None else table.readable
+    return {name: wire for name, wire in wire_names(table).items() if told is None or name in told}

@@ -7,12 +7,13 @@ from typing import Annotated
 from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
+from normata.db.transaction import NO_ORGANIZATION
 from normata.db.types import text
 from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp
 from normata.schema.table import Table, foreign_key
 
 # The log of what belongs to no organization: centralized frameworks, users, tokens. It is the operator's.
-OPERATORS = ""
+OPERATORS = NO_ORGANIZATION
 
 Body = Annotated[str, mapped_column(text())]
 Hash = Annotated[str, mapped_column(text(64))]  # SHA-256, in hexadecimal digits

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from normata.db.transaction import TenantScope
+from normata.db.transaction import NO_ORGANIZATION, TenantScope
 from normata.identity.roles import Role, role_suffices
 
 
 class Caller(NamedTuple):
-    """The user whom a token acts as, and the token's limits.
+    """The user whom a token acts as, and the token's limits: its scope, and the organization that it is narrowed to.
 
     ``roles`` has the user's role in each organization that the user is a member of; where the request is about one
     organization, in no other. ``revisions`` has, for each of these, that of the list that the request is for; empty
@@ -21,10 +21,18 @@ class Caller(NamedTuple):
     user_name: str
     token_id: str
     scope: str
+    narrowed_to: str | None
     roles: Mapping[str, str]
     revisions: Mapping[str, str]
 
     def reach(self, least: Role) -> TenantScope:
         """What an operation that takes at least the role ``least`` may read and change as this caller."""
         writable = (name for name, role in self.roles.items() if role_suffices(role, least))
-        return TenantScope(readable=tuple(self.roles), writable=tuple(writable))
+        return TenantScope(readable=tuple(self.roles), writable=tuple(writable), users=(self.user_id,))
+
+    def own_reach(self, *made: str) -> TenantScope:
+        """What an operation about the caller's own may read and change: of organizations only those that it ``made``.
+
+        Its events belong to the operator's log, which it cannot read.
+        """
+        return TenantScope(readable=tuple(self.roles), writable=(NO_ORGANIZATION, *made), users=(self.user_id,))

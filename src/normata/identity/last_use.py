@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, update
 
 from normata.changes.repeating import repeat
 from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import format_timestamp
 from normata.errors import Unavailable
 from normata.identity.model import AccessToken
@@ -27,14 +27,14 @@ class LastUse:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._pending: dict[str, str] = {}
+        self._pending: dict[tuple[str, str], str] = {}
 
-    def note(self, token_id: str, last_used_at: str | None, moment: str) -> None:
-        """The token is in use at ``moment``; ``last_used_at`` is what is stored so far."""
+    def note(self, token_id: str, user_id: str, last_used_at: str | None, moment: str) -> None:
+        """The user's token is in use at ``moment``; ``last_used_at`` is what is stored so far."""
         if last_used_at is not None and last_used_at[:_TO_THE_MINUTE] == moment[:_TO_THE_MINUTE]:
             return
         if last_used_at is None or last_used_at < format_timestamp(datetime.fromisoformat(moment) - _GRAIN):
-            self._pending[token_id] = moment
+            self._pending[token_id, user_id] = moment
 
     async def keep_storing(self) -> None:
         """Store what has gathered, once a second, until cancelled."""
@@ -46,16 +46,18 @@ class LastUse:
             return
         gathered, self._pending = self._pending, {}
         try:
-            await self._database.write(lambda transaction: _write(transaction, gathered))
+            users = TenantScope(users=tuple({user_id for _, user_id in gathered}))
+            await self._database.write(lambda transaction: _write(transaction, gathered), users)
         except Unavailable:
             return
 
 
-# The service's role may read no other column of a token than its id.
 _TABLE = sql_table(AccessToken)
 _NOTE = update(_TABLE).where(_TABLE.c.id == bindparam("token")).values(last_used_at=bindparam("used"))
 
 
-def _write(transaction: Transaction, uses: dict[str, str]) -> None:
+def _write(transaction: Transaction, uses: dict[tuple[str, str], str]) -> None:
     # In a fixed order, so that two processes do not wait for each other in a circle.
-    transaction.execute_many(_NOTE, [{"token": token_id, "used": moment} for token_id, moment in sorted(uses.items())])
+    transaction.execute_many(
+        _NOTE, [{"token": token_id, "used": moment} for (token_id, _), moment in sorted(uses.items())]
+    )

@@ -1,7 +1,8 @@
-"""Organizations, their members, and the tokens that members act with."""
+"""Organizations, their members, and the tokens that they act with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import StringConstraints
@@ -34,33 +35,63 @@ class Organization(Table):
 
 
 class User(Table):
-    """A person or a program. Organizations know them through memberships."""
+    """A person, or the service account of a program. Organizations know them through memberships.
+
+    A service account belongs to one organization, and has no email address. Nobody can sign in as it.
+    """
 
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
-    readable = frozenset({"id", "name"})  # what lists show of people; the token lookup tells the rest
+    told = frozenset({"id", "organization_id", "removed_at"})
+    readable = told | {"email", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
-    email: Mapped[Email]
+    email: Mapped[Email | None]
     name: Mapped[Name]
-    email_folded: Mapped[Email] = derived()
+    email_folded: Mapped[Email | None] = derived()
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    removed_at: Mapped[Timestamp | None]
 
     # Whoever shares an organization with the caller: what the service may read of others is nobody.
-    __table_args__ = (UniqueConstraint("email_folded"), {"info": {"seen_by": ("membership", "user_id")}})
+    __table_args__ = (
+        UniqueConstraint("email_folded"),
+        {"info": {"owned_by": "id", "seen_by": ("membership", "user_id")}},
+    )
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
-        row["name"] = row["name"] or row["email"]
+        row["name"] = row["name"] or row["email"] or row["id"]
+
+    @classmethod
+    def needs(cls, row: Mapping[str, Any]) -> Sequence[str]:
+        return () if row["organization_id"] or row["removed_at"] else ("email",)
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
-        row["email_folded"] = fold(row["email"])
+        row["email_folded"] = None if row["email"] is None else fold(row["email"])
+
+
+class Operator(Table):
+    """A user who runs the instance: they make organizations, and import centralized catalogs.
+
+    That shows them no organization's data. The service cannot make operators; whoever has the database can.
+    """
+
+    __tablename__ = "operator"
+
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
+    since: Mapped[Timestamp]
+
+    __table_args__ = ({"info": {"owned_by": "user_id"}},)
 
 
 class Membership(Table):
-    """A user's place in an organization; records name their owners and assignees by it."""
+    """A user's place in an organization; records name their owners and assignees by it.
+
+    So the row stays when the member is removed. From then on it allows nothing.
+    """
 
     __tablename__ = "membership"
     array = "memberships"
@@ -69,6 +100,7 @@ class Membership(Table):
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
     role: Mapped[RoleColumn] = defaults_to("viewer")
+    removed_at: Mapped[Timestamp | None]
 
     __table_args__ = (
         UniqueConstraint("user_id", "organization_id"),
@@ -77,12 +109,16 @@ class Membership(Table):
 
 
 class AccessToken(Table):
-    """A bearer token. Only its SHA-256 is kept: a copy of the database lets nobody in."""
+    """A bearer token. Only its SHA-256 is kept: a copy of the database lets nobody in.
+
+    One that is narrowed to an organization sees no other; with null it sees all that its user is a member of.
+    """
 
     __tablename__ = "access_token"
     array = "accessTokens"
-    readable = frozenset({"id"})  # so that its last use can be noted; never the digest
-    fixed = ("user_id",)
+    told = frozenset({"id", "user_id", "scope", "created_at", "expires_at", "revoked_at", "organization_id"})
+    readable = told | {"last_used_at", "name"}  # everything but the digest
+    fixed = ("user_id", "organization_id")
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
@@ -92,5 +128,39 @@ class AccessToken(Table):
     expires_at: Mapped[Timestamp | None]
     last_used_at: Mapped[Timestamp | None]
     revoked_at: Mapped[Timestamp | None]
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    name: Mapped[Name | None]
 
-    __table_args__ = (Index(None, "user_id"),)
+    __table_args__ = (
+        Index(None, "user_id"),
+        {"info": {"owned_by": "user_id", "seen_by": ("membership", "user_id")}},
+    )
+
+
+class Invitation(Table):
+    """An offer to become a member, good for seven days. Only the SHA-256 of what its link carries is kept.
+
+    Whoever accepts it becomes a user, where none has this address, and a member.
+    """
+
+    __tablename__ = "invitation"
+    told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
+    readable = told | {"email", "email_folded", "created_by"}
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    email: Mapped[Email]
+    email_folded: Mapped[Email] = derived()
+    role: Mapped[RoleColumn]
+    digest: Mapped[Digest] = mapped_column(unique=True)
+    created_at: Mapped[Timestamp]
+    created_by: Mapped[Identifier | None] = mapped_column(foreign_key("user_account.id"))
+    expires_at: Mapped[Timestamp]
+    accepted_at: Mapped[Timestamp | None]
+    revoked_at: Mapped[Timestamp | None]
+
+    __table_args__ = (Index(None, "organization_id", "email_folded"), Index(None, "email_folded"))
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:
+        row["email_folded"] = fold(row["email"])

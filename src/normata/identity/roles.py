@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Role = Literal["viewer", "editor", "admin", "owner"]  # in their order
-TokenScope = Literal["read", "write"]  # in their order
+TokenScope = Literal["read", "write", "admin"]  # in their order
 
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)

@@ -12,11 +12,13 @@ from normata.db.types import UtcTimestamp, text
 
 def _select(digest: str, organization: str, list_name: str, *, asked: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id, token.scope,"  # noqa: S608 - of our own making
-        " token.last_used_at, token.expires_at, membership.organization_id, membership.role, list_revision.revision"
+        f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id,"  # noqa: S608 - of our own making
+        " token.scope, token.organization_id AS narrowed_to, token.last_used_at, token.expires_at,"
+        " membership.organization_id, membership.role, list_revision.revision"
         f" FROM {asked and asked + ' JOIN'} access_token AS token {asked and 'ON token.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = token.user_id"
-        " LEFT JOIN membership ON membership.user_id = token.user_id"
+        " LEFT JOIN membership ON membership.user_id = token.user_id AND membership.removed_at IS NULL"
+        " AND (token.organization_id IS NULL OR membership.organization_id = token.organization_id)"
         # Not one condition on id or slug: it would take both databases longer to answer than all the rest.
         f" AND ({organization} IS NULL OR membership.organization_id = {organization}"
         f" OR membership.organization_id = (SELECT id FROM organization WHERE slug = {organization}))"
@@ -38,6 +40,7 @@ TOKEN_LOOKUP = Lookup(
         "user_name": text(),
         "token_id": text(),
         "scope": text(),
+        "narrowed_to": text(),
         "last_used_at": UtcTimestamp(),
         "expires_at": UtcTimestamp(),
         "organization_id": text(),

@@ -75,6 +75,8 @@ def create(unit: UnitOfWork, *, email: str, scope: str, lifetime: timedelta | No
     row = {
         "id": new_id(),
         "user_id": user_id,
+        "organization_id": None,
+        "name": None,
         "scope": scope,
         "created_at": unit.moment,
         "expires_at": None if lifetime is None else format_timestamp(datetime.fromisoformat(unit.moment) + lifetime),

@@ -66,12 +66,10 @@ def _plain_integer(value: object) -> object:
 _digits_only = BeforeValidator(_plain_integer)
 
 
-class OrganizationQuery(BaseModel):
-    """What every request about an organization takes in its query."""
+class Query(BaseModel):
+    """What a request takes in its query: nothing, where nothing is added."""
 
     model_config = ConfigDict(alias_generator=to_camel)
-
-    organization_id: OrganizationId
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -82,8 +80,14 @@ class OrganizationQuery(BaseModel):
         return cls.model_validate(dict(pairs))
 
 
-class PageQuery(OrganizationQuery):
-    """What every list takes."""
+class OrganizationQuery(Query):
+    """What every request about an organization takes in its query."""
+
+    organization_id: OrganizationId
+
+
+class OwnPageQuery(Query):
+    """What a list of the caller's own takes."""
 
     limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
     page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
@@ -95,6 +99,10 @@ class PageQuery(OrganizationQuery):
         return offset if offset <= _LARGEST_OFFSET else None
 
 
+class PageQuery(OwnPageQuery, OrganizationQuery):
+    """What every list of an organization takes."""
+
+
 class Page(BaseModel, Generic[Item]):
     """The envelope of all lists."""
 
@@ -104,7 +112,7 @@ class Page(BaseModel, Generic[Item]):
     limit: int
 
 
-def envelope(items: Sequence[Mapping[str, Any]], total: int, query: PageQuery) -> dict[str, Any]:
+def envelope(items: Sequence[Mapping[str, Any]], total: int, query: OwnPageQuery) -> dict[str, Any]:
     """A page as it travels."""
     return {"items": items, "total": total, "page": query.page, "limit": query.limit}
 
@@ -113,7 +121,7 @@ def fetch_page(
     transaction: Transaction,
     rows: Select[Any],
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]],
-    query: PageQuery,
+    query: OwnPageQuery,
     parameters: Parameters = NO_PARAMETERS,
     *,
     total: int | None = None,

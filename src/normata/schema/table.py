@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -25,7 +25,8 @@ class Table(DeclarativeBase):
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
     ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.
     ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
-    ``readable`` has the only columns that the service may read on a database with grants; null for all.
+    ``readable`` has the only columns that the service may read on a database with grants; null for all. ``told`` has
+    the only ones that events tell of; null for the readable ones.
     """
 
     array: ClassVar[str] = ""
@@ -36,6 +37,7 @@ class Table(DeclarativeBase):
     bulky: ClassVar[bool] = False
     published: ClassVar[bool] = True
     readable: ClassVar[frozenset[str] | None] = None
+    told: ClassVar[frozenset[str] | None] = None
 
     metadata = MetaData(
         naming_convention={
@@ -54,6 +56,12 @@ class Table(DeclarativeBase):
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
         """Fill gaps of a new row that follow from the rest of it."""
+
+    @classmethod
+    def needs(cls, row: Mapping[str, Any]) -> Sequence[str]:
+        """Columns that may be null, but not in a complete row like this one."""
+        del row
+        return ()
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:

@@ -77,10 +77,10 @@ async def _caller(
         raise _challenge("the token is unknown, expired or revoked")
     first = found[0]
     if is_use:
-        services.last_use.note(first.token_id, first.last_used_at, moment)
+        services.last_use.note(first.token_id, first.user_id, first.last_used_at, moment)
     roles = {row.organization_id: row.role for row in found if row.organization_id is not None}
     revisions = {organization_id: row.revision or "" for row in found if (organization_id := row.organization_id)}
-    return Caller(first.user_id, first.user_name, first.token_id, first.scope, roles, revisions)
+    return Caller(first.user_id, first.user_name, first.token_id, first.scope, first.narrowed_to, roles, revisions)
 
 
 def _bearer_token(headers: Headers) -> str:

@@ -18,7 +18,9 @@ from normata.changes.source import FaultyInput
 from normata.changes.unit_of_work import Actor, UnitOfWork
 from normata.db.transaction import TenantScope
 from normata.errors import RoleTooSmall
+from normata.identity.operators import require_operator
 from normata.notifications.model import Notification
+from normata.schema.table import new_id
 from normata.web.authentication import authenticate
 from normata.web.context import RequestContext, context_of
 from normata.web.idempotency import InvalidKey, key_of, keyed
@@ -52,14 +54,21 @@ class ChangeEndpoint:
         if_match = context.headers.get(b"if-match")
         if operation.is_conditional and if_match is not None:
             given = given._replace(require_current=partial(_require_current, if_match))
+        given = given._replace(caller=caller)
+        reach = caller.reach(operation.role)
+        if operation.authority != "organization":
+            made = (new_id(),) if operation.authority == "operator" else ()
+            given = given._replace(new_organization=made[0] if made else "")
+            reach = caller.own_reach(*made)
         address = (scope.get("client") or ("",))[0]
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id, address)
 
         def work(unit: UnitOfWork) -> Answer:
+            if operation.authority == "operator":
+                require_operator(unit, caller.user_id)
             # Made within the unit of work: what cannot be answered is not kept.
             return self._answer(operation.present(operation.work(unit, given)), context)
 
-        reach = caller.reach(operation.role)
         try:
             if is_trial:
                 answer = await self._rehearse(work, actor, reach)

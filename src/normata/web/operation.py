@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel
 from starlette.types import ASGIApp
@@ -17,11 +17,15 @@ from normata.db.transaction import Transaction
 from normata.events.keys import Signer
 from normata.identity.caller import Caller
 from normata.identity.roles import Role, TokenScope
-from normata.schema.paging import OrganizationQuery, PageQuery
+from normata.schema.paging import OwnPageQuery, PageQuery, Query
 from normata.schema.table import Table
 from normata.web import problems
 from normata.web.formats import Formats
 from normata.web.services import Services
+
+# Who may ask, over and above the token's scope: a member of the organization that it is about, with the operation's
+# role; anybody, about what is their own; or an operator of the instance.
+Authority = Literal["organization", "self", "operator"]
 
 # What every operation can answer besides a success.
 _COMMON_ERRORS: tuple[type[Exception], ...] = (
@@ -38,8 +42,9 @@ _COMMON_ERRORS: tuple[type[Exception], ...] = (
 class Operation(ABC):
     """One method of one path.
 
-    ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``. ``role``
-    is the least role in the organization, ``scope`` the least scope of the token. ``answer`` is the model of a success;
+    ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``.
+    ``authority`` tells who may ask. ``role`` is the least role in the organization, which counts where the authority is
+    an organization's, ``scope`` the least scope of the token. ``answer`` is the model of a success;
     null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
     ``is_long`` may compute for more than some milliseconds.
     """
@@ -60,6 +65,7 @@ class Operation(ABC):
     about: type[Table] | None = None
     id_description: str = ""
     is_long: bool = False
+    authority: Authority = "organization"
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -90,10 +96,11 @@ class Asker(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOperation(Operation):
-    """Something that an organization has.
+    """Something that an organization has, or a user.
 
-    ``build`` makes the answer, as it travels, from a query of the model ``query`` and from who asks. The organization
-    of the query is one that the caller may read, named by its id. With ``formats`` it only reads what the answer is to
+    ``build`` makes the answer, as it travels, from a query of the model ``query`` and from who asks. An organization's
+    query is an :class:`OrganizationQuery`, and its organization one that the caller may read, named by its id. With
+    ``formats`` it only reads what the answer is to
     be made of, and the query is a :class:`FormatQuery`. ``kept`` names a kept list where the answers are
     kept: they must show nothing but rows of tables whose ``shown_in`` has this name, and rows that follow from such in
     the same transaction, whoever asks and under whatever prefix.
@@ -101,7 +108,7 @@ class ReadOperation(Operation):
 
     method: ClassVar[str] = "GET"
 
-    query: type[OrganizationQuery]
+    query: type[Query]
     build: Callable[[Transaction, Any, Asker], Any]
     kept: str | None = None
     formats: Formats | None = None
@@ -111,7 +118,7 @@ class ReadOperation(Operation):
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
         """All that it can answer besides a success."""
-        refused = () if self.role == "viewer" else (errors.Forbidden,)
+        refused = () if self.role == "viewer" and self.authority != "operator" else (errors.Forbidden,)
         return (problems.InvalidRequest, *super().every_error, *refused, problems.PreconditionFailed)
 
     def endpoint(self, services: Services) -> ASGIApp:
@@ -123,9 +130,9 @@ class ReadOperation(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class ListOperation(ReadOperation):
-    """A list of an organization, in pages."""
+    """A list of an organization, or of a user, in pages."""
 
-    query: type[PageQuery]
+    query: type[PageQuery] | type[OwnPageQuery]
 
 
 def _any_state(_answer: Any) -> None:
@@ -138,7 +145,8 @@ class Given(NamedTuple):
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
     where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
     raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
-    the caller sees the application.
+    the caller sees the application. ``new_organization`` is the id of an organization that an operator's change may
+    make, empty for others. ``caller`` is who asks.
     """
 
     id: str
@@ -146,6 +154,8 @@ class Given(NamedTuple):
     query: Any = None
     require_current: Callable[[Any], None] = _any_state
     prefix: str = ""
+    new_organization: str = ""
+    caller: Caller | None = None
 
     @property
     def is_conditional(self) -> bool:
@@ -192,7 +202,7 @@ class ChangeOperation(Operation):
     body_formats: Mapping[str, BodyFormat] = field(default_factory=lambda: _JSON_ALONE)
     has_rules: bool = False
     body_example: Any = None
-    query: type[OrganizationQuery] | None = None
+    query: type[Query] | None = None
     creates: bool = False
     is_conditional: bool = False
     role: Role = "editor"

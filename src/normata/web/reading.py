@@ -17,8 +17,9 @@ from normata.changes.revisions import current_revision
 from normata.db.transaction import TenantScope, Transaction
 from normata.errors import NotFound, RoleTooSmall
 from normata.identity.caller import Caller
+from normata.identity.operators import require_operator
 from normata.identity.roles import role_suffices
-from normata.schema.paging import OrganizationQuery, PageQuery
+from normata.schema.paging import OrganizationQuery, OwnPageQuery, Query
 from normata.web.authentication import authenticate
 from normata.web.content import Content
 from normata.web.context import RequestContext, context_of
@@ -38,7 +39,7 @@ _LONGEST_REMEMBERED = 2_000  # bytes of a query string; others are read anew eac
 class _ParsedQuery(NamedTuple):
     """A valid query, and the key of its page in the cache; empty where that is not kept."""
 
-    query: OrganizationQuery
+    query: Query
     key: str
 
 
@@ -55,7 +56,9 @@ class ReadEndpoint:
         del receive  # there is no body to expect
         operation = self._operation
         parsed = self._read(scope["query_string"])
-        organization_id = None if isinstance(parsed, InvalidRequest) else parsed.query.organization_id
+        organization_id = None
+        if not isinstance(parsed, InvalidRequest) and isinstance(parsed.query, OrganizationQuery):
+            organization_id = parsed.query.organization_id
         context = context_of(scope)
         headers = context.headers
         context.organization_id = organization_id
@@ -69,7 +72,12 @@ class ReadEndpoint:
         )
         if isinstance(parsed, InvalidRequest):
             raise parsed  # only now: a caller without a token is not told what is wrong with a request
+        if operation.authority != "organization":
+            own = await self._build_own(parsed.query, self._asker(scope, caller))
+            await own.content.send(headers, send, *_links(scope, context, parsed.query, own))
+            return
         # An id comes before a slug of the same spelling.
+        assert isinstance(parsed.query, OrganizationQuery)  # noqa: S101 - narrows the type
         found = organization_id if organization_id in caller.roles else next(iter(caller.roles), None)
         if found is None:
             raise NotFound
@@ -94,6 +102,19 @@ class ReadEndpoint:
         await page.content.send(headers, send, *_links(scope, context, parsed.query, page))
         if may_keep and page.revision and len(page.content.representations) > known:
             pages.keep(key, page)  # it is new, or has grown
+
+    async def _build_own(self, query: Query, asker: Asker) -> Page:
+        """The answer to whoever asks about their own, or as an operator. Raises NotOperator."""
+        operation, caller = self._operation, asker.caller
+
+        def work(transaction: Transaction) -> Page:
+            if operation.authority == "operator":
+                require_operator(transaction, caller.user_id)
+            answer = operation.build(transaction, query, asker)
+            return Page("", Content(encode(answer)), answer["total"] if isinstance(operation, ListOperation) else None)
+
+        scope = TenantScope(readable=tuple(caller.roles), users=(caller.user_id,))
+        return await self._services.database.read(work, scope, is_long=operation.is_long)
 
     def _asker(self, scope: Scope, caller: Caller) -> Asker:
         return Asker(caller, context_of(scope).prefix, path_id(scope), self._services.signer)
@@ -143,12 +164,10 @@ class ReadEndpoint:
         return _ParsedQuery(query, f"{self._operation.path} {query.model_dump_json()}" if is_kept else "")
 
 
-def _links(
-    scope: Scope, context: RequestContext, query: OrganizationQuery, page: Page
-) -> tuple[tuple[bytes, bytes], ...]:
+def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> tuple[tuple[bytes, bytes], ...]:
     """The header with the links to other pages of a list; none where the query is too long to be repeated."""
     query_string = scope["query_string"]
-    if page.total is None or not isinstance(query, PageQuery) or len(query_string) > LONGEST_LINKED:
+    if page.total is None or not isinstance(query, OwnPageQuery) or len(query_string) > LONGEST_LINKED:
         return ()
     return ((b"link", page_links(context.instance, query_string, query.page, query.limit, page.total)),)
 

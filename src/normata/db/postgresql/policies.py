@@ -140,10 +140,12 @@ def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]
 
 
 def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer) -> list[Policy]:
-    """The policies of a table; none where its rows belong to no organization, and everybody may see them."""
+    """The policies of a table; none where its rows belong to no organization and no user: everybody may see them."""
+    if "owned_by" in table.info:
+        return _owned_policies(table, writes, quote)
     column = table.c.get(table.info.get("organization_column", "organization_id"))
     if column is None:
-        return _seen_policies(table, quote)
+        return []
     name = quote.format_column(column)
     # Not by `=`: beside a statement's own condition on the column PostgreSQL would take the two for independent, expect
     # a tenth of the rows, and read all of an organization where an index would find a few.
@@ -156,29 +158,50 @@ def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer
     elif column.nullable:  # what is of no organization is everybody's to read, and nobody's to change
         readable = f"{name} IS NULL OR {name} = ANY ({_setting('readable')}::text[])"
         writable = f"{name} IS NOT NULL AND {writable}"
-    policies = [Policy("SELECT", readable, None)]
-    for write in writes:
-        using = None if write.action == "INSERT" else writable
-        check = None if write.action == "DELETE" else writable
-        policies.append(Policy(write.action, using, check))
-    return policies
+    return [Policy("SELECT", readable, None), *(_write_policy(write, writable) for write in writes)]
 
 
-def _seen_policies(table: Table, quote: IdentifierPreparer) -> list[Policy]:
-    """The policy of a table whose rows organizations share, and see where a row of another table names them.
+def _owned_policies(table: Table, writes: Sequence[Write], quote: IdentifierPreparer) -> list[Policy]:
+    """The policies of a table whose rows are users' own: ``owned_by`` names the column of the user.
 
-    That table's own policy decides which of its rows count. The service does not change such rows.
+    A row that also has an organization is that organization's as well. Where rows of another table refer to users
+    (``seen_by``), whoever sees such a row sees the user's; whoever may change its organization may end the user's
+    (``ended_by``), which is an UPDATE. That table's own policy decides which of its rows are seen.
     """
-    seen_by = table.info.get("seen_by")
-    if seen_by is None:
-        return []
-    other, reference = map(quote.quote_identifier, seen_by)
-    row = f"{quote.format_table(table)}.{quote.format_column(table.c.id)}"
-    return [Policy("SELECT", f"EXISTS (SELECT FROM {other} AS seen WHERE seen.{reference} = {row})", None)]
+
+    def refers(info: str, more: str = "") -> str:
+        other, reference = map(quote.quote_identifier, table.info[info])
+        return f"EXISTS (SELECT FROM {other} AS seen WHERE seen.{reference} = {row}{more})"
+
+    row = f"{quote.format_table(table)}.{quote.format_column(table.c[table.info['owned_by']])}"
+    own = f"array_position({_setting('users')}, {row}::text) IS NOT NULL"
+    readable, writable = [own], [own]
+    if "organization_id" in table.c:
+        organization = f"{quote.format_table(table)}.{quote.format_column(table.c.organization_id)}::text"
+        readable.append(f"array_position({_setting('readable')}, {organization}) IS NOT NULL")
+        writable.append(f"array_position({_setting('writable')}, {organization}) IS NOT NULL")
+    endable = writable
+    if "seen_by" in table.info:
+        readable.append(refers("seen_by"))
+    if "ended_by" in table.info:
+        ends = refers(
+            "ended_by", f" AND array_position({_setting('writable')}, seen.organization_id::text) IS NOT NULL"
+        )
+        readable, endable = [*readable, ends], [*writable, ends]
+    return [
+        Policy("SELECT", " OR ".join(readable), None),
+        *(_write_policy(write, " OR ".join(endable if write.action == "UPDATE" else writable)) for write in writes),
+    ]
+
+
+def _write_policy(write: Write, writable: str) -> Policy:
+    using = None if write.action == "INSERT" else writable
+    check = None if write.action == "DELETE" else writable
+    return Policy(write.action, using, check)
 
 
 def _setting(name: str) -> str:
-    """The organizations that a transaction has set, looked up once a statement; null outside of one."""
+    """The organizations, or users, that a transaction has set, looked up once a statement; null outside of one."""
     return f"(SELECT NULLIF(current_setting('normata.{name}', true), '')::text[])"
 
 

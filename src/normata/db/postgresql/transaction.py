@@ -25,7 +25,8 @@ WRITING = "BEGIN"
 # other values for the same.
 _SETTINGS = (
     "SELECT set_config('role', {role}, true), set_config('normata.readable', {readable}, true),"
-    " set_config('normata.writable', {writable}, true), set_config('statement_timeout', {limit}, true),"
+    " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
+    " set_config('statement_timeout', {limit}, true),"
     " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
 
@@ -39,6 +40,7 @@ def settings(role: str, scope: TenantScope, timeout: float) -> str:
         "role": role,
         "readable": _array(scope.readable),
         "writable": _array(scope.writable),
+        "users": _array(scope.users),
         "limit": str(round(timeout * 1000)),
         "idle": str(round(timeout * 4000)),
     }

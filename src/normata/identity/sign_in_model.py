@@ -1,0 +1,139 @@
+"""What people sign in with, and their sessions. Every secret is kept as its SHA-256, passwords by Argon2id."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from sqlalchemy import BigInteger, Index, Integer, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from normata.db.types import text
+from normata.identity.model import Digest
+from normata.schema.fields import Identifier, Name, Timestamp
+from normata.schema.table import Table, foreign_key
+
+Means = Literal["link", "invitation", "password", "passkey", "oidc"]
+MEANS: tuple[Means, ...] = get_args(Means)
+
+MeansColumn = Annotated[Means, mapped_column(text(16))]
+Secret = Annotated[str, mapped_column(text())]
+Told = Annotated[str, mapped_column(text(500))]  # what a browser says of itself
+AttemptKind = Annotated[str, mapped_column(text(16))]
+Counter = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
+
+
+class Session(Table):
+    """A person who has signed in with a browser, until they sign out, do nothing for 12 hours, or 7 days have passed.
+
+    ``expires_at`` is the end of the seven days.
+    """
+
+    __tablename__ = "session"
+    readable = frozenset(
+        {
+            *("id", "user_id", "means", "created_at", "last_used_at"),
+            *("expires_at", "ended_at", "address", "user_agent"),
+        }
+    )
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
+    digest: Mapped[Digest] = mapped_column(unique=True)
+    means: Mapped[MeansColumn]
+    created_at: Mapped[Timestamp]
+    last_used_at: Mapped[Timestamp]
+    expires_at: Mapped[Timestamp]
+    ended_at: Mapped[Timestamp | None]
+    address: Mapped[Told]
+    user_agent: Mapped[Told]
+
+    # Whoever removes a member ends their sessions.
+    __table_args__ = (Index(None, "user_id"), {"info": {"owned_by": "user_id", "ended_by": ("membership", "user_id")}})
+
+
+class SignInLink(Table):
+    """A link that signs a person in, once, within 15 minutes."""
+
+    __tablename__ = "sign_in_link"
+    readable = frozenset({"id", "user_id", "created_at", "expires_at", "used_at"})
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
+    digest: Mapped[Digest] = mapped_column(unique=True)
+    created_at: Mapped[Timestamp]
+    expires_at: Mapped[Timestamp]
+    used_at: Mapped[Timestamp | None]
+
+    __table_args__ = (Index(None, "user_id"), {"info": {"owned_by": "user_id"}})
+
+
+class SignInAttempt(Table):
+    """What is remembered between two requests of somebody who signs in, for ten minutes; it is good once.
+
+    ``kind`` tells what for, ``digest`` is of the secret that finds it, ``data`` is JSON. Nobody is known yet, so the
+    rows are nobody's: the service alone reads them.
+    """
+
+    __tablename__ = "sign_in_attempt"
+    published = False
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    kind: Mapped[AttemptKind]
+    digest: Mapped[Digest] = mapped_column(unique=True)
+    data: Mapped[Secret]
+    created_at: Mapped[Timestamp]
+    expires_at: Mapped[Timestamp]
+    used_at: Mapped[Timestamp | None]
+
+    __table_args__ = (Index(None, "expires_at"),)
+
+
+class Password(Table):
+    """A person's password, as Argon2id keeps it (RFC 9106)."""
+
+    __tablename__ = "password"
+    readable = frozenset({"user_id", "changed_at"})
+
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
+    hash: Mapped[Secret]
+    changed_at: Mapped[Timestamp]
+
+    __table_args__ = ({"info": {"owned_by": "user_id"}},)
+
+
+class Passkey(Table):
+    """A public key that an authenticator of a person has made (WebAuthn, level 3).
+
+    ``credential_id`` and ``credential`` are base64url without padding; the second has the credential's data, public key
+    included.
+    """
+
+    __tablename__ = "passkey"
+    readable = frozenset({"id", "user_id", "credential_id", "sign_count", "name", "created_at", "last_used_at"})
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
+    credential_id: Mapped[Secret] = mapped_column(unique=True)
+    credential: Mapped[Secret]
+    sign_count: Mapped[Counter]
+    name: Mapped[Name]
+    created_at: Mapped[Timestamp]
+    last_used_at: Mapped[Timestamp | None]
+
+    __table_args__ = (Index(None, "user_id"), {"info": {"owned_by": "user_id"}})
+
+
+class ExternalIdentity(Table):
+    """Who a person is at a provider of OpenID Connect: issuer and subject (OpenID Connect Core 1.0, section 2)."""
+
+    __tablename__ = "external_identity"
+    readable = frozenset({"id", "user_id", "issuer", "created_at", "last_used_at"})
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
+    issuer: Mapped[Secret]
+    subject: Mapped[Secret]
+    created_at: Mapped[Timestamp]
+    last_used_at: Mapped[Timestamp | None]
+
+    __table_args__ = (UniqueConstraint("issuer", "subject"), Index(None, "user_id"), {"info": {"owned_by": "user_id"}})
