@@ -79,12 +79,12 @@ def _tell(error: Exception) -> NoReturn:
     from normata.changes.source import FaultyInput
     from normata.db.database import BadDatabaseUrl
     from normata.db.transaction import ConstraintViolation, NotPermitted
-    from normata.errors import DomainError, Unavailable
+    from normata.errors import BadSetting, DomainError, Unavailable
 
     match error:
         case FaultyInput():
             _show_faults([str(fault) for fault in error.faults])
-        case BadDatabaseUrl():
+        case BadDatabaseUrl() | BadSetting():
             fail(str(error), code=2)
         case ValidationError():
             fault = error.errors()[0]

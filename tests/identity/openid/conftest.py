@@ -20,8 +20,9 @@ def mock() -> Iterator[Mock]:
 
 @pytest.fixture
 def forger() -> Iterator[Forger]:
-    """The provider that can forge."""
+    """The provider that can forge. It knows a person, Ada."""
     with running_forger() as running:
+        running.person = {"sub": "ada", "email": "ada@example.org", "email_verified": True}
         yield running
 
 

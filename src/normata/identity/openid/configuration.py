@@ -48,8 +48,7 @@ def read_configuration(
             if value:
                 raise BadSetting(f"NORMATA_OIDC_{setting} is set, but NORMATA_OIDC_ISSUER is not")
         return None
-    parts = urlsplit(issuer)
-    if not is_safe_address(issuer) or parts.query or "?" in issuer:
+    if not is_safe_address(issuer) or "?" in issuer:
         raise BadSetting("NORMATA_OIDC_ISSUER is an https:// address without a query (http:// on a loopback address)")
     if not client_id:
         raise BadSetting("NORMATA_OIDC_ISSUER is set, but NORMATA_OIDC_CLIENT_ID is not")
@@ -58,7 +57,7 @@ def read_configuration(
         client_id=client_id,
         client_secret=client_secret,
         redirect_uri=public_url.rstrip("/") + CALLBACK,
-        name=name or parts.hostname or issuer,
+        name=name or urlsplit(issuer).hostname or issuer,
         groups_claim=groups_claim,
         grants=tuple(_grants(roles)),
     )
