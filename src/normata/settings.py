@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -55,6 +56,23 @@ class Settings(BaseSettings):
     )
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `normata serve` listens on.")
     workers: int = Field(default=1, ge=1, le=128, description="The number of processes that `normata serve` runs.")
+    public_url: str = Field(
+        default="http://localhost:8000",
+        description="The address at which people reach the service, such as `https://normata.example.org`. Links are"
+        " made from it. People can sign in only where it is `https`, or `http` on this machine (`localhost`).",
+    )
+    local_sign_in: bool = Field(
+        default=True,
+        description="Let people sign in with a password or a passkey. `off` leaves links of the command line, and the"
+        " OpenID provider.",
+    )
+    sign_in_limit: int = Field(
+        default=10,
+        ge=0,
+        le=10_000,
+        description="Attempts a minute to sign in with a password to one account, and six times as many from one"
+        " address. Further ones are answered 429. 0 means no limit.",
+    )
     max_body_bytes: int = Field(
         default=65_536, ge=1_024, le=16_777_216, description="The largest request body; a larger one is answered 413."
     )
@@ -131,6 +149,15 @@ class Settings(BaseSettings):
         description="Send spans of requests and of the database with OpenTelemetry, as the variables OTEL_* say."
         " It needs the extra `otel`.",
     )
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        parts = urlsplit(value)  # raises ValueError for what is no address at all
+        is_plain = not (parts.username or parts.password or parts.query or parts.fragment or "\\" in value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain or parts.port == 0:
+            raise ValueError("must be an address like https://normata.example.org, without user, query and fragment")
+        return value.rstrip("/")
 
     @property
     def event_key_file(self) -> Path:

@@ -29,12 +29,8 @@ class Session(Table):
     """
 
     __tablename__ = "session"
-    readable = frozenset(
-        {
-            *("id", "user_id", "means", "created_at", "last_used_at"),
-            *("expires_at", "ended_at", "address", "user_agent"),
-        }
-    )
+    told = frozenset({"id", "user_id", "means", "created_at", "expires_at", "ended_at"})
+    readable = told | {"last_used_at", "address", "user_agent"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
@@ -109,7 +105,8 @@ class Passkey(Table):
     """
 
     __tablename__ = "passkey"
-    readable = frozenset({"id", "user_id", "credential_id", "sign_count", "name", "created_at", "last_used_at"})
+    told = frozenset({"id", "user_id", "created_at", "last_used_at"})
+    readable = told | {"credential_id", "sign_count", "name"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))

@@ -1,0 +1,24 @@
+"""Secrets of sessions, links and invitations: 256 random bits in base64url, of which only the SHA-256 is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+_SHAPE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+def new_secret() -> str:
+    """A new secret. It is kept nowhere: who has it is who it was given to."""
+    return secrets.token_urlsafe(32)
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a secret. With 256 random bits a plain hash is enough: nobody can try them all."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def is_secret(text: str) -> bool:
+    """Whether ``text`` has the form of a secret; what has not is not worth a question to the database."""
+    return _SHAPE.fullmatch(text) is not None
