@@ -135,8 +135,8 @@ class Settings(BaseSettings):
     )
     oidc_roles: str = Field(
         default="",
-        description="Single sign-on: the roles that groups give, as `group=organization:role,…`, with the organization's"
-        " slug or id. Empty: groups give none.",
+        description="Single sign-on: the roles that groups give, as `group=organization:role,…`, with the slug or id of"
+        " the organization. Empty: groups give none.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least severe events that are logged."

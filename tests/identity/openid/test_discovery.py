@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from normata.identity.openid import exchange, kept
-from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable, Refused
+from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.provider import Provider
+from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import Forger, rsa_key
 from tests.identity.openid.signing_in import attempt, signed_in
@@ -23,7 +24,7 @@ def test_new_keys_are_fetched_when_a_token_names_one(forger: Forger, monkeypatch
         provider = Provider(configured(forger.issuer))
         await attempt(provider, forger)
         forger.key, forger.keys = rsa_key("second"), [rsa_key("second")]
-        with pytest.raises(Refused):  # they were fetched just now: nobody can have them fetched again and again
+        with pytest.raises(SignInRefused):  # they were fetched just now: nobody can have them fetched again and again
             await attempt(provider, forger)
         assert forger.asked.count("/keys") == 1
         monkeypatch.setattr(kept, "PAUSE", 0.0)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from joserfc.jwk import OctKey
 
-from normata.identity.openid.errors import ProviderFailed, Refused
+from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.provider import Person, Provider
+from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger, ec_key, rsa_key, unsigned
 from tests.identity.openid.signing_in import attempt, signed_in
@@ -57,7 +58,7 @@ NOW = int(time.time())
 )
 def test_a_forged_claim_is_refused(forger: Forger, forged: dict[str, Any], cause: str) -> None:
     forger.claims = forged
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         signed_in(forger)
     assert refused.value.cause == cause
 
@@ -172,7 +173,7 @@ def no_object(forger: Forger) -> None:
 )
 def test_a_forged_signature_is_refused(forger: Forger, forge: Callable[[Forger], None], cause: str) -> None:
     forge(forger)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         signed_in(forger)
     assert refused.value.cause == cause
 
@@ -185,9 +186,9 @@ def test_keys_of_elliptic_curves_sign_where_they_are_announced(forger: Forger) -
 
 @pytest.mark.parametrize("forged", [{"verifier": "v" * 43}, {"code": "made-up"}], ids=["verifier", "code"])
 def test_a_code_is_redeemed_by_its_own_verifier_only(forger: Forger, forged: dict[str, str]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         asyncio.run(attempt(Provider(configured(forger.issuer)), forger, **forged))
-    assert refused.value.cause == "code"
+    assert refused.value.cause == "oidc_code"
 
 
 def test_a_wrong_client_secret_is_the_operators_matter(forger: Forger) -> None:

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from normata.identity.openid.errors import Refused
 from normata.identity.openid.provider import Person, Provider, Question
+from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.mock import Mock, running_mock
 
@@ -53,9 +53,9 @@ def test_a_code_is_good_once(mock: Mock) -> None:
         await provider.redeem(code, nonce=question.nonce, verifier=question.verifier)
         await provider.redeem(code, nonce=question.nonce, verifier=question.verifier)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         asyncio.run(twice())
-    assert refused.value.cause == "code"
+    assert refused.value.cause == "oidc_code"
 
 
 def test_an_answer_to_another_question_is_refused(mock: Mock) -> None:
@@ -65,12 +65,12 @@ def test_an_answer_to_another_question_is_refused(mock: Mock) -> None:
         code = await answered(mock, theirs, "eve")
         await provider.redeem(code, nonce=ours.nonce, verifier=theirs.verifier)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         asyncio.run(crossed())
     assert refused.value.cause == "id_token_nonce"
 
 
 def test_a_token_that_has_expired_is_refused() -> None:
-    with running_mock("--token-max-age", "-120") as mock, pytest.raises(Refused) as refused:
+    with running_mock("--token-max-age", "-120") as mock, pytest.raises(SignInRefused) as refused:
         asyncio.run(signed_in(Provider(configured(mock.issuer)), mock, "ada"))
     assert refused.value.cause == "id_token_expired"

@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from normata.identity.openid.errors import PersonRefused, ProviderFailed, Refused
+from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.provider import Person, Provider
+from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger
 from tests.identity.openid.signing_in import ADA, signed_in
@@ -26,9 +27,9 @@ def test_the_issuer_beside_the_code(forger: Forger, announced: bool, named: str 
     if named == "right" or (named is None and not announced):
         asyncio.run(asked)
     else:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(SignInRefused) as refused:
             asyncio.run(asked)
-        assert refused.value.cause == "issuer"
+        assert refused.value.cause == "oidc_issuer"
 
 
 # --- What the provider says of people
@@ -45,7 +46,7 @@ def test_what_the_token_does_not_tell_is_asked_for(forger: Forger) -> None:
 def test_what_is_asked_for_is_about_the_same_person(forger: Forger) -> None:
     forger.person = {"sub": "ada"}
     forger.userinfo = {**ADA, "sub": "eve"}
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         signed_in(forger)
     assert refused.value.cause == "userinfo_sub"
 
@@ -81,7 +82,7 @@ def test_groups_as_providers_tell_them(forger: Forger, told: dict[str, Any], gro
 
 def test_groups_that_are_somewhere_else_are_not_taken_for_none(forger: Forger) -> None:
     forger.person = {**ADA, "_claim_names": {"groups": "src1"}}
-    with pytest.raises(PersonRefused) as refused:
+    with pytest.raises(SignInRefused) as refused:
         signed_in(forger, configured(forger.issuer, "staff=alpha:editor"))
     assert refused.value.cause == "groups_elsewhere"
 
@@ -108,7 +109,7 @@ def test_a_public_client_and_one_that_posts_its_secret(forger: Forger) -> None:
 
     forger.answer = answer  # type: ignore[method-assign]
     for settings in ({}, {"client_secret": ""}):
-        with pytest.raises((ProviderFailed, Refused)):  # it wants Basic all the same
+        with pytest.raises((ProviderFailed, SignInRefused)):  # it wants Basic all the same
             signed_in(forger, configured(forger.issuer, **settings))
     posted = [parse_qs(body) for body in seen if body]
     assert [form.get("client_secret") for form in posted] == [[SECRET], None]

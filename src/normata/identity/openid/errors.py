@@ -1,32 +1,12 @@
-"""How a sign-in by a provider can fail."""
+"""How a provider can fail. What it says of a person that is not good enough is a SignInRefused."""
 
 from __future__ import annotations
 
 from normata.errors import DomainError
 
 
-class Refused(DomainError):
-    """The answer that a browser brings back is not one that signs anybody in.
-
-    ``cause`` is one of few words, for the log; the message is for the person. Neither has a name, an address or a
-    secret in it.
-    """
-
-    message = "This sign-in cannot be accepted."
-
-    def __init__(self, cause: str, message: str | None = None) -> None:
-        super().__init__(message)
-        self.cause = cause
-
-
-class PersonRefused(Refused):
-    """The provider has told who the person is, and this person may not sign in."""
-
-    message = "You may not sign in here."
-
-
 class ProviderFailed(DomainError):
-    """The provider has answered what cannot be used; ``cause`` says what, for the log."""
+    """The provider has answered what cannot be used. ``cause`` is a word for the log."""
 
     message = "The sign-in service has given an answer that cannot be used."
 

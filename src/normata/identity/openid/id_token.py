@@ -19,7 +19,8 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 from pydantic import TypeAdapter, ValidationError
 
-from normata.identity.openid.errors import ProviderFailed, Refused
+from normata.identity.openid.errors import ProviderFailed
+from normata.identity.refusals import SignInRefused
 from normata.schema.fields import Identifier
 
 LEEWAY = 60  # seconds that the two clocks may differ
@@ -30,7 +31,7 @@ ALGORITHMS = frozenset(f"{family}{bits}" for family in ("RS", "PS", "ES") for bi
 _SUBJECT: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
-class UnknownKey(Refused):
+class UnknownKey(SignInRefused):
     """The token names a key that is not among those given."""
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ def verify(
 ) -> dict[str, Any]:
     """The claims of an ID token that may be believed. ``algorithms`` are those that the provider announces.
 
-    Raises UnknownKey, so that the caller can ask for newer keys, Refused with what is wrong as its cause, and
+    Raises UnknownKey, so that the caller can ask for newer keys, SignInRefused with what is wrong as its cause, and
     ProviderFailed where the provider announces no algorithm that we take.
     """
     acceptable = ALGORITHMS.intersection(algorithms)
@@ -79,11 +80,8 @@ def verify(
     except InvalidKeyIdError as error:
         raise UnknownKey from error
     except (JoseError, ValidationError, ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
-        raise Refused(_cause(error), _MESSAGE) from error
+        raise SignInRefused(_cause(error)) from error
     return dict(claims)
-
-
-_MESSAGE = "The sign-in service has sent a proof of who you are that does not hold."
 
 
 def _cause(error: Exception) -> str:

@@ -12,9 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 from normata.identity.openid import id_token
 from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
-from normata.identity.openid.errors import PersonRefused, ProviderFailed, Refused
+from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.exchange import Exchange
 from normata.identity.openid.kept import Kept
+from normata.identity.refusals import SignInRefused
 from normata.schema.fields import Email, Name
 
 
@@ -68,16 +69,16 @@ class Provider:
         return Question(url, state, nonce, verifier)
 
     async def require_issuer(self, named: str | None) -> None:
-        """Raise Refused where an answer names another issuer, or none though this provider always does (RFC 9207)."""
+        """Raise SignInRefused where an answer names another issuer, or none though this provider names it (RFC 9207)."""
         if named is None:
             metadata = await self._metadata.get()
             if not metadata.authorization_response_iss_parameter_supported:
                 return
         if named != self.configuration.issuer:
-            raise Refused("issuer", "This answer comes from another sign-in service.")
+            raise SignInRefused("oidc_issuer")
 
     async def redeem(self, code: str, *, nonce: str, verifier: str) -> Person:
-        """Who has signed in. Raises Refused, ProviderFailed, ProviderUnreachable."""
+        """Who has signed in. Raises SignInRefused, ProviderFailed, ProviderUnreachable."""
         metadata = await self._metadata.get()
         async with Exchange(self.configuration, metadata.authentication(self.configuration)) as exchange:
             access_token, token = await _tokens(exchange, metadata, code, verifier)
@@ -86,7 +87,7 @@ class Provider:
             if metadata.userinfo_endpoint is not None and not self._is_enough(claims):
                 more = await exchange.json(metadata.userinfo_endpoint, bearer=access_token)
                 if more.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
-                    raise Refused("userinfo_sub", "The sign-in service speaks of two different people.")
+                    raise SignInRefused("userinfo_sub")
         return Person(
             issuer=self.configuration.issuer,
             subject=claims["sub"],
@@ -137,7 +138,7 @@ class Provider:
                 return frozenset(name for name in (told if isinstance(told, list) else [told]) if isinstance(name, str))
         # Section 5.6.2: the claim is somewhere else. To take it for none would take people's roles away.
         if any(claim in (names if isinstance(names := source.get("_claim_names"), dict) else ()) for source in sources):
-            raise PersonRefused("groups_elsewhere", "The sign-in service does not tell your groups itself.")
+            raise SignInRefused("groups_elsewhere")
         return frozenset()
 
 
@@ -154,7 +155,7 @@ async def _tokens(exchange: Exchange, metadata: Metadata, code: str, verifier: s
         access_token, token, kind = told.get("access_token"), told.get("id_token"), told.get("token_type")
     except OAuthError as error:
         if error.error == "invalid_grant":  # RFC 6749, section 5.2
-            raise Refused("code", "The sign-in service does not accept this answer (any more).") from error
+            raise SignInRefused("oidc_code") from error
         raise ProviderFailed(f"token_endpoint_{error.error}" if error.error in _CODES else "token_endpoint") from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ProviderFailed("token_endpoint") from error

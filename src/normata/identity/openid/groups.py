@@ -1,0 +1,138 @@
+"""Roles that a provider's groups give.
+
+The setting names pairs of an organization and a role. Such a role is the groups' alone: who signs in has it as long as
+they are in a group that gives it. Roles that the setting does not name are given by people, and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, func, select, update
+
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.db.database import Database
+from normata.db.lookup import Lookup
+from normata.db.types import text
+from normata.identity.authority import lock_members
+from normata.identity.memberships import JOINING_WRITES, join
+from normata.identity.model import Membership
+from normata.identity.openid.configuration import Grant
+from normata.identity.roles import ROLES, Role
+from normata.schema.table import sql_table
+
+GROUP_WRITES = JOINING_WRITES
+
+
+class Allotment(NamedTuple):
+    """What a person's groups say of an organization: the roles that groups ``give`` there, and the one ``given``."""
+
+    organization_id: str
+    give: frozenset[Role]
+    given: Role | None
+
+
+async def allotments(
+    database: Database, grants: Sequence[Grant], groups: Collection[str]
+) -> tuple[list[Allotment], list[str]]:
+    """What somebody's groups say of each organization that is named; and the names that are no organization's."""
+    by_organization: dict[str, list[Grant]] = {}
+    unknown = []
+    for name in dict.fromkeys(grant.organization for grant in grants):
+        # An id comes before a slug of the same spelling.
+        found = sorted(
+            (row.organization_id for row in await database.look_up(ORGANIZATION_LOOKUP, name)),
+            key=lambda organization_id: organization_id != name,  # noqa: B023 - it is called here
+        )
+        if not found:
+            unknown.append(name)
+            continue
+        by_organization.setdefault(found[0], []).extend(grant for grant in grants if grant.organization == name)
+    told = [
+        Allotment(
+            organization_id,
+            frozenset(grant.role for grant in named),
+            _largest({grant.role for grant in named if grant.group in groups}),
+        )
+        for organization_id, named in sorted(by_organization.items())
+    ]
+    return told, unknown
+
+
+def role_by(allotment: Allotment, current: Role | None) -> Role | None:
+    """The role that somebody has from now on who has had the role ``current``; null where they are no member."""
+    by_hand = {current} if current is not None and current not in allotment.give else set()
+    return _largest(by_hand | ({allotment.given} if allotment.given is not None else set()))
+
+
+def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str]:
+    """Give a user the roles that their groups say. Returns the organizations whose last owner the user would go from.
+
+    There they stay what they are. ``unit`` has all these organizations in its scope and may write GROUP_WRITES.
+    """
+    kept = []
+    for allotment in told:  # in a fixed order, so that two sign-ins do not wait for each other in a circle
+        organization_id = allotment.organization_id
+        lock_members(unit, organization_id)
+        asked = {"organization": organization_id, "user": user_id}
+        member = unit.row(_MEMBER, asked)
+        current = member.role if member is not None and member.removed_at is None else None
+        role = role_by(allotment, current)
+        if role == current:
+            continue
+        if current == "owner" and not unit.scalar(_OTHER_OWNERS, asked):
+            kept.append(organization_id)
+        elif current is None:
+            assert role is not None  # noqa: S101 - it differs from null
+            join(unit, organization_id, user_id, role)
+        else:
+            _set(unit, member, role)
+    return kept
+
+
+def _set(unit: UnitOfWork, member: Any, role: Role | None) -> None:
+    before = member._asdict()
+    if role is None:
+        after = before | {"removed_at": unit.moment}
+        unit.rows(_END, {"member": member.id, "moment": unit.moment})
+    else:
+        after = before | {"role": role}
+        unit.rows(_CHANGE, {"member": member.id, "new_role": role})
+    action = "remove" if role is None else "update"
+    unit.publish(Change(action, Membership, member.organization_id, member.id, after, before, reason="groups"))
+
+
+def _largest(roles: Collection[Role]) -> Role | None:
+    return max(roles, key=ROLES.index) if roles else None
+
+
+def _select(name: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} organization.id AS organization_id"  # noqa: S608 - of our own making
+        f" FROM {asked and asked + ' JOIN'} organization"
+        f" {asked and f'ON organization.id = {name} OR organization.slug = {name}'}"
+        f" WHERE (organization.id = {name} OR organization.slug = {name}) AND organization.removed_at IS NULL"
+        f" ORDER BY {number and number + ','} organization.id"
+    )
+
+
+ORGANIZATION_LOOKUP = Lookup(
+    name="normata_organization_lookup",
+    arguments=("wanted",),
+    columns={"organization_id": text()},
+    select=_select,
+)
+
+_TABLE = sql_table(Membership)
+_IS_THEIRS = _TABLE.c.organization_id == bindparam("organization")
+_MEMBER = select(*_TABLE.c).where(_IS_THEIRS, _TABLE.c.user_id == bindparam("user"))
+_OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(
+    _IS_THEIRS, _TABLE.c.user_id != bindparam("user"), _TABLE.c.role == "owner", _TABLE.c.removed_at.is_(None)
+)
+_CHANGE = update(_TABLE).where(_TABLE.c.id == bindparam("member")).values(role=bindparam("new_role"))
+_END = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("member"))
+    .values(removed_at=bindparam("moment", type_=_TABLE.c.removed_at.type))
+)
