@@ -6,6 +6,7 @@ from normata.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.changes.unit_of_work import all_writes, update_of
 from normata.db.security import Security
 from normata.events.sealing import SEALING_WRITES
+from normata.identity.invitations import ACCEPTING_WRITES, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS
 from normata.identity.model import AccessToken
 from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.identity.token_lookup import TOKEN_LOOKUP
@@ -54,10 +55,11 @@ SECURITY = Security(
             *SEALING_WRITES,
             *REMINDER_WRITES,
             *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
+            *ACCEPTING_WRITES,  # by the pages to sign in
         ],
         SUBSCRIBERS,
     ),
-    lookups=(TOKEN_LOOKUP, OLDEST_KEYS, NEXT_ORGANIZATIONS),
+    lookups=(TOKEN_LOOKUP, OLDEST_KEYS, NEXT_ORGANIZATIONS, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS),
     partly_readable={
         str(mapper.class_.__tablename__): mapper.class_.readable
         for mapper in Table.registry.mappers
