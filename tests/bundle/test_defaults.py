@@ -89,7 +89,9 @@ OPTIONAL_ELSEWHERE = {
     "controlCoverages": {"coverageGap", "justification"},
     "notifications": {"readAt"},
     "auditEvents": {"body"},
-    "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt"},
+    "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
+    "users": {"organizationId", "removedAt"},
+    "memberships": {"removedAt"},
 }  # fmt: skip
 
 

@@ -81,6 +81,7 @@ def test_it_tells_all_that_a_request_needs_to_know(
         "user_name": "Viewer",
         "token_id": kept["id"],
         "scope": "read",
+        "narrowed_to": None,
         "last_used_at": "2026-03-04T05:06:07.890Z",
         "expires_at": kept["expires_at"],
         "organization_id": ALPHA,

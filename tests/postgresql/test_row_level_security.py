@@ -14,7 +14,7 @@ from sqlalchemy import insert, update
 
 from normata.changes.unit_of_work import Actor, UnitOfWork
 from normata.db.transaction import NO_TENANT, NotPermitted, TenantScope, Transaction
-from normata.db.types import now
+from normata.db.types import UtcTimestamp, now
 from normata.errors import NotFound, Unavailable
 from normata.events.model import AuditEvent
 from normata.frameworks.control_list import ControlQuery, list_controls
@@ -35,8 +35,24 @@ NOT_ALLOWED = "42501"  # insufficient_privilege: also what row-level security sa
 KINDS = Restorable.kinds
 TABLES = Table.metadata.sorted_tables
 
+# What belongs to users: they see their own. Beside it stands what else they see of it.
+USERS_OWN = {
+    "user_account": "members see each other",
+    "access_token": "members see each other's, but for the digests",
+    "idempotency_key": "members see what was done in their organization",
+    "operator": "",
+    "password": "",
+    "passkey": "",
+    "external_identity": "",
+    "sign_in_link": "",
+    "session": "",
+}
 # Not as the declarations have it, so that a table whose model forgets whose it is is found.
-OWNED = [table for table in TABLES if "organization_id" in table.c or table.name == "organization"]
+OWNED = [
+    table
+    for table in TABLES
+    if ("organization_id" in table.c or table.name == "organization") and table.name not in USERS_OWN
+]
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.path))
 
@@ -77,6 +93,9 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())",
                 "INSERT INTO archive_entry (organization_id, kind, record_id, archive_id, archived_at) VALUES"
                 f" ('{organization}', 'tasks', 'x', 'x', now())",
+                "INSERT INTO invitation (id, organization_id, email, email_folded, role, digest, created_at,"
+                f" expires_at) VALUES ('{organization}', '{organization}', 'x', 'x', 'viewer', '{organization}',"
+                " now(), now())",
             )
         yield everything
 
@@ -90,8 +109,14 @@ def service(login: Login, admin: Session) -> Iterator[Service]:
 
 
 def whole_rows(table: SqlTable) -> str:
-    """Every row of a table as text, whatever its columns are."""
-    return f'SELECT rows::text FROM "{table.name}" AS rows ORDER BY 1'
+    """Every row of a table as text, whatever its columns are: all that are no secrets."""
+    return f'SELECT ({shown(table)})::text FROM "{table.name}" AS rows ORDER BY 1'
+
+
+def shown(table: SqlTable) -> str:
+    """The columns of a table that are no secrets."""
+    names = ", ".join(f'"{column.name}"' for column in table.c if (table.name, column.name) not in SECRET)
+    return f"ROW({names})"
 
 
 def stored(admin: Session, table: SqlTable, *organizations: str) -> list[tuple[Any, ...]]:
@@ -99,7 +124,7 @@ def stored(admin: Session, table: SqlTable, *organizations: str) -> list[tuple[A
     owner = "id" if table.name == "organization" else "organization_id"
     shared = "nobodys" not in table.info  # what is of no organization is everybody's, or the operator's
     where = f'{shared} AND "{owner}" IS NULL OR "{owner}" = ANY($1::text[])'
-    return admin.rows(f'SELECT rows::text FROM "{table.name}" AS rows WHERE {where} ORDER BY 1', organizations)
+    return admin.rows(f'SELECT ({shown(table)})::text FROM "{table.name}" WHERE {where} ORDER BY 1', organizations)
 
 
 def everything(admin: Session) -> dict[str, list[tuple[Any, ...]]]:
@@ -128,6 +153,57 @@ def test_every_table_of_an_organization_is_read_within_the_scope_only(service: S
             assert list(map(tuple, shown)) == stored(admin, table, *readable), table.name
 
 
+@pytest.mark.parametrize("table", [table for table in TABLES if table.name in USERS_OWN], ids=str)
+def test_what_is_users_own_is_theirs_alone(service: Service, admin: Session, table: SqlTable) -> None:
+    """Members of an organization see of each other what stands above, and of strangers nothing."""
+    owner = table.info["owned_by"]
+    for user in ("user-editor", "user-foreigner"):
+        add_row_of(admin, table, user)
+    count = f'SELECT count(*) FROM "{table.name}" WHERE "{owner}" = '
+    for user, stranger in (("user-editor", "user-foreigner"), ("user-foreigner", "user-editor")):
+        scope = TenantScope(users=(user,))
+        assert service.read(run(f"{count}'{user}'"), scope)[0][0] > 0
+        assert service.read(run(f"{count}'{stranger}'"), scope)[0][0] == 0
+    for scope, is_seen in ((TenantScope((ALPHA,)), USERS_OWN[table.name] != ""), (IN_BETA, False), (NO_TENANT, False)):
+        assert bool(service.read(run(f"{count}'user-editor'"), scope)[0][0]) is is_seen
+
+
+def test_who_may_change_an_organization_may_end_its_members_sessions(service: Service, admin: Session) -> None:
+    """And sees them for that; who may but read it does not."""
+    add_row_of(admin, Table.metadata.tables["session"], "user-editor")
+    count = "SELECT count(*) FROM session"
+    assert service.read(run(count), IN_ALPHA)[0][0] == 1
+    assert service.read(run(count), TenantScope((ALPHA,)))[0][0] == 0
+    assert service.read(run(count), IN_BETA)[0][0] == 0
+
+
+def test_every_table_of_users_is_known_here() -> None:
+    assert {table.name for table in TABLES if "owned_by" in table.info} == USERS_OWN.keys()
+
+
+def add_row_of(admin: Session, table: SqlTable, user: str) -> None:
+    """A row of ``table`` that is the user's own, unless there is one."""
+    owner = table.info["owned_by"]
+    if admin.value(f'SELECT count(*) FROM "{table.name}" WHERE "{owner}" = $1', user):
+        return
+    organization = ALPHA if user == "user-editor" else BETA
+    given = {
+        owner: f"'{user}'",
+        "organization_id": f"'{organization}'",
+        "headers": "'{}'",
+        "status": "200",
+        "scope": "'read'",
+    }
+    values = {
+        column.name: given.get(column.name) or ("now()" if isinstance(column.type, UtcTimestamp) else f"'{user}'")
+        for column in table.c
+        if not column.nullable or column.name == "organization_id"
+    }
+    values |= {name: "0" for name in ("sign_count",) if name in values}
+    names = ", ".join(f'"{name}"' for name in values)
+    admin.run(f'INSERT INTO "{table.name}" ({names}) VALUES ({", ".join(values.values())})')
+
+
 def test_a_list_of_another_organization_is_empty(service: Service) -> None:
     """The shipped lists are told the wrong organization, as if the check of membership before them were gone."""
     controls = ControlQuery.model_validate({"organizationId": BETA})
@@ -150,7 +226,7 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
 
 
 def test_of_people_only_those_of_the_same_organizations_are_seen(service: Service) -> None:
-    """By their names alone. Whoever is a member of nothing that is readable is not there."""
+    """Whoever is a member of nothing that is readable is not there."""
     of_alpha = {"Owner", "Admin", "Editor", "Viewer"}
     for readable, seen in (
         ((ALPHA,), of_alpha),
@@ -247,14 +323,9 @@ def columns(*names: str) -> set[tuple[str, str]]:
 
 def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> None:
     """Written down here, and not taken from the declarations: that a right is new must be somebody's intention."""
-    partly = {"user_account", "access_token"}
-    whole = {table.name for table in TABLES} - partly
     assert rights(admin, "SELECT") == {
-        *columns(*whole),
+        *columns(*(table.name for table in TABLES)) - SECRET,
         ("alembic_version", "version_num"),
-        ("user_account", "id"),
-        ("user_account", "name"),
-        ("access_token", "id"),
     }
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
@@ -282,6 +353,13 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     assert {(table, privilege) for table, privilege in others} == {(table, "DELETE") for table in DELETED}
 
 
+SECRET = {
+    ("user_account", "email_folded"),
+    ("password", "hash"),
+    ("passkey", "credential"),
+    ("external_identity", "subject"),
+    *((table, "digest") for table in ("access_token", "session", "sign_in_link", "invitation")),
+}
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
@@ -293,16 +371,15 @@ DELETED = {
 
 REFUSED = {
     "people": (
-        "SELECT email FROM user_account",
+        "SELECT email_folded FROM user_account",
         "SELECT id FROM user_account WHERE email_folded = 'editor@alpha.example'",
         "SELECT * FROM user_account",
     ),
     "tokens": (
         "SELECT digest FROM access_token",
-        "SELECT user_id FROM access_token",
         "SELECT id FROM access_token WHERE digest LIKE '0%'",
         "SELECT id FROM access_token ORDER BY digest",
-        "UPDATE access_token SET last_used_at = now() WHERE user_id = 'user-editor'",
+        "UPDATE access_token SET last_used_at = now() WHERE digest = 'x'",
         "UPDATE access_token SET last_used_at = now() RETURNING digest",
         "UPDATE access_token SET expires_at = NULL",
         "UPDATE access_token SET revoked_at = NULL",

@@ -43,16 +43,16 @@ class User(Table):
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
-    readable = frozenset({"id", "email", "name", "organization_id", "removed_at"})
     told = frozenset({"id", "organization_id", "removed_at"})
+    readable = told | {"email", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     email: Mapped[Email | None]
     name: Mapped[Name]
+    email_folded: Mapped[Email | None] = derived()
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     removed_at: Mapped[Timestamp | None]
-    email_folded: Mapped[Email | None] = derived()
 
     # Whoever shares an organization with the caller: what the service may read of others is nobody.
     __table_args__ = (
@@ -116,25 +116,20 @@ class AccessToken(Table):
 
     __tablename__ = "access_token"
     array = "accessTokens"
-    # Everything but the digest.
-    readable = frozenset(
-        {
-            *("id", "user_id", "organization_id", "name", "scope"),
-            *("created_at", "expires_at", "last_used_at", "revoked_at"),
-        }
-    )
+    told = frozenset({"id", "user_id", "scope", "created_at", "expires_at", "revoked_at", "organization_id"})
+    readable = told | {"last_used_at", "name"}  # everything but the digest
     fixed = ("user_id", "organization_id")
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
-    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
-    name: Mapped[Name | None]
     digest: Mapped[Digest] = mapped_column(unique=True)
     scope: Mapped[ScopeColumn]
     created_at: Mapped[Timestamp]
     expires_at: Mapped[Timestamp | None]
     last_used_at: Mapped[Timestamp | None]
     revoked_at: Mapped[Timestamp | None]
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    name: Mapped[Name | None]
 
     __table_args__ = (
         Index(None, "user_id"),
@@ -150,12 +145,7 @@ class Invitation(Table):
 
     __tablename__ = "invitation"
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
-    readable = frozenset(
-        {
-            *("id", "organization_id", "email", "role", "created_at", "created_by"),
-            *("expires_at", "accepted_at", "revoked_at"),
-        }
-    )
+    readable = told | {"email", "email_folded", "created_by"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
