@@ -37,8 +37,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
     | {"log", "settings"},
-    "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
-    "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
+    "console": _DOMAIN | {"identity", "web", "settings"},
+    "operations": {"changes", "console", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
+    "app": {
+        "changes",
+        "console",
+        "db",
+        "events",
+        "identity",
+        "log",
+        "notifications",
+        "operations",
+        "settings",
+        "web",
+        "wiring",
+    },
     "cli": _DOMAIN
     | {"__init__", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
     | {"tables", "wiring"},

@@ -94,7 +94,8 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 "INSERT INTO archive_entry (organization_id, kind, record_id, archive_id, archived_at) VALUES"
                 f" ('{organization}', 'tasks', 'x', 'x', now())",
                 "INSERT INTO invitation (id, organization_id, email, email_folded, role, digest, created_at,"
-                f" expires_at) VALUES ('{organization}', '{organization}', 'x', 'x', 'viewer', '{organization}', now(), now())",
+                f" expires_at) VALUES ('{organization}', '{organization}', 'x', 'x', 'viewer', '{organization}',"
+                " now(), now())",
             )
         yield everything
 

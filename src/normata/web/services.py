@@ -22,6 +22,7 @@ class Services:
     database: Database
     changes: Changes
     last_use: LastUse
+    session_use: LastUse
     sealer: Sealer
     signer: Signer
     requests_by_token: RateLimit

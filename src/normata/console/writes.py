@@ -1,0 +1,15 @@
+"""What the pages write and look up: the rights in the database that they need."""
+
+from __future__ import annotations
+
+from normata.identity import sessions, sign_in_attempts, sign_in_links
+from normata.identity.session_lookup import SESSION_LOOKUP
+
+SIGN_IN_WRITES = (
+    *sessions.BEGIN_WRITES,
+    *sessions.END_WRITES,
+    *sign_in_links.USE_WRITES,
+    *sign_in_attempts.BEGIN_WRITES,
+    *sign_in_attempts.FINISH_WRITES,
+)
+SIGN_IN_LOOKUPS = (SESSION_LOOKUP, sign_in_links.SIGN_IN_LINK_LOOKUP)
