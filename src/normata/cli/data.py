@@ -208,8 +208,11 @@ def check(database: DatabaseOption = None) -> None:
     from normata.errors import Unavailable
     from normata.operations import SECURITY
     from normata.schema import migrations
+    from normata.web.single_sign_on import single_sign_on
 
-    with closing(open_database(settings_with(database_url=database))) as checked:
+    settings = settings_with(database_url=database)
+    single_sign_on(settings)
+    with closing(open_database(settings)) as checked:
         missing = checked.exists()
         if missing:
             raise Unavailable(f"there is {missing}")

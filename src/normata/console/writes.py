@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from normata.identity import sessions, sign_in_attempts, sign_in_links
+from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
+from normata.identity.openid.identities import ADDRESS_LOOKUP, IDENTITY_LOOKUP, IDENTITY_WRITES
 from normata.identity.session_lookup import SESSION_LOOKUP
 
 SIGN_IN_WRITES = (
@@ -11,5 +13,10 @@ SIGN_IN_WRITES = (
     *sign_in_links.USE_WRITES,
     *sign_in_attempts.BEGIN_WRITES,
     *sign_in_attempts.FINISH_WRITES,
+    *IDENTITY_WRITES,
+    *GROUP_WRITES,
 )
-SIGN_IN_LOOKUPS = (SESSION_LOOKUP, sign_in_links.SIGN_IN_LINK_LOOKUP)
+SIGN_IN_LOOKUPS = (
+    *(SESSION_LOOKUP, sign_in_links.SIGN_IN_LINK_LOOKUP),
+    *(IDENTITY_LOOKUP, ADDRESS_LOOKUP, ORGANIZATION_LOOKUP),
+)

@@ -6,7 +6,8 @@ import asyncio
 from urllib.parse import parse_qs, urlsplit
 
 from normata.identity.openid.configuration import Configuration
-from normata.identity.openid.provider import Person, Provider
+from normata.identity.openid.person import Person
+from normata.identity.openid.provider import Provider
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import Forger
 

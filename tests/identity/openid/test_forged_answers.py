@@ -13,7 +13,8 @@ import pytest
 from joserfc.jwk import OctKey
 
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.openid.provider import Person, Provider
+from normata.identity.openid.person import Person
+from normata.identity.openid.provider import Provider
 from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger, ec_key, rsa_key, unsigned

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.openid.provider import Person, Provider
+from normata.identity.openid.person import Person
+from normata.identity.openid.provider import Provider
 from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger

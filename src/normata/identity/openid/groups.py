@@ -43,7 +43,7 @@ async def allotments(
         # An id comes before a slug of the same spelling.
         found = sorted(
             (row.organization_id for row in await database.look_up(ORGANIZATION_LOOKUP, name)),
-            key=lambda organization_id: organization_id != name,  # noqa: B023 - it is called here
+            key=lambda organization_id: organization_id != name,
         )
         if not found:
             unknown.append(name)

@@ -20,7 +20,7 @@ from normata.db.lookup import Lookup
 from normata.db.types import UtcTimestamp, now, text
 from normata.identity.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
-from normata.identity.openid.provider import Person
+from normata.identity.openid.person import Person
 from normata.identity.refusals import SignInRefused
 from normata.identity.sign_in_model import ExternalIdentity
 from normata.schema.table import new_id, sql_table

@@ -15,6 +15,7 @@ from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metada
 from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.exchange import Exchange
 from normata.identity.openid.kept import Kept
+from normata.identity.openid.person import Person
 from normata.identity.refusals import SignInRefused
 from normata.schema.fields import Email, Name
 
@@ -30,20 +31,6 @@ class Question(NamedTuple):
     state: str
     nonce: str
     verifier: str
-
-
-class Person(NamedTuple):
-    """Who the provider says that somebody is.
-
-    ``email`` is an address that the provider has verified, null where it tells none. ``groups`` are null where the
-    configuration does not ask for any.
-    """
-
-    issuer: str
-    subject: str
-    email: str | None
-    name: str | None
-    groups: frozenset[str] | None
 
 
 class Provider:
@@ -69,7 +56,7 @@ class Provider:
         return Question(url, state, nonce, verifier)
 
     async def require_issuer(self, named: str | None) -> None:
-        """Raise SignInRefused where an answer names another issuer, or none though this provider names it (RFC 9207)."""
+        """Raise SignInRefused where an answer names another issuer, or none from a provider that does (RFC 9207)."""
         if named is None:
             metadata = await self._metadata.get()
             if not metadata.authorization_response_iss_parameter_supported:
