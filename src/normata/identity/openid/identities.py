@@ -157,8 +157,8 @@ def _address(email: str, issuer: str, *, asked: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - of our own making
         " operator.user_id AS operator,"
-        " (SELECT min(identity.id) FROM external_identity AS identity"
-        f" WHERE identity.user_id = account.id AND identity.issuer = {issuer}) AS other_identity"
+        " (SELECT identity.id FROM external_identity AS identity WHERE identity.user_id = account.id"
+        f" AND identity.issuer = {issuer} ORDER BY identity.id LIMIT 1) AS other_identity"
         f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.email_folded = {email}'}"
         " LEFT JOIN operator ON operator.user_id = account.id"
         f" WHERE account.email_folded = {email} AND account.organization_id IS NULL"
