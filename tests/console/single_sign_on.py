@@ -62,6 +62,10 @@ class Log:
         """Causes and request ids of the events of a name."""
         return [(line["cause"], line["request_id"]) for line in self.lines if line["event"] == event]
 
+    def organizations(self, event: str) -> list[list[str]]:
+        """The organizations that the events of a name are about."""
+        return [line["organizations"] for line in self.lines if line["event"] == event]
+
 
 @contextmanager
 def logged() -> Iterator[Log]:

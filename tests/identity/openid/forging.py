@@ -115,11 +115,12 @@ class Forger:
         }
         algorithm = "ES256" if isinstance(self.key, ECKey) else "RS256"
         header = _merged({"alg": algorithm, "kid": self.key.kid}, self.header)
-        token = (self.sign or self._sign)(header, _merged(right, self.claims))
+        token = (self.sign or self.signed)(header, _merged(right, self.claims))
         told = {"access_token": "opaque", "token_type": "Bearer", "expires_in": 300, "id_token": token}
         return 200, _json(_merged(told, self.tokens))
 
-    def _sign(self, header: Claims, claims: Claims) -> str:
+    def signed(self, header: Claims, claims: Claims) -> str:
+        """An ID token with this header and these claims, signed with the key."""
         signed = f"{_base64(_json(header))}.{_base64(_json(claims))}"
         # Not by the library's own way, which refuses to sign what is forged.
         signature = JWSRegistry.algorithms[header["alg"]].sign(signed.encode(), self.key)

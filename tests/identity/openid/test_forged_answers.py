@@ -135,7 +135,7 @@ def critical(forger: Forger) -> None:
 
 
 def altered(forger: Forger) -> None:
-    right = forger._sign
+    right = forger.signed
 
     def sign(header: dict[str, Any], claims: dict[str, Any]) -> str:
         theirs, ours = right(header, claims), right(header, {**claims, "sub": "eve"})
@@ -149,7 +149,7 @@ def no_token(forger: Forger) -> None:
 
 
 def no_object(forger: Forger) -> None:
-    forger.sign = lambda header, _claims: forger._sign(header, ["ada"])  # type: ignore[arg-type]
+    forger.sign = lambda header, _claims: forger.signed(header, ["ada"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
