@@ -74,6 +74,28 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class AlreadyMember(DomainError):
+    """Whoever has this address is a member already; ``conflictingId`` names the membership."""
+
+    message = "Whoever has this address is a member of the organization already."
+
+    def __init__(self, conflicting_id: str) -> None:
+        super().__init__()
+        self.conflicting_id = conflicting_id
+
+
+class LastOwner(DomainError):
+    """An organization needs an owner; make somebody else one first."""
+
+    message = "This is the last owner of the organization; make somebody else an owner first."
+
+
+class InvitationOver(DomainError):
+    """The invitation has been accepted or revoked, or has expired."""
+
+    message = "The invitation has been accepted or revoked, or has expired."
+
+
 class RecordsRefused(DomainError):
     """Some of the records are refused, so that nothing was done to any of them; `errors` has each with its place."""
 

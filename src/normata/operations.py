@@ -7,6 +7,7 @@ from normata.changes.unit_of_work import all_writes, update_of
 from normata.console.writes import SIGN_IN_LOOKUPS, SIGN_IN_WRITES
 from normata.db.security import Security
 from normata.events.sealing import SEALING_WRITES
+from normata.identity.invitations import ACCEPTING_WRITES, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS
 from normata.identity.model import AccessToken
 from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.identity.sign_in_model import Session
@@ -58,10 +59,18 @@ SECURITY = Security(
             *REMINDER_WRITES,
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
+            *ACCEPTING_WRITES,  # by the pages to sign in
         ],
         SUBSCRIBERS,
     ),
-    lookups=(TOKEN_LOOKUP, OLDEST_KEYS, NEXT_ORGANIZATIONS, *SIGN_IN_LOOKUPS),
+    lookups=(
+        TOKEN_LOOKUP,
+        OLDEST_KEYS,
+        NEXT_ORGANIZATIONS,
+        INVITATION_LOOKUP,
+        INVITATIONS_OF_ADDRESS,
+        *SIGN_IN_LOOKUPS,
+    ),
     partly_readable={
         str(mapper.class_.__tablename__): mapper.class_.readable
         for mapper in Table.registry.mappers

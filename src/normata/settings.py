@@ -82,6 +82,17 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds to wait for the next piece of a request body. After that the service answers 408.",
     )
+    smtp_url: str = Field(
+        default="",
+        pattern=r"^(smtps?://\S+)?$",
+        description="The server that takes mail: `smtp://user:password@host:587` (encrypted where it offers STARTTLS)"
+        " or `smtps://user:password@host:465`. Empty: no mail is sent.",
+    )
+    mail_from: str = Field(
+        default="normata@localhost",
+        pattern=r"^[^\r\n]+@[^\r\n]+$",
+        description="The sender of mail: an address, or `Name <address>`.",
+    )
     root_path: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",

@@ -21,7 +21,10 @@ ScopeColumn = Annotated[TokenScope, mapped_column(text(8))]
 
 
 class Organization(Table):
-    """A tenant: everything that it owns is invisible to every other one."""
+    """A tenant: everything that it owns is invisible to every other one.
+
+    One that was removed has no members, so nobody sees it. All that it owns stays, and it can be restored.
+    """
 
     __tablename__ = "organization"
     array = "organizations"
@@ -30,6 +33,7 @@ class Organization(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     name: Mapped[Name]
     slug: Mapped[Slug] = mapped_column(unique=True)
+    removed_at: Mapped[Timestamp | None]
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 
@@ -44,7 +48,7 @@ class User(Table):
     array = "users"
     generated = frozenset({"name"})
     told = frozenset({"id", "organization_id", "removed_at"})
-    readable = told | {"email", "name"}
+    readable = told | {"email", "email_folded", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -144,6 +148,7 @@ class Invitation(Table):
     """
 
     __tablename__ = "invitation"
+    array = "invitations"
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
     readable = told | {"email", "email_folded", "created_by"}
 

@@ -49,7 +49,8 @@ class Problem(BaseModel):
     )
     conflicting_id: str | None = Field(
         default=None,
-        description="With `slug_taken`: the live record that has the slug. With `in_use`: what refers to it.",
+        description="With `slug_taken`: the live record that has the slug. With `in_use`: what refers to it. With"
+        " `already_member`: the membership.",
     )
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
@@ -199,6 +200,9 @@ SORTS: Mapping[type[Exception], Sort] = {
     errors.Archived: Sort(409, "archived", "Archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
     errors.InUse: Sort(409, "in_use", "In use"),
+    errors.AlreadyMember: Sort(409, "already_member", "A member already"),
+    errors.LastOwner: Sort(409, "last_owner", "The last owner"),
+    errors.InvitationOver: Sort(409, "invitation_over", "The invitation is over"),
     errors.RecordsRefused: Sort(409, "records_refused", "Records are refused"),
     errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),
     errors.AnswerNotKept: Sort(409, "answer_not_kept", "The answer was not kept"),
@@ -278,7 +282,7 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
         error: Exception
         if case is InvalidRequest:
             error = InvalidRequest.of([fault])
-        elif issubclass(case, errors.SlugTaken | errors.InUse):
+        elif issubclass(case, errors.SlugTaken | errors.InUse | errors.AlreadyMember):
             error = case("01a1f87c-691d-7204-a6da-d46c39e191fb")
         elif issubclass(case, errors.RecordsRefused):
             error = case([(3, errors.Archived())])

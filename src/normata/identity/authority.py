@@ -1,0 +1,45 @@
+"""What a member may do to other members: nothing to a larger role than their own, and no larger role to anybody.
+
+It is looked up within the change itself: the role that a request came with may have been taken away meanwhile.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, select
+
+from normata.changes.unit_of_work import UnitOfWork
+from normata.errors import Forbidden, RoleTooSmall
+from normata.identity.model import Membership
+from normata.identity.roles import Role, role_suffices
+from normata.schema.table import sql_table
+
+_LARGER = "That takes a larger role than yours in the organization."
+
+
+def lock_members(unit: UnitOfWork, organization_id: str) -> None:
+    """Have every other change of the organization's members wait: two last owners cannot go at once."""
+    unit.lock(f"members of {organization_id}")
+
+
+def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved: str) -> None:
+    """Raise unless the actor may do what takes the role ``least``, to whoever has or shall have the roles ``involved``.
+
+    A command may do anything. Raises RoleTooSmall, Forbidden, and NotFound where the actor may not know of it.
+    """
+    unit.require_reach(organization_id)
+    if unit.scope is None:
+        return
+    asked = {"organization": organization_id, "user": unit.actor.user_id}
+    role = unit.scalar(_ROLE, asked)
+    if role is None or not role_suffices(role, least):
+        raise RoleTooSmall
+    if not all(role_suffices(role, one) for one in involved):  # type: ignore[arg-type] # roles as they are stored
+        raise Forbidden(_LARGER)
+
+
+_MEMBER = sql_table(Membership)
+_ROLE = select(_MEMBER.c.role).where(
+    _MEMBER.c.organization_id == bindparam("organization"),
+    _MEMBER.c.user_id == bindparam("user"),
+    _MEMBER.c.removed_at.is_(None),
+)

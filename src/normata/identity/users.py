@@ -1,0 +1,54 @@
+"""Users: the persons who are members of organizations. Service accounts have a module of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import bindparam, insert, select, update
+
+from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.db.transaction import Transaction
+from normata.identity.model import User
+from normata.schema.table import sql_table
+from normata.schema.text import fold
+
+# What :func:`create` and :func:`bring_back` write.
+CREATION_WRITES = (insert_of(User), update_of(User, "removed_at"))
+
+
+def named(transaction: Transaction, name: str) -> Any | None:
+    """The user with this id or address of e-mail, as far as the transaction may see; null where there is none."""
+    # An address comes before an id of the same spelling: people type addresses.
+    return transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_BY_ID, {"user": name})
+
+
+def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, organization_id: str | None = None) -> None:
+    """Make a user: a person with an address, or with ``organization_id`` a service account of that organization."""
+    row: dict[str, Any] = {
+        "id": user_id,
+        "email": email,
+        "name": name.strip(),
+        "organization_id": organization_id,
+        "removed_at": None,
+    }
+    User.fill(row)
+    User.derive(row)
+    unit.rows(_CREATE, row)
+    unit.publish(Change("create", User, organization_id, user_id, row))
+
+
+def bring_back(unit: UnitOfWork, user_id: str) -> None:
+    """Undo that a user was removed; harmless where they were not."""
+    before = unit.row(_BY_ID, {"user": user_id})
+    if before is not None and before.removed_at is not None:
+        unit.rows(_BRING_BACK, {"user": user_id})
+        row = before._asdict()
+        unit.publish(Change("restore", User, before.organization_id, user_id, row | {"removed_at": None}, row))
+
+
+_USER = sql_table(User)
+_SHOWN = [_USER.c[name] for name in ("id", "email", "name", "organization_id", "removed_at")]
+_BY_ID = select(*_SHOWN).where(_USER.c.id == bindparam("user"))
+_BY_EMAIL = select(*_SHOWN).where(_USER.c.email_folded == bindparam("email"))
+_CREATE = insert(_USER).values({column.name: bindparam(column.name, type_=column.type) for column in _USER.c})
+_BRING_BACK = update(_USER).where(_USER.c.id == bindparam("user")).values(removed_at=None)
