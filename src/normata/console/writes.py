@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from normata.identity import sessions, sign_in_attempts, sign_in_links
+from normata.identity import invitations, passkeys, passwords, sessions, sign_in_attempts, sign_in_links
 from normata.identity.session_lookup import SESSION_LOOKUP
 
 SIGN_IN_WRITES = (
@@ -11,5 +11,17 @@ SIGN_IN_WRITES = (
     *sign_in_links.USE_WRITES,
     *sign_in_attempts.BEGIN_WRITES,
     *sign_in_attempts.FINISH_WRITES,
+    *passwords.SET_WRITES,
+    *passwords.REHASH_WRITES,
+    *passkeys.ADD_WRITES,
+    *passkeys.USE_WRITES,
+    *passkeys.REMOVE_WRITES,
+    *invitations.ACCEPTING_WRITES,
 )
-SIGN_IN_LOOKUPS = (SESSION_LOOKUP, sign_in_links.SIGN_IN_LINK_LOOKUP)
+SIGN_IN_LOOKUPS = (
+    SESSION_LOOKUP,
+    sign_in_links.SIGN_IN_LINK_LOOKUP,
+    passwords.PASSWORD_BY_EMAIL,
+    passwords.PASSWORD_OF_USER,
+    passkeys.PASSKEY_LOOKUP,
+)

@@ -8,13 +8,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.db.lookup import Lookup
 from normata.db.transaction import Transaction
 from normata.db.types import UtcTimestamp, text
@@ -31,7 +32,6 @@ _MOST_WAITING = 50  # for one of the threads that hash; each takes some 0.1 s
 
 SET_WRITES = (insert_of(Password), update_of(Password, "hash", "changed_at"))
 REHASH_WRITES = (update_of(Password, "hash"),)
-REMOVE_WRITES = (delete_of(Password),)
 
 
 class UnfitPassword(DomainError):
@@ -70,18 +70,19 @@ def require_fit(password: str, *about: str | None) -> None:
 
 def _repeats(plain: str) -> bool:
     """Whether it is something short, again and again: passwordpassword, or hardly more than one character."""
-    return len(set(plain)) < 5 or any(plain[unit:] == plain[:-unit] for unit in range(1, len(plain) // 2 + 1))
+    return len(set(plain)) < 5 or any(plain[unit:] == plain[:-unit] for unit in range(1, len(plain) * 2 // 3 + 1))
 
 
 def _counts(plain: str) -> bool:
     """Whether each character follows the one before: 123456789012345, abcdef…"""
-    steps = {ord(after) - ord(before) for before, after in zip(plain, plain[1:], strict=False)}
+    steps = {ord(after) - ord(before) for before, after in pairwise(plain)}
     return steps <= {1, -9} or steps <= {-1, 9}
 
 
 def _is_keyboard(plain: str) -> bool:
     rows = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
-    ways = ("".join(rows), "".join(rows[1:]), "".join(map("".join, zip(*(row[:7] for row in rows), strict=True))))
+    columns = map("".join, zip(*(row[:7] for row in rows), strict=True))
+    ways = ("".join(rows), "".join(rows[1:]), "".join(row[::-1] for row in rows[1:]), "".join(columns))
     return any(plain in run * 3 for way in ways for run in (way, way[::-1]))
 
 
@@ -127,8 +128,8 @@ class Hashing:
         if stored is None:
             self._nobodys = self._nobodys or self._hasher.hash("the password of nobody")
         with suppress(VerificationError, InvalidHashError):
-            # One that is longer than any that could be chosen is not worth the time, but takes it.
-            return self._hasher.verify(stored or self._nobodys, normal(password)[:LONGEST]) and stored is not None
+            self._hasher.verify(stored or self._nobodys, normal(password))
+            return stored is not None
         return False
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
@@ -159,45 +160,40 @@ def rehash(unit: UnitOfWork, user_id: str, hashed: str, changed: str) -> None:
         unit.publish(Change("rehash", Password, None, user_id, row._asdict(), row._asdict()))
 
 
-def remove(unit: UnitOfWork, user_id: str) -> bool:
-    """Take a user's password away. False where there is none."""
-    row = unit.row(_REMOVE, {"user": user_id})
-    if row is None:
-        return False
-    unit.publish(Change("remove", Password, None, user_id, None, row._asdict()))
-    return True
-
-
 def changed_at(transaction: Transaction, user_id: str) -> str | None:
     """When the user's password was set; null where there is none."""
     found = transaction.row(_FIND, {"user": user_id})
     return None if found is None else str(found.changed_at)
 
 
-def _select(email: str, *, asked: str, number: str) -> str:
-    return (
-        f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.email,"  # noqa: S608 - of our own making
-        " password.hash, password.changed_at"
-        f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and 'ON account.email_folded = ' + email}"
-        " LEFT JOIN password ON password.user_id = account.id"
-        f" WHERE account.email_folded = {email} AND account.removed_at IS NULL AND account.organization_id IS NULL"
-        f" ORDER BY {number and number + ','} account.id"
+def _lookup(name: str, column: str) -> Lookup:
+    """The question for the person whose ``column`` is the argument, and what is kept of their password; null for none.
+
+    Nobody signs in as who was removed, or as a service account.
+    """
+
+    def question(value: str, *, asked: str, number: str) -> str:
+        first = number and f"{number},"
+        return (
+            f"SELECT {first} account.id AS user_id, account.name AS user_name, account.email, password.hash,"  # noqa: S608 - of our own making
+            " password.changed_at"
+            f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.{column} = {value}'}"
+            " LEFT JOIN password ON password.user_id = account.id"
+            f" WHERE account.{column} = {value} AND account.removed_at IS NULL AND account.organization_id IS NULL"
+            f" ORDER BY {first} account.id"
+        )
+
+    columns = ("user_id", "user_name", "email", "hash", "changed_at")
+    return Lookup(
+        name=name,
+        arguments=("wanted",),
+        columns={column: UtcTimestamp() if column == "changed_at" else text() for column in columns},
+        select=question,
     )
 
 
-# Who has this (folded) address of e-mail, and what is kept of their password, null where they have none.
-PASSWORD_LOOKUP = Lookup(
-    name="normata_password_lookup",
-    arguments=("email",),
-    columns={
-        "user_id": text(),
-        "user_name": text(),
-        "email": text(),
-        "hash": text(),
-        "changed_at": UtcTimestamp(),
-    },
-    select=_select,
-)
+PASSWORD_BY_EMAIL = _lookup("normata_password_by_email", "email_folded")  # as `fold` makes it
+PASSWORD_OF_USER = _lookup("normata_password_of_user", "id")
 
 _PASSWORD = sql_table(Password)
 _IS_OWN = _PASSWORD.c.user_id == bindparam("user")
@@ -213,4 +209,3 @@ _REHASH = (
     .values(hash=bindparam("hash"))
     .returning(*_SHOWN)
 )
-_REMOVE = delete(_PASSWORD).where(_IS_OWN).returning(*_SHOWN)
