@@ -64,7 +64,11 @@ SECURITY = Security(
         SUBSCRIBERS,
     ),
     lookups=(
-        *(TOKEN_LOOKUP, OLDEST_KEYS, NEXT_ORGANIZATIONS, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS),
+        TOKEN_LOOKUP,
+        OLDEST_KEYS,
+        NEXT_ORGANIZATIONS,
+        INVITATION_LOOKUP,
+        INVITATIONS_OF_ADDRESS,
         *SIGN_IN_LOOKUPS,
     ),
     partly_readable={

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
 import structlog
@@ -12,22 +12,29 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.changes.unit_of_work import Actor
+from normata.changes.unit_of_work import Actor, UnitOfWork
 from normata.console.guard import SAFE_METHODS, require_own_page, require_safe_site
 from normata.console.pages import HEADERS, Pages
 from normata.console.returning import safe_path
 from normata.console.site import Site
 from normata.console.texts import refusal, text
+from normata.console.throttles import Throttles
+from normata.db.security import Write
+from normata.db.transaction import NO_ORGANIZATION, TenantScope
 from normata.db.types import now
 from normata.identity import sessions
+from normata.identity.passwords import Hashing
 from normata.identity.refusals import SignInRefused
 from normata.identity.session_lookup import SESSION_LOOKUP
 from normata.identity.sessions import Visitor
 from normata.identity.sign_in_secrets import digest_of, is_secret
+from normata.identity.webauthn import RelyingParty
 from normata.settings import Settings
 from normata.web.context import RequestContext, context_of
 from normata.web.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
 from normata.web.services import Services
+
+T = TypeVar("T")
 
 SESSION_COOKIE = "normata-session"
 _FORM = b"application/x-www-form-urlencoded"
@@ -42,12 +49,18 @@ class NotSignedIn(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What the pages share. ``provider`` is what people call the provider to sign in with; null where there is none."""
+    """What the pages share. ``provider`` is what people call the provider to sign in with; null where there is none.
+
+    ``passkeys`` is null where no browser makes any for the site.
+    """
 
     services: Services
     settings: Settings
     site: Site
     pages: Pages
+    hashing: Hashing
+    throttles: Throttles
+    passkeys: RelyingParty | None
     provider: str | None = None
 
 
@@ -111,6 +124,20 @@ class Visit:
             raise NotSignedIn
         return visitor
 
+    def require_local_sign_in(self) -> None:
+        """Raise SignInRefused where people sign in with the provider alone."""
+        if not self.console.settings.local_sign_in:
+            raise SignInRefused("local_sign_in_off")
+
+    async def change_own(self, visitor: Visitor, work: Callable[[UnitOfWork], T], writes: Sequence[Write] = ()) -> T:
+        """Make a change of what is the visitor's own, and return what ``work`` does."""
+        return await self.console.services.changes.make(
+            work,
+            actor=self.actor(visitor.user_id, visitor.user_name),
+            scope=TenantScope(writable=(NO_ORGANIZATION,), users=(visitor.user_id,)),
+            writes=writes,
+        )
+
     def actor(self, user_id: str | None, user_name: str = "") -> Actor:
         """The user as the actor of what this request changes."""
         return Actor(user_id, user_name, None, self.context.request_id, self.address)
@@ -134,7 +161,8 @@ class Visit:
         """The page that tells of a refused sign-in, with the request's id."""
         self.note_refusal(error)
         title, message = text("refused.title"), refusal(error.cause)
-        return self.page("message.html", status=403, title=title, message=message, visitor=None)
+        status, headers = (429, {"Retry-After": str(error.wait)}) if error.wait else (403, {})
+        return self.page("message.html", status=status, headers=headers, title=title, message=message, visitor=None)
 
 
 Handler = Callable[[Visit], Awaitable[Response]]

@@ -48,7 +48,7 @@ class User(Table):
     array = "users"
     generated = frozenset({"name"})
     told = frozenset({"id", "organization_id", "removed_at"})
-    readable = told | {"email", "name"}
+    readable = told | {"email", "email_folded", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)

@@ -74,11 +74,6 @@ async def sign_out(visit: Visit) -> Response:
     """End the session of this browser, and have the browser forget it. Without one that is harmless."""
     visitor = await visit.visitor()
     if visitor is not None:
-        await visit.console.services.changes.make(
-            lambda unit: sessions.end(unit, visitor.session_id),
-            actor=visit.actor(visitor.user_id, visitor.user_name),
-            scope=TenantScope(writable=(NO_ORGANIZATION,), users=(visitor.user_id,)),
-            writes=sessions.END_WRITES,
-        )
+        await visit.change_own(visitor, lambda unit: sessions.end(unit, visitor.session_id), sessions.END_WRITES)
     cookie = visit.console.site.cookie(SESSION_COOKIE, "", max_age=0)
     return visit.redirect("/sign-in/", {"Set-Cookie": cookie})

@@ -29,7 +29,7 @@ async def start_page(
         email=email,
         message=message,
         is_local=console.settings.local_sign_in,
-        has_passkeys=console.settings.local_sign_in and console.site.passkey_host is not None,
+        has_passkeys=console.settings.local_sign_in and console.passkeys is not None,
         provider=console.provider,
         provider_path=f"/sign-in/oidc/{query}",
     )
