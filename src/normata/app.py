@@ -19,6 +19,7 @@ from normata.db.database import open_database
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
+from normata.identity.mail import Mailer
 from normata.identity.sign_in_model import Session
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
@@ -79,6 +80,8 @@ def create_app(settings: Settings | None = None) -> Service:
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
         under_way=UnderWay(),
+        mailer=Mailer(settings.smtp_url, settings.mail_from),
+        public_url=settings.public_url,
     )
 
     @asynccontextmanager

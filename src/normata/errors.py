@@ -90,6 +90,12 @@ class LastOwner(DomainError):
     message = "This is the last owner of the organization; make somebody else an owner first."
 
 
+class MemberRemoved(DomainError):
+    """The member was removed from the organization; invite them again first."""
+
+    message = "The member was removed from the organization; invite them again first."
+
+
 class InvitationOver(DomainError):
     """The invitation has been accepted or revoked, or has expired."""
 
@@ -119,9 +125,9 @@ class KeyReused(DomainError):
 
 
 class AnswerNotKept(DomainError):
-    """The request with this `Idempotency-Key` was carried out, but its answer was too large to be kept."""
+    """The request with this `Idempotency-Key` was carried out, but its answer was too large, or too secret, to keep."""
 
-    message = "The request with this Idempotency-Key was carried out; its answer was too large to be kept."
+    message = "The request with this Idempotency-Key was carried out; its answer was too large, or too secret, to keep."
 
 
 class CommandError(DomainError):

@@ -22,11 +22,16 @@ from normata.web.api import (
     explanation,
     frameworks,
     imports,
+    invitations,
+    me,
+    members,
     notifications,
+    organizations,
     own_frameworks,
     own_matches,
     records,
     reports,
+    service_accounts,
     statements,
 )
 from normata.web.operation import ChangeOperation, Operation
@@ -46,6 +51,11 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *records.OPERATIONS,
     *archive.OPERATIONS,
+    *me.OPERATIONS,
+    *organizations.OPERATIONS,
+    *members.OPERATIONS,
+    *invitations.OPERATIONS,
+    *service_accounts.OPERATIONS,
 )
 
 SECURITY = Security(

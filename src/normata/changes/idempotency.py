@@ -34,7 +34,7 @@ LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any 
 
 
 class IdempotencyKey(Table):
-    """A key that a user has sent, the request that came with it, and its answer; null where that is too large.
+    """A key that a user has sent, the request that came with it, and its answer; null where that was not kept.
 
     The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
     is not shown the answer again.
@@ -97,9 +97,12 @@ class UnderWay:
             self._keys.remove(key)
 
 
-def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer]) -> Answer:
+def answered_once(
+    unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], *, keep: bool = True
+) -> Answer:
     """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
 
+    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret.
     Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
     with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
     """
@@ -119,7 +122,7 @@ def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitO
         "organization_id": unit.reached,
         "status": answer.status,
         "headers": answer.headers,
-        "body": body if len(body) <= LARGEST_ANSWER else None,
+        "body": body if keep and len(body) <= LARGEST_ANSWER else None,
         "created_at": unit.moment,
     }
     if not unit.rows(_KEEP, row):

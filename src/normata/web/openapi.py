@@ -83,6 +83,11 @@ been stored all the same: try again, and a restore that was done is answered `no
 """
 
 _TAGS = [
+    {"name": "Account", "description": "Who you are, and where you are a member."},
+    {
+        "name": "Members",
+        "description": "Who works in the organization, as what, and what becomes of their work when they leave.",
+    },
     {
         "name": "Frameworks",
         "description": "Catalogs of controls, which of them the organization has adopted, and how far it covers them.",

@@ -202,6 +202,7 @@ SORTS: Mapping[type[Exception], Sort] = {
     errors.InUse: Sort(409, "in_use", "In use"),
     errors.AlreadyMember: Sort(409, "already_member", "A member already"),
     errors.LastOwner: Sort(409, "last_owner", "The last owner"),
+    errors.MemberRemoved: Sort(409, "member_removed", "The member was removed"),
     errors.InvitationOver: Sort(409, "invitation_over", "The invitation is over"),
     errors.RecordsRefused: Sort(409, "records_refused", "Records are refused"),
     errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),

@@ -10,6 +10,7 @@ from normata.db.database import Database
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
+from normata.identity.mail import Mailer
 from normata.web.metrics import Metrics
 from normata.web.page_cache import KeptPages
 from normata.web.rate_limit import RateLimit
@@ -30,3 +31,5 @@ class Services:
     metrics: Metrics
     pages: KeptPages
     under_way: UnderWay
+    mailer: Mailer
+    public_url: str
