@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
-from normata.identity import passwords
-from normata.identity.sign_in_model import Password
-from tests.console.browser import Browser, is_refused, text_of
-from tests.served import Served, served
-from tests.stored import every
+from tests.console.browser import Browser
 
 SignIn = Callable[[Browser, str], None]
 

@@ -74,3 +74,5 @@ def _of_provider(console: Console, configuration: Configuration) -> Iterator[End
     pages = SingleSignOn(Provider(configuration))
     yield Endpoint(console, "/sign-in/oidc/", get=pages.start)
     yield Endpoint(console, CALLBACK, get=pages.finish)
+    yield Endpoint(console, "/account/provider/", post=pages.connect)
+    yield Endpoint(console, "/account/provider/remove/", post=pages.disconnect)

@@ -12,9 +12,10 @@ import structlog
 from starlette.responses import RedirectResponse, Response
 
 from normata.changes.unit_of_work import UnitOfWork
+from normata.console.account.page import require_fresh
 from normata.console.pages import HEADERS
 from normata.console.returning import safe_path
-from normata.console.sign_in.signing_in import Proof, signed_in
+from normata.console.sign_in.signing_in import START, Proof, signed_in
 from normata.console.texts import text
 from normata.console.visit import Visit
 from normata.db.transaction import NO_TENANT, ConstraintViolation
@@ -23,7 +24,7 @@ from normata.identity import sign_in_attempts
 from normata.identity.openid import groups, identities
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.groups import GROUP_WRITES
-from normata.identity.openid.identities import IDENTITY_WRITES
+from normata.identity.openid.identities import CONNECT_WRITES, DISCONNECT_WRITES, IDENTITY_WRITES
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
 from normata.identity.refusals import SignInRefused
@@ -47,38 +48,44 @@ _log = structlog.get_logger("normata")
 
 @dataclass(frozen=True, slots=True)
 class SingleSignOn:
-    """The two pages of a provider: the one to go to it, and the one to come back to."""
+    """The pages of a provider: those to go to it, and the one to come back to."""
 
     provider: Provider
 
     async def start(self, visit: Visit) -> Response:
-        """Send the browser to the provider.
-
-        What only its answer fits is kept in the database for ten minutes. A cookie binds the answer to this browser:
-        otherwise somebody could have another's browser bring an answer that signs in as them (RFC 6749, 10.12).
-        """
+        """Send the browser to the provider. Raises SignInRefused."""
+        visit.console.throttles.count_address(visit.address)
         try:
-            question = await self.provider.ask()
+            url, cookie = await self._ask(visit, return_to=safe_path(visit.query.get("return_to", "")))
         except ProviderFailed as error:
             return _failure(visit, error)
-        browser = new_secret()
-        data = {
-            "nonce": question.nonce,
-            "verifier": question.verifier,
-            "browser": digest_of(browser),
-            "return_to": safe_path(visit.query.get("return_to", "")),
-        }
-        await visit.console.services.changes.make(
-            lambda unit: sign_in_attempts.begin(unit, _KIND, question.state, data),
-            actor=visit.actor(None),
-            scope=NO_TENANT,
-            writes=sign_in_attempts.BEGIN_WRITES,
+        return RedirectResponse(url, 303, {**HEADERS, "Set-Cookie": cookie})
+
+    async def connect(self, visit: Visit) -> Response:
+        """Have a person who has signed in by other means go to the provider, to be known by it from then on.
+
+        The answer is a page with a link to it: browsers do not follow a form to another site, see the policy of pages.
+        Raises SignInRefused.
+        """
+        visitor = await visit.required_visitor()
+        require_fresh(visitor)
+        try:
+            url, cookie = await self._ask(visit, connect=visitor.user_id)
+        except ProviderFailed as error:
+            return _failure(visit, error)
+        return visit.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
+
+    async def disconnect(self, visit: Visit) -> Response:
+        """Have the provider's person be the visitor's no more. Raises NotFound."""
+        visitor = await visit.required_visitor()
+        identity = (await visit.form()).get("identity", "")
+        await visit.change_own(
+            visitor, lambda unit: identities.disconnect(unit, visitor.user_id, identity), DISCONNECT_WRITES
         )
-        cookie = visit.console.site.cookie(COOKIE, browser, max_age=int(sign_in_attempts.LIFETIME.total_seconds()))
-        return RedirectResponse(question.url, 303, {**HEADERS, "Set-Cookie": cookie})
+        return visit.redirect(START)
 
     async def finish(self, visit: Visit) -> Response:
-        """Sign in whom the provider names. Raises SignInRefused."""
+        """Sign in whom the provider names, or connect them. Raises SignInRefused."""
         answer = _answer(visit)
         kept = await _kept(visit, answer)
         try:
@@ -86,9 +93,48 @@ class SingleSignOn:
             person = await self.provider.redeem(_code(answer), nonce=kept["nonce"], verifier=kept["verifier"])
         except ProviderFailed as error:
             return _failure(visit, error)
-        response = await self._sign_in(visit, person, kept["return_to"])
+        if kept["connect"]:
+            response = await self._connect(visit, person, kept["connect"])
+        else:
+            response = await self._sign_in(visit, person, kept["return_to"])
         response.headers.append("Set-Cookie", visit.console.site.cookie(COOKIE, "", max_age=0))
         return response
+
+    async def _ask(self, visit: Visit, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
+        """The address to go to, and the cookie that goes with it. Raises ProviderFailed.
+
+        What only the answer fits is kept in the database for ten minutes. The cookie binds it to this browser: somebody
+        could otherwise have another's browser bring an answer that signs in as them (RFC 6749, section 10.12).
+        """
+        question = await self.provider.ask()
+        browser = new_secret()
+        data = {
+            "nonce": question.nonce,
+            "verifier": question.verifier,
+            "browser": digest_of(browser),
+            "return_to": return_to,
+            "connect": connect,
+        }
+        await visit.console.services.changes.make(
+            lambda unit: sign_in_attempts.begin(unit, _KIND, question.state, data),
+            actor=visit.actor(None),
+            scope=NO_TENANT,
+            writes=sign_in_attempts.BEGIN_WRITES,
+        )
+        lifetime = int(sign_in_attempts.LIFETIME.total_seconds())
+        return question.url, visit.console.site.cookie(COOKIE, browser, max_age=lifetime)
+
+    async def _connect(self, visit: Visit, person: Person, user_id: str) -> Response:
+        """Have the user who has asked for it be known by the provider. Raises SignInRefused."""
+        visitor = await visit.required_visitor()
+        if visitor.user_id != user_id:
+            raise SignInRefused("other_browser")
+        await identities.require_unknown(visit.console.services.database, person)
+        try:
+            await visit.change_own(visitor, lambda unit: identities.connect(unit, user_id, person), CONNECT_WRITES)
+        except ConstraintViolation:
+            raise SignInRefused("identity_taken") from None
+        return visit.redirect(START)
 
     async def _sign_in(self, visit: Visit, person: Person, return_to: str) -> Response:
         """Begin the session of the user whom the person is.

@@ -7,7 +7,7 @@ they are in a group that gives it. Roles that the setting does not name are give
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select, update
 
@@ -15,6 +15,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.lookup import Lookup
 from normata.db.types import text
+from normata.identity import members
 from normata.identity.authority import lock_members
 from normata.identity.memberships import JOINING_WRITES, join
 from normata.identity.model import Membership
@@ -22,7 +23,7 @@ from normata.identity.openid.configuration import Grant
 from normata.identity.roles import ROLES, Role
 from normata.schema.table import sql_table
 
-GROUP_WRITES = JOINING_WRITES
+GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
 
 
 class Allotment(NamedTuple):
@@ -69,7 +70,8 @@ def role_by(allotment: Allotment, current: Role | None) -> Role | None:
 def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str]:
     """Give a user the roles that their groups say. Returns the organizations whose last owner the user would go from.
 
-    There they stay what they are. ``unit`` has all these organizations in its scope and may write GROUP_WRITES.
+    There they stay what they are. The user is the actor of ``unit``, which has all these organizations in its scope
+    and may write GROUP_WRITES.
     """
     kept = []
     for allotment in told:  # in a fixed order, so that two sign-ins do not wait for each other in a circle
@@ -79,28 +81,18 @@ def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str
         member = unit.row(_MEMBER, asked)
         current = member.role if member is not None and member.removed_at is None else None
         role = role_by(allotment, current)
-        if role == current:
-            continue
-        if current == "owner" and not unit.scalar(_OTHER_OWNERS, asked):
+        if member is None or current is None:
+            if role is not None:
+                join(unit, organization_id, user_id, role)
+        elif current == "owner" != role and not unit.scalar(_OTHER_OWNERS, asked):
             kept.append(organization_id)
-        elif current is None:
-            assert role is not None  # noqa: S101 - it differs from null
-            join(unit, organization_id, user_id, role)
-        else:
-            _set(unit, member, role)
+        elif role is None:
+            members.remove(unit, member.id)
+        elif role != current:
+            before = member._asdict()
+            unit.rows(_CHANGE, {"member": member.id, "new_role": role})
+            unit.publish(Change("update", Membership, organization_id, member.id, before | {"role": role}, before))
     return kept
-
-
-def _set(unit: UnitOfWork, member: Any, role: Role | None) -> None:
-    before = member._asdict()
-    if role is None:
-        after = before | {"removed_at": unit.moment}
-        unit.rows(_END, {"member": member.id, "moment": unit.moment})
-    else:
-        after = before | {"role": role}
-        unit.rows(_CHANGE, {"member": member.id, "new_role": role})
-    action = "remove" if role is None else "update"
-    unit.publish(Change(action, Membership, member.organization_id, member.id, after, before, reason="groups"))
 
 
 def _largest(roles: Collection[Role]) -> Role | None:
@@ -131,8 +123,3 @@ _OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(
     _IS_THEIRS, _TABLE.c.user_id != bindparam("user"), _TABLE.c.role == "owner", _TABLE.c.removed_at.is_(None)
 )
 _CHANGE = update(_TABLE).where(_TABLE.c.id == bindparam("member")).values(role=bindparam("new_role"))
-_END = (
-    update(_TABLE)
-    .where(_TABLE.c.id == bindparam("member"))
-    .values(removed_at=bindparam("moment", type_=_TABLE.c.removed_at.type))
-)

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.db.database import Database
 from normata.db.lookup import Lookup
+from normata.db.transaction import Transaction
 from normata.db.types import UtcTimestamp, now, text
+from normata.errors import NotFound
 from normata.identity.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
 from normata.identity.openid.person import Person
@@ -26,11 +28,9 @@ from normata.identity.sign_in_model import ExternalIdentity
 from normata.schema.table import new_id, sql_table
 from normata.schema.text import fold
 
-IDENTITY_WRITES = (
-    insert_of(ExternalIdentity),
-    update_of(ExternalIdentity, "last_used_at"),
-    *ACCEPTING_WRITES,
-)
+CONNECT_WRITES = (insert_of(ExternalIdentity),)
+DISCONNECT_WRITES = (delete_of(ExternalIdentity),)
+IDENTITY_WRITES = (*CONNECT_WRITES, update_of(ExternalIdentity, "last_used_at"), *ACCEPTING_WRITES)
 
 
 class Known(NamedTuple):
@@ -105,7 +105,7 @@ def arrive(unit: UnitOfWork, known: Known, person: Person) -> None:
     for invitation in known.invitations:
         user_id = accept(unit, invitation._replace(user_id=user_id), person.name or "")
     if known.identity_id is None:
-        _require_free(unit, known.user_id, person.issuer)
+        _require_connectable(unit, known.user_id)
         connect(unit, known.user_id, person)
         return
     used = unit.row(_USE, {"identity": known.identity_id, "moment": unit.moment})
@@ -116,7 +116,13 @@ def arrive(unit: UnitOfWork, known: Known, person: Person) -> None:
 
 
 def connect(unit: UnitOfWork, user_id: str, person: Person) -> None:
-    """Have a person be a user from now on."""
+    """Have a person be a user from now on. Raises SignInRefused where another person of the provider is this user.
+
+    Two people with one address, who come at the same time, must not both become the user.
+    """
+    unit.lock(f"identities of {user_id}")
+    if unit.scalar(_OTHER, {"user": user_id, "issuer": person.issuer}) is not None:
+        raise SignInRefused("other_identity")
     row = {
         "id": new_id(),
         "user_id": user_id,
@@ -128,12 +134,28 @@ def connect(unit: UnitOfWork, user_id: str, person: Person) -> None:
     unit.publish(Change("connect", ExternalIdentity, None, row["id"], row))
 
 
-def _require_free(unit: UnitOfWork, user_id: str, issuer: str) -> None:
-    """Look once more, now that nobody can be faster: two subjects with one address must not both become the user."""
-    unit.lock(f"identities of {user_id}")
-    asked = {"user": user_id, "issuer": issuer}
-    if unit.scalar(_OTHER, asked) is not None:
-        raise SignInRefused("other_identity")
+def disconnect(unit: UnitOfWork, user_id: str, identity_id: str) -> None:
+    """Have a person of a provider be no user any more. Raises NotFound."""
+    row = unit.row(_DISCONNECT, {"identity": identity_id, "user": user_id})
+    if row is None:
+        raise NotFound
+    unit.publish(Change("disconnect", ExternalIdentity, None, row.id, None, row._asdict()))
+
+
+async def require_unknown(database: Database, person: Person) -> None:
+    """Raise SignInRefused where a person is a user already, be it a removed one."""
+    if await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
+        raise SignInRefused("identity_taken")
+
+
+def own(transaction: Transaction, user_id: str) -> list[Any]:
+    """Who a user is at providers, the first connected first; without the subjects."""
+    return transaction.rows(_OWN, {"user": user_id})
+
+
+def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
+    """Look once more: an operator, or who was removed meanwhile, is not connected by an address."""
+    asked = {"user": user_id}
     if unit.scalar(_OPERATOR, asked) is not None:
         raise SignInRefused("operator_not_connected")
     user = unit.row(_USER_ROW, asked)
@@ -196,6 +218,10 @@ _USE = (
     .values(last_used_at=bindparam("moment", type_=_TABLE.c.last_used_at.type))
     .returning(*_SHOWN)
 )
+_DISCONNECT = (
+    delete(_TABLE).where(_TABLE.c.id == bindparam("identity"), _TABLE.c.user_id == bindparam("user")).returning(*_SHOWN)
+)
+_OWN = select(*_SHOWN).where(_TABLE.c.user_id == bindparam("user")).order_by(_TABLE.c.created_at, _TABLE.c.id)
 _OTHER = select(_TABLE.c.id).where(_TABLE.c.user_id == bindparam("user"), _TABLE.c.issuer == bindparam("issuer"))
 _OPERATOR = select(_RUNS.c.user_id).where(_RUNS.c.user_id == bindparam("user"))
 _USER_ROW = select(_USER.c.id, _USER.c.removed_at).where(_USER.c.id == bindparam("user"))
