@@ -53,8 +53,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "wiring",
     },
     "cli": _DOMAIN
-    | {"__init__", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
-    | {"tables", "wiring"},
+    | {"__init__", "events", "identity", "frameworks", "records", "bundle", "demo", "log", "web", "operations"}
+    | {"settings", "tables", "wiring"},
 }
 
 

@@ -74,6 +74,15 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class TokenReachesFurther(DomainError):
+    """The token reaches other organizations as well, so this one cannot revoke it."""
+
+    message = (
+        "The token reaches other organizations as well, so it is not this one's to revoke: its user can revoke it, or"
+        " you can remove the user from the organization."
+    )
+
+
 class AlreadyMember(DomainError):
     """Whoever has this address is a member already; ``conflictingId`` names the membership."""
 
@@ -88,6 +97,12 @@ class LastOwner(DomainError):
     """An organization needs an owner; make somebody else one first."""
 
     message = "This is the last owner of the organization; make somebody else an owner first."
+
+
+class MemberRemoved(DomainError):
+    """The member was removed from the organization; invite them again first."""
+
+    message = "The member was removed from the organization; invite them again first."
 
 
 class InvitationOver(DomainError):
@@ -119,9 +134,9 @@ class KeyReused(DomainError):
 
 
 class AnswerNotKept(DomainError):
-    """The request with this `Idempotency-Key` was carried out, but its answer was too large to be kept."""
+    """The request with this `Idempotency-Key` was carried out, but its answer was too large, or too secret, to keep."""
 
-    message = "The request with this Idempotency-Key was carried out; its answer was too large to be kept."
+    message = "The request with this Idempotency-Key was carried out; its answer was too large, or too secret, to keep."
 
 
 class CommandError(DomainError):

@@ -22,12 +22,18 @@ from normata.web.api import (
     explanation,
     frameworks,
     imports,
+    invitations,
+    me,
+    members,
     notifications,
+    organizations,
     own_frameworks,
     own_matches,
     records,
     reports,
+    service_accounts,
     statements,
+    tokens,
 )
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
@@ -46,6 +52,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *records.OPERATIONS,
     *archive.OPERATIONS,
+    *tokens.OPERATIONS,
+    *me.OPERATIONS,
+    *organizations.OPERATIONS,
+    *members.OPERATIONS,
+    *invitations.OPERATIONS,
+    *service_accounts.OPERATIONS,
 )
 
 SECURITY = Security(

@@ -99,7 +99,7 @@ def test_dump_of_one_of_several_must_say_which(normata: Run, database_url: str, 
 
 def test_dump_of_an_empty_database_says_what_to_do(normata: Run) -> None:
     normata("migrate")
-    assert "there is none yet; load a bundle that has one" in failed(normata("dump"))
+    assert "there is none yet; `normata init` makes one" in failed(normata("dump"))
 
 
 def test_dump_to_a_file_and_load_of_it(normata: Run, database_url: str, folder: Path) -> None:

@@ -25,10 +25,10 @@ def add(browser: Browser, authenticator: Authenticator, name: str = "Key in the 
     return browser.post("/account/passkeys/", credential=authenticator.create(options), name=name)
 
 
-def use(browser: Browser, authenticator: Authenticator, **fields: str) -> Any:
+def use(browser: Browser, authenticator: Authenticator, return_to: str = "") -> Any:
     """The answer to a sign-in with a passkey."""
     options = browser.post("/sign-in/passkey/options/").json()
-    return browser.post("/sign-in/passkey/", credential=authenticator.sign(options), **fields)
+    return browser.post("/sign-in/passkey/", credential=authenticator.sign(options), return_to=return_to)
 
 
 @pytest.fixture

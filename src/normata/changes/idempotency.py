@@ -34,7 +34,7 @@ LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any 
 
 
 class IdempotencyKey(Table):
-    """A key that a user has sent, the request that came with it, and its answer; null where that is too large.
+    """A key that a user has sent, the request that came with it, and its answer; null where that was not kept.
 
     The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
     is not shown the answer again.
@@ -97,9 +97,12 @@ class UnderWay:
             self._keys.remove(key)
 
 
-def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer]) -> Answer:
+def answered_once(
+    unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], *, keep: bool = True
+) -> Answer:
     """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
 
+    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret.
     Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
     with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
     """
@@ -110,7 +113,7 @@ def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitO
     readable = list(unit.scope.readable) if unit.scope is not None else []
     kept = unit.row(_FIND, meant | {"organizations": readable})
     if kept is not None and kept.created_at > _expired_before(unit.moment):
-        return _first_answer(kept, request)
+        return _first_answer(kept, request, keep=keep)
     if kept is not None:
         unit.rows(_FORGET, meant)
     answer = work(unit)
@@ -119,7 +122,7 @@ def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitO
         "organization_id": unit.reached,
         "status": answer.status,
         "headers": answer.headers,
-        "body": body if len(body) <= LARGEST_ANSWER else None,
+        "body": body if keep and len(body) <= LARGEST_ANSWER else None,
         "created_at": unit.moment,
     }
     if not unit.rows(_KEEP, row):
@@ -127,11 +130,11 @@ def answered_once(unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitO
     return answer
 
 
-def _first_answer(kept: Any, request: KeyedRequest) -> Answer:
+def _first_answer(kept: Any, request: KeyedRequest, *, keep: bool) -> Answer:
     if (kept.method, kept.path, kept.fingerprint) != (request.method, request.path, request.fingerprint):
         raise KeyReused
     if kept.body is None:
-        raise AnswerNotKept
+        raise AnswerNotKept(None if keep else _NOT_TO_KEEP)
     return Answer(kept.status, kept.headers, kept.body.encode())
 
 
@@ -139,6 +142,7 @@ def _expired_before(moment: str) -> str:
     return format_timestamp(datetime.fromisoformat(moment) - KEPT_FOR)
 
 
+_NOT_TO_KEEP = "The request with this Idempotency-Key was carried out; its answer had a secret, so it was not kept."
 _TABLE = sql_table(IdempotencyKey)
 _IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
 _FIND = select(*_TABLE.c).where(

@@ -55,9 +55,13 @@ class References:
         return (table, row_id) in self._refused or (row is not None and row.faulty)
 
 
-def check_references(table: type[Table], rows: Sequence[PendingRow], references: References) -> None:
+def check_references(
+    table: type[Table], rows: Sequence[PendingRow], references: References, *, takes_removed: bool = True
+) -> None:
     """Blame all references that lead nowhere, or into another organization.
 
+    Unless it ``takes_removed``, also those to rows that were removed, such as members; a row that has named one
+    already may go on doing so.
     What refers to a faulty row cannot be judged. It is left out of later checks without blame.
     """
     judged = good(rows)
@@ -67,7 +71,11 @@ def check_references(table: type[Table], rows: Sequence[PendingRow], references:
         for row in named:
             if references.is_faulty(target, row.final[name]):
                 row.faulty = True
-            elif reason := _objection(row, target, references.get(target, row.final[name])):
+                continue
+            found = references.get(target, row.final[name])
+            is_new = row.stored is None or row.stored[name] != row.final[name]
+            reason = _objection(row, target, found, takes_removed=takes_removed or not is_new)
+            if reason:
                 row.blame(name, reason)
 
 
@@ -101,7 +109,7 @@ def references_of(table: type[Table]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None) -> str | None:
+def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None, *, takes_removed: bool) -> str | None:
     words = target.replace("_account", "").replace("_", " ")
     if found is None:
         return f"names no {words} that exists"
@@ -109,13 +117,15 @@ def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None) ->
         owner = found.get("organization_id")
         if owner is not None and owner != row.final.get("organization_id"):
             return f"names {with_article(words)} of another organization"
+    if not takes_removed and found.get("removed_at") is not None:
+        return f"names {with_article(words)} that was removed"
     return None
 
 
 @cache
 def _ties(table: type[Table]) -> Select[Any]:
     columns = sql_table(table).columns
-    names = dict.fromkeys(("id", "organization_id", *table.fixed))
+    names = dict.fromkeys(("id", "organization_id", "removed_at", *table.fixed))
     return select(*(columns[name] for name in names if name in columns)).where(
         columns.id.in_(bindparam("ids", expanding=True))
     )

@@ -28,11 +28,12 @@ def make_valid(
     keep: Keep = lambda values: values,
     refused: Set[tuple[str, str]] = NO_ROWS,
     stamped: Sequence[str] = (),
+    takes_removed: bool = True,
 ) -> None:
     """Complete all rows, and blame those that break a rule: references, unique keys, what is required or fixed.
 
-    See :class:`References` for ``refused`` and :func:`merge` for ``stamped``. Raises nothing: the faults are with the
-    rows.
+    See :class:`References` for ``refused``, :func:`merge` for ``stamped``, and :func:`check_references` for
+    ``takes_removed``. Raises nothing: the faults are with the rows.
     """
     for table, rows in groups.items():
         _blame_repeated(rows)
@@ -41,7 +42,7 @@ def make_valid(
         merge(unit, table, good(rows), keep, stamped)
     references = References(unit, groups, refused)
     for table, rows in groups.items():
-        check_references(table, rows, references)
+        check_references(table, rows, references, takes_removed=takes_removed)
         if table in own_rules:
             own_rules[table](unit, good(rows), references)
     for table, rows in groups.items():

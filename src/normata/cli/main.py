@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, events, explaining, people, reports, serve
+from normata.cli import backup, coverage, data, events, explaining, members, organizations, people, reports, serve
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(serve.serve)
 app.command()(serve.demo)
+app.command()(organizations.init)
 app.command()(data.load)
 app.command()(data.dump)
 app.command("import")(data.import_)
@@ -36,6 +37,9 @@ app.command()(coverage.state)
 app.command()(reports.gaps)
 app.command()(reports.soa)
 app.command()(explaining.explain)
+app.add_typer(organizations.app, name="organization")
+app.add_typer(members.member, name="member")
+app.add_typer(members.user, name="user")
 app.add_typer(people.tokens, name="token")
 app.add_typer(events.app, name="events")
 app.command()(data.migrate)

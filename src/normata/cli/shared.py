@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -63,14 +63,21 @@ def settings_with(**given: object) -> Settings:
 
 @contextmanager
 def opened(
-    url: str | None, *, create: bool, migrate: bool = False, finish: bool = True, serve: bool = False
+    url: str | None,
+    *,
+    create: bool,
+    migrate: bool = False,
+    finish: bool = True,
+    serve: bool = False,
+    begin: bool = False,
 ) -> Iterator[Database]:
     """The database, with a current schema.
 
     Only commands that may ``create`` one make an embedded database where there is none. An embedded database is
     brought up to date by every command. A server's schema is changed only with ``migrate``, since others may be using
     the old one; then it is also secured again, even where it is current. Without ``finish``, what the version before
-    still needs is left there. To ``serve``, a server's schema may also be that of the next version.
+    still needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a
+    server's database that is empty gets its schema.
     """
     from normata.db.database import open_database
     from normata.errors import Unavailable
@@ -81,7 +88,8 @@ def opened(
         missing = None if create else database.exists()
         if missing:
             raise Unavailable(f"there is {missing}")
-        if database.read_now(migrations.version) != migrations.head() if database.embedded else migrate:
+        found = database.read_now(migrations.version)
+        if found != migrations.head() if database.embedded else migrate or (begin and found is None):
             from normata.events.sealing import seal_all_now
             from normata.operations import SECURITY
             from normata.schema.migrations import upgrading
@@ -96,9 +104,9 @@ def opened(
         database.close()
 
 
-def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = False) -> T:
+def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = False, begin: bool = False) -> T:
     """What ``work`` returns, once it and all that follows from it are durable."""
-    with opened(url, create=create) as database:
+    with opened(url, create=create, begin=begin) as database:
         return change(database, work)
 
 
@@ -111,6 +119,29 @@ def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
     result = changes_of(database).make_now(work, actor=Actor(command=_command.get()))
     seal_all_now(database)
     return result
+
+
+# --- Rows and addresses
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Any]) -> None:
+    """Print rows one a line, with tabs between the columns; what is null as a hyphen."""
+    typer.echo("\t".join(columns))
+    for row in rows:
+        values = (getattr(row, name) for name in columns)
+        typer.echo("\t".join("-" if value is None else visible(str(value)) for value in values))
+
+
+def require_address(email: str) -> None:
+    """End the command unless ``email`` is an address."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from normata.schema.fields import Email
+
+    try:
+        TypeAdapter(Email).validate_python(email)
+    except ValidationError:
+        fail(f"{email} is no address of e-mail", code=2)
 
 
 # --- Which command runs

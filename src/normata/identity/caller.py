@@ -35,4 +35,5 @@ class Caller(NamedTuple):
 
         Its events belong to the operator's log, which it cannot read.
         """
-        return TenantScope(readable=tuple(self.roles), writable=(NO_ORGANIZATION, *made), users=(self.user_id,))
+        readable = (*self.roles, *made)
+        return TenantScope(readable=readable, writable=(NO_ORGANIZATION, *made), users=(self.user_id,))

@@ -7,6 +7,7 @@ row-level security, and accepted in reach of its organization and of the one use
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -61,6 +62,11 @@ def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> In
     Raises NotFound, RoleTooSmall, Forbidden where the role is larger than the actor's own, and AlreadyMember.
     """
     require_role(unit, organization_id, "admin", role)
+    return offer(unit, organization_id, email, role)
+
+
+def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
+    """:func:`invite`, whatever the actor's role: for the first owner of an organization that an operator makes."""
     lock_members(unit, organization_id)
     folded = fold(email)
     meant = {"organization": organization_id, "email": folded}
@@ -100,6 +106,14 @@ def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
     if found.revoked_at is None:
         _end(unit, found)
     return unit.row(_ONE, {"invitation": invitation_id})
+
+
+def revoke_of_address(unit: UnitOfWork, email: str) -> Sequence[str]:
+    """End all open invitations to an address, of whatever organization, and return their ids. For commands."""
+    found = unit.rows(_OPEN_OF_ADDRESS, {"email": fold(email)})
+    for one in found:
+        _end(unit, one)
+    return [one.id for one in found]
 
 
 def _end(unit: UnitOfWork, found: Any) -> None:
@@ -223,6 +237,7 @@ _ONE = select(*_SHOWN).where(_TABLE.c.id == bindparam("invitation"))
 _OPEN_OF = select(*_SHOWN).where(
     _TABLE.c.organization_id == bindparam("organization"), _TABLE.c.email_folded == bindparam("email"), _IS_OPEN
 )
+_OPEN_OF_ADDRESS = select(*_SHOWN).where(_TABLE.c.email_folded == bindparam("email"), _IS_OPEN).order_by(_TABLE.c.id)
 _MEMBER_WITH = (
     select(_MEMBER.c.id)
     .join(_USER, _USER.c.id == _MEMBER.c.user_id)

@@ -84,6 +84,7 @@ class Operator(Table):
     """
 
     __tablename__ = "operator"
+    array = "operators"
 
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
     since: Mapped[Timestamp]

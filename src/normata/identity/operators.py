@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, insert, select
 
+from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.transaction import Transaction
 from normata.errors import NotOperator
 from normata.identity.model import Operator
@@ -16,5 +17,22 @@ def require_operator(transaction: Transaction, user_id: str) -> None:
         raise NotOperator
 
 
+def set_operator(unit: UnitOfWork, user_id: str, *, is_operator: bool) -> bool:
+    """Have a user run the instance, or no longer. False where it is so already. For commands: nobody else can."""
+    found = unit.row(_FIND, {"user": user_id})
+    if (found is not None) == is_operator:
+        return False
+    row = {"user_id": user_id, "since": unit.moment}
+    if found is None:
+        unit.rows(_MAKE, row)
+        unit.publish(Change("create", Operator, None, user_id, row))
+    else:
+        unit.rows(_UNMAKE, {"user": user_id})
+        unit.publish(Change("delete", Operator, None, user_id, None, found._asdict()))
+    return True
+
+
 _TABLE = sql_table(Operator)
-_FIND = select(_TABLE.c.user_id).where(_TABLE.c.user_id == bindparam("user"))
+_MAKE = insert(_TABLE).values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
+_UNMAKE = delete(_TABLE).where(_TABLE.c.user_id == bindparam("user"))
+_FIND = select(*_TABLE.c).where(_TABLE.c.user_id == bindparam("user"))

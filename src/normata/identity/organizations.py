@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, or_, select
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, func, or_, select
 
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.lookup import Lookup
 from normata.db.transaction import Transaction
 from normata.db.types import text
 from normata.errors import CommandError, NotFound
-from normata.identity.model import Organization
+from normata.identity.model import Membership, Organization
 from normata.schema.table import sql_table
 
 
@@ -32,7 +35,7 @@ def find(transaction: Transaction, name: str | None) -> str:
     known = [str(organization_id) for organization_id in transaction.scalars(_FIRST)]
     if name is None and len(known) == 1:
         return known[0]
-    there = f"there is {', '.join(known)}" if known else "there is none yet; load a bundle that has one"
+    there = f"there is {', '.join(known)}" if known else "there is none yet; `normata init` makes one"
     raise NoSuchOrganization(f"name an organization: {there}" if name is None else f"no organization {name!r}; {there}")
 
 
@@ -48,6 +51,24 @@ def reached(unit: UnitOfWork, name: str) -> str:
             unit.require_reach(organization_id)
             return str(organization_id)
     raise NotFound
+
+
+def seen(unit: UnitOfWork, name: str) -> str:
+    """The id of the organization with this id or slug, which the actor may read. Raises NotFound."""
+    for organization_id in sorted(unit.scalars(_CALLED, {"name": name}), key=lambda one: one != name):
+        if unit.may_read(organization_id):
+            return str(organization_id)
+    raise NotFound
+
+
+def listing(transaction: Transaction) -> Sequence[Any]:
+    """All organizations, by slug, each with the number of its members. For commands."""
+    return transaction.rows(_LIST)
+
+
+def name_of(transaction: Transaction, organization_id: str) -> str:
+    """The name of an organization; empty where there is none in sight."""
+    return str(transaction.scalar(_NAME, {"organization": organization_id}) or "")
 
 
 def _next_select(after: str, *, asked: str, number: str) -> str:
@@ -73,4 +94,13 @@ NEXT_ORGANIZATIONS = Lookup(
 
 _TABLE = sql_table(Organization)
 _CALLED = select(_TABLE.c.id).where(or_(_TABLE.c.id == bindparam("name"), _TABLE.c.slug == bindparam("name")))
+_MEMBER = sql_table(Membership)
+_MEMBERS = (
+    select(func.count())
+    .where(_MEMBER.c.organization_id == _TABLE.c.id, _MEMBER.c.removed_at.is_(None))
+    .correlate(_TABLE)
+    .scalar_subquery()
+)
+_LIST = select(*_TABLE.c, _MEMBERS.label("members")).order_by(_TABLE.c.slug)
+_NAME = select(_TABLE.c.name).where(_TABLE.c.id == bindparam("organization"))
 _FIRST = select(_TABLE.c.id).order_by(_TABLE.c.id).limit(10)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.db.transaction import Transaction
-from normata.identity.model import User
+from normata.identity.model import Membership, Operator, User
 from normata.schema.table import sql_table
 from normata.schema.text import fold
 
@@ -20,6 +21,11 @@ def named(transaction: Transaction, name: str) -> Any | None:
     """The user with this id or address of e-mail, as far as the transaction may see; null where there is none."""
     # An address comes before an id of the same spelling: people type addresses.
     return transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_BY_ID, {"user": name})
+
+
+def listing(transaction: Transaction) -> Sequence[Any]:
+    """All users, by address: who they are, whether they run the instance, and of how many organizations they are."""
+    return transaction.rows(_LIST)
 
 
 def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, organization_id: str | None = None) -> None:
@@ -46,9 +52,20 @@ def bring_back(unit: UnitOfWork, user_id: str) -> None:
         unit.publish(Change("restore", User, before.organization_id, user_id, row | {"removed_at": None}, row))
 
 
-_USER = sql_table(User)
+_USER, _OPERATOR, _MEMBER = sql_table(User), sql_table(Operator), sql_table(Membership)
 _SHOWN = [_USER.c[name] for name in ("id", "email", "name", "organization_id", "removed_at")]
 _BY_ID = select(*_SHOWN).where(_USER.c.id == bindparam("user"))
 _BY_EMAIL = select(*_SHOWN).where(_USER.c.email_folded == bindparam("email"))
+_MEMBERSHIPS = (
+    select(func.count())
+    .where(_MEMBER.c.user_id == _USER.c.id, _MEMBER.c.removed_at.is_(None))
+    .correlate(_USER)
+    .scalar_subquery()
+)
+_LIST = (
+    select(*_SHOWN, _OPERATOR.c.since.label("operator_since"), _MEMBERSHIPS.label("organizations"))
+    .outerjoin(_OPERATOR, _OPERATOR.c.user_id == _USER.c.id)
+    .order_by(_USER.c.email_folded.nulls_last(), _USER.c.id)
+)
 _CREATE = insert(_USER).values({column.name: bindparam(column.name, type_=column.type) for column in _USER.c})
 _BRING_BACK = update(_USER).where(_USER.c.id == bindparam("user")).values(removed_at=None)

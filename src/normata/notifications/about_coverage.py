@@ -80,7 +80,11 @@ _LEAVES = (
 )
 _ADMINS = (
     select(_MEMBER.c.id)
-    .where(_MEMBER.c.organization_id == _ORGANIZATION, _MEMBER.c.role.in_(("admin", "owner")))
+    .where(
+        _MEMBER.c.organization_id == _ORGANIZATION,
+        _MEMBER.c.role.in_(("admin", "owner")),
+        _MEMBER.c.removed_at.is_(None),
+    )
     .order_by(_MEMBER.c.id)
 )
 _DONE = _TASK.c.deadline.info["due"].at

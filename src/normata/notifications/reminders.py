@@ -20,6 +20,7 @@ from normata.changes.unit_of_work import Actor, Changes, UnitOfWork, insert_of
 from normata.db.database import Database
 from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import UtcTimestamp, now
+from normata.identity.model import Membership
 from normata.identity.organizations import NEXT_ORGANIZATIONS
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
@@ -147,6 +148,8 @@ def _is_to_be_told(date: DueDate, which: Which) -> ColumnElement[bool]:
         column >= bindparam(f"{which}_from", type_=UtcTimestamp()),
         column < bindparam(f"{which}_before", type_=UtcTimestamp()),
         table.c[date.kind.responsible].is_not(None),
+        # Where the member was removed, whoever takes the record over is told.
+        table.c[date.kind.responsible].not_in(_REMOVED),
         ~noted.exists(),
     )
 
@@ -170,4 +173,8 @@ def _organizations() -> CompoundSelect[Any]:
 
 
 _REMINDER = sql_table(Reminder)
+_MEMBER = sql_table(Membership)
+_REMOVED = select(_MEMBER.c.id).where(
+    _MEMBER.c.organization_id.in_(bindparam("organizations", expanding=True)), _MEMBER.c.removed_at.is_not(None)
+)
 _NOTE = insert(_REMINDER).values({column.name: bindparam(column.name, type_=column.type) for column in _REMINDER.c})

@@ -75,5 +75,6 @@ _NOTIFY = insert(Notification).from_select(
         Membership.id == bindparam("member"),
         Membership.organization_id == bindparam("organization"),
         Membership.user_id != bindparam("actor"),
+        Membership.removed_at.is_(None),
     ),
 )

@@ -80,6 +80,7 @@ FIELDS = {
     "purpose": "What the control is for.",
     "reasons": "Why the control applies, or does not (ISO/IEC 27001, 6.1.3 d).",
     "relationship": "The vendor's role under the GDPR.",
+    "removed_at": "When it was removed; null while it is there.",
     "required_tier": "The tier that it takes to adopt the framework.",
     "residual_impact": "The impact of the risk after treatment; the scale is the organization's own.",
     "residual_probability": "The probability of the risk after treatment; the scale is the organization's own.",

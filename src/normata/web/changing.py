@@ -54,8 +54,8 @@ class ChangeEndpoint:
         if_match = context.headers.get(b"if-match")
         if operation.is_conditional and if_match is not None:
             given = given._replace(require_current=partial(_require_current, if_match))
-        given = given._replace(caller=caller)
-        reach = caller.reach(operation.role)
+        given = given._replace(caller=caller, public_url=self._services.public_url)
+        reach = caller.reach(operation.own_role or operation.role)
         if operation.authority != "organization":
             made = (new_id(),) if operation.authority == "operator" else ()
             given = given._replace(new_organization=made[0] if made else "")
@@ -63,11 +63,16 @@ class ChangeEndpoint:
         address = (scope.get("client") or ("",))[0]
         actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id, address)
 
+        done: list[tuple[Any, Any]] = []
+
         def work(unit: UnitOfWork) -> Answer:
             if operation.authority == "operator":
                 require_operator(unit, caller.user_id)
+            result = operation.work(unit, given)
+            content = operation.present(result)
+            done[:] = [(result, content)]  # it may be run twice
             # Made within the unit of work: what cannot be answered is not kept.
-            return self._answer(operation.present(operation.work(unit, given)), context)
+            return self._answer(content, context)
 
         try:
             if is_trial:
@@ -85,13 +90,18 @@ class ChangeEndpoint:
             raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
+        if operation.afterwards is not None and done and not is_trial:
+            answer = self._answer(await operation.afterwards(self._services, *done[0]), context)
         await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
 
     def _answer(self, content: Any, context: RequestContext) -> Answer:
         body = encode(content)
         headers = {"ETag": entity_tag(body, "identity").decode()} if self._operation.is_tagged else {}
+        if self._operation.answers_secret:
+            headers["Cache-Control"] = "no-store"
         if self._operation.creates:
-            headers["Location"] = f"{context.instance.rstrip('/')}/{quote(content['id'], safe='')}/"
+            above = f"{context.prefix}{self._operation.made_at}" if self._operation.made_at else context.instance
+            headers["Location"] = f"{above.rstrip('/')}/{quote(content['id'], safe='')}/"
         return Answer(self._operation.success, headers, body)
 
     async def _rehearse(self, work: Callable[[UnitOfWork], Answer], actor: Actor, reach: TenantScope) -> Answer:
@@ -112,7 +122,7 @@ class ChangeEndpoint:
         """What ``work`` answers, or has answered before. Raises what :func:`answered_once` raises."""
         with self._services.under_way.begin(request):
             return await self._services.changes.make(
-                lambda unit: answered_once(unit, request, work),
+                lambda unit: answered_once(unit, request, work, keep=not self._operation.answers_secret),
                 actor=actor,
                 scope=reach,
                 writes=(*self._operation.writes, *KEY_WRITES),

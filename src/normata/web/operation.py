@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -44,7 +44,8 @@ class Operation(ABC):
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``.
     ``authority`` tells who may ask. ``role`` is the least role in the organization, which counts where the authority is
-    an organization's, ``scope`` the least scope of the token. ``answer`` is the model of a success;
+    an organization's, ``own_role`` the least for what is the caller's own, null where that makes no difference, and
+    ``scope`` the least scope of the token. ``answer`` is the model of a success;
     null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
     ``is_long`` may compute for more than some milliseconds.
     """
@@ -66,6 +67,7 @@ class Operation(ABC):
     id_description: str = ""
     is_long: bool = False
     authority: Authority = "organization"
+    own_role: Role | None = None
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -145,8 +147,8 @@ class Given(NamedTuple):
     ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
     where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
     raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
-    the caller sees the application. ``new_organization`` is the id of an organization that an operator's change may
-    make, empty for others. ``caller`` is who asks.
+    the caller sees the application, ``public_url`` the address that links begin with. ``new_organization`` is the id of
+    an organization that an operator's change may make, empty for others. ``caller`` is who asks.
     """
 
     id: str
@@ -154,6 +156,7 @@ class Given(NamedTuple):
     query: Any = None
     require_current: Callable[[Any], None] = _any_state
     prefix: str = ""
+    public_url: str = ""
     new_organization: str = ""
     caller: Caller | None = None
 
@@ -189,6 +192,10 @@ class ChangeOperation(Operation):
     rules that its schema does not have. ``creates`` tells that the answer is a new row: then it is 201, with its
     address. ``is_conditional`` tells that it heeds ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls
     :attr:`Given.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
+    ``answers_secret`` tells that the answer has what is shown once: it is not kept for a key, and has no entity tag.
+    ``made_at`` is the path that what it ``creates`` is below, empty for its own.
+    ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
+    what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
     """
 
     http_method: str
@@ -205,6 +212,9 @@ class ChangeOperation(Operation):
     query: type[Query] | None = None
     creates: bool = False
     is_conditional: bool = False
+    answers_secret: bool = False
+    made_at: str = ""
+    afterwards: Callable[[Services, Any, Any], Awaitable[Any]] | None = None
     role: Role = "editor"
     scope: TokenScope = "write"
 
@@ -226,7 +236,7 @@ class ChangeOperation(Operation):
     @property
     def is_tagged(self) -> bool:
         """Whether its answer has an entity tag: that of what would be read now."""
-        return (self.creates or self.is_conditional) and self.answer is not None
+        return (self.creates or self.is_conditional) and self.answer is not None and not self.answers_secret
 
     @property
     def method(self) -> str:  # type: ignore[override] # that of what is read is always GET

@@ -1,0 +1,35 @@
+"""What the commands that invite people share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from normata.cli.shared import echo, settings_with
+
+if TYPE_CHECKING:
+    from normata.identity.invitations import Invited
+
+
+class InvitedByMail(NamedTuple):
+    """A new invitation, and the name of its organization."""
+
+    made: Invited
+    organization: str
+
+
+def invited(one: InvitedByMail) -> None:
+    """Print the link of a new invitation, alone on standard output; and mail it, where mail is set up."""
+    from normata.identity import invitations
+    from normata.identity.mail import Mailer, invitation_mail
+
+    settings = settings_with()
+    link = invitations.link(settings.public_url, one.made.secret)
+    email = one.made.invitation.email
+    posted = Mailer(settings.smtp_url, settings.mail_from).post_now(email, *invitation_mail(one.organization, "", link))
+    said = {
+        "sent": f"the link was mailed to {email}; it is good for seven days",
+        "failed": f"the link could not be mailed; give it to {email}: it is good once, for seven days",
+        "off": f"give this link to {email}: it is good once, for seven days",
+    }
+    echo(said[posted], err=True)
+    echo(link)

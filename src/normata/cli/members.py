@@ -1,0 +1,241 @@
+"""The commands for people: ``user`` for all of the instance, ``member`` for those of an organization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from normata.cli.invitations import InvitedByMail, invited
+from normata.cli.shared import (
+    DatabaseOption,
+    Group,
+    changed,
+    echo,
+    fail,
+    opened,
+    print_table,
+    require_address,
+    settings_with,
+)
+
+if TYPE_CHECKING:
+    from normata.changes.unit_of_work import UnitOfWork
+    from normata.db.transaction import Transaction
+    from normata.identity.leaving import Left
+    from normata.identity.roles import Role
+    from normata.records.responsibilities import Handed
+
+user = typer.Typer(cls=Group, help="List, invite and remove the users of the instance.", no_args_is_help=True)
+member = typer.Typer(
+    cls=Group, help="List, invite, change and remove the members of an organization.", no_args_is_help=True
+)
+
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="The user, by address or id.")]
+EmailArgument = Annotated[str, typer.Argument(metavar="ADDRESS", help="The address of e-mail.")]
+OrganizationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ORG",
+        help="The organization, by id or slug. Not needed where there is only one.",
+        show_default=False,
+    ),
+]
+RoleOption = Annotated[str, typer.Option(metavar="viewer|editor|admin|owner", help="The role.")]
+
+
+# --- Users
+
+
+@user.command("list")
+def list_users(database: DatabaseOption = None) -> None:
+    """List all users, one a line, with tabs between the columns: operators have a time since when they are."""
+    from normata.identity.users import listing
+
+    with opened(database, create=False) as source:
+        rows = source.read_now(listing)
+    print_table(("id", "email", "name", "organizations", "operator_since", "removed_at"), rows)
+
+
+@user.command("remove")
+def remove_user(user: UserArgument, database: DatabaseOption = None) -> None:
+    """End all memberships, tokens and sessions of a user at once. What they made stays, with their name."""
+    from normata.identity.leaving import remove_user as remove
+
+    left: Left = changed(database, lambda unit: remove(unit, _user(unit, user)))
+    counts = ", ".join(f"{count} {what}" for what, count in left._asdict().items())
+    echo(f"{user}: removed; ended: {counts}")
+
+
+@user.command("operator")
+def make_operator(
+    user: UserArgument,
+    off: Annotated[bool, typer.Option("--off", help="Have them run the instance no longer.")] = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Have a user run the instance: they may make organizations, and see no organization's data by it."""
+    from normata.identity.operators import set_operator
+
+    def work(unit: UnitOfWork) -> bool:
+        found = _user(unit, user)
+        if found.removed_at is not None and not off:
+            fail(f"{user} was removed; invite them again first")
+        if found.organization_id is not None:
+            fail(f"{user} is a service account, and only a person can run the instance")
+        return set_operator(unit, found.id, is_operator=not off)
+
+    was = "" if changed(database, work) else " already"
+    echo(f"{user}: {'no operator' if off else 'an operator'}{was}")
+
+
+@user.command("link")
+def make_link(user: UserArgument, database: DatabaseOption = None) -> None:
+    """Print a link that signs a user in: good once, within 15 minutes. Whoever has it is that user."""
+    from normata.identity import sign_in_links
+
+    def work(unit: UnitOfWork) -> str:
+        found = _user(unit, user)
+        if found.removed_at is not None or found.organization_id is not None:
+            fail(f"nobody can sign in as {user}")
+        return sign_in_links.create(unit, found.id)
+
+    echo(sign_in_links.link(settings_with().public_url, changed(database, work)))
+
+
+# --- Members
+
+
+@member.command("list")
+def list_members(organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
+    """List the members of an organization, one a line, with tabs between the columns."""
+    from normata.identity.members import every_member
+    from normata.identity.organizations import find
+
+    with opened(database, create=False) as source:
+        rows = source.read_now(lambda transaction: every_member(transaction, find(transaction, organization)))
+    print_table(("id", "email", "name", "role", "removed_at"), rows)
+
+
+@member.command("invite")
+@user.command("invite")
+def invite(
+    email: EmailArgument,
+    role: RoleOption = "viewer",
+    organization: OrganizationOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Invite somebody to an organization: print the link that makes them a member, and mail it where mail is set up."""
+    from normata.identity import invitations
+    from normata.identity.organizations import find, name_of
+
+    require_address(email)
+    chosen = _role(role)
+
+    def work(unit: UnitOfWork) -> InvitedByMail:
+        organization_id = find(unit, organization)
+        return InvitedByMail(invitations.invite(unit, organization_id, email, chosen), name_of(unit, organization_id))
+
+    invited(changed(database, work))
+
+
+@member.command("role")
+def change_role(
+    user: UserArgument,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="viewer, editor, admin or owner.")],
+    organization: OrganizationOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Change the role of a member."""
+    from normata.identity import members
+
+    chosen = _role(role)
+    row: Any = changed(database, lambda unit: members.change_role(unit, _member(unit, user, organization).id, chosen))
+    echo(f"{user}: {row.role}")
+
+
+@member.command("remove")
+def remove_member(user: UserArgument, organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
+    """Remove a member from an organization at once, and tell what is left to hand over."""
+    from normata.identity import members
+    from normata.records.responsibilities import count_responsibilities
+
+    def work(unit: UnitOfWork) -> dict[str, int]:
+        row = members.remove(unit, _member(unit, user, organization).id)
+        return count_responsibilities(unit, row)
+
+    left = changed(database, work)
+    echo(f"{user}: removed")
+    if left:
+        counts = ", ".join(f"{count} {kind}" for kind, count in left.items())
+        echo(f"they answer for {counts}; `normata member handover {user} --to USER` hands that over")
+
+
+@member.command("handover")
+def hand_over(
+    user: UserArgument,
+    to: Annotated[str, typer.Option("--to", metavar="USER", help="Who takes over, by address or id.")],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Only this kind, such as tasks; may be repeated.", show_default=False),
+    ] = None,
+    organization: OrganizationOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Have another member answer for what a member answers for. It changes some hundred records at a time."""
+    from normata.records.responsibilities import hand_over as hand
+
+    def work(unit: UnitOfWork) -> Handed:
+        one, other = (_member(unit, name, organization) for name in (user, to))
+        return hand(unit, one.id, other.id, kind)
+
+    total: dict[str, int] = {}
+    while True:
+        handed = changed(database, work)
+        for name, count in handed.records.items():
+            total[name] = total.get(name, 0) + count
+        if not handed.left or not handed.records:
+            break
+    for name, count in sorted(total.items()):
+        echo(f"{name}: {count} handed over to {to}")
+    if not total:
+        echo(f"{user} answers for nothing")
+
+
+# --- Finding them
+
+
+def _role(role: str) -> Role:
+    from normata.identity.roles import ROLES
+
+    if role not in ROLES:
+        fail(f"the role must be one of {', '.join(ROLES)}", code=2)
+    return role
+
+
+def _user(transaction: Transaction, name: str) -> Any:
+    """The user with this address or id; ends the command where there is none."""
+    from normata.identity.users import named
+
+    found = named(transaction, name)
+    if found is None:
+        _fail_without_user(name)
+    return found
+
+
+def _fail_without_user(name: str) -> NoReturn:
+    fail(f"there is no user {name}; `normata user list` shows all")
+
+
+def _member(transaction: Transaction, name: str, organization: str | None) -> Any:
+    """The membership of a user, by the user's address or id or by its own id; ends the command where there is none."""
+    from normata.identity.members import member_named, member_of
+    from normata.identity.organizations import find
+
+    organization_id = find(transaction, organization)
+    direct = member_named(transaction, name)
+    if direct is not None and direct.organization_id == organization_id:
+        return direct
+    found = member_of(transaction, organization_id, _user(transaction, name).id)
+    if found is None:
+        fail(f"{name} is no member of {organization_id}")
+    return found

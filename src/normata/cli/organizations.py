@@ -1,0 +1,151 @@
+"""The commands for organizations: ``init``, which begins with one, and ``organization``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from normata.cli.invitations import InvitedByMail, invited
+from normata.cli.shared import (
+    DatabaseOption,
+    Group,
+    changed,
+    echo,
+    fail,
+    opened,
+    print_table,
+    require_address,
+    settings_with,
+)
+
+if TYPE_CHECKING:
+    from normata.changes.unit_of_work import UnitOfWork
+
+app = typer.Typer(cls=Group, help="List, make, rename, remove and restore organizations.", no_args_is_help=True)
+
+OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
+SlugOption = Annotated[
+    str | None,
+    typer.Option(help="Its name in addresses. Default: made from the name.", show_default=False),
+]
+
+
+def init(
+    organization: Annotated[str, typer.Option(metavar="NAME", help="The name of your organization.")],
+    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Your address of e-mail; you will own it.")],
+    name: Annotated[str | None, typer.Option(help="Your own name. Default: the address.", show_default=False)] = None,
+    slug: SlugOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Begin: make the database where there is none, an organization and its owner, and print a link to sign in with.
+
+    Again is harmless: it prints another link.
+    """
+    from normata.identity import sign_in_links
+    from normata.identity.beginning import begin
+
+    _require_name(organization)
+    _require_slug(slug)
+    require_address(email)
+    begun = changed(
+        database,
+        lambda unit: begin(unit, organization=organization, email=email, name=name, slug=slug),
+        create=True,
+        begin=True,
+    )
+    echo(f"{begun.slug}: {'made' if begun.is_new else 'is there already'}; {email} owns it")
+    echo("Open this link within 15 minutes to sign in. It is good once, and takes a running server:")
+    echo("")
+    echo(f"  {sign_in_links.link(settings_with().public_url, begun.secret)}")
+    echo("")
+    echo("How to go on:")
+    echo("  normata serve")
+    echo("  normata import FILE…")
+    echo(f"  normata adopt {begun.slug} FRAMEWORK…")
+    echo(f"  normata user link {email}    (another link)")
+
+
+@app.command("list")
+def list_organizations(database: DatabaseOption = None) -> None:
+    """List all organizations, one a line, with tabs between the columns."""
+    from normata.identity.organizations import listing
+
+    with opened(database, create=False) as source:
+        rows = source.read_now(listing)
+    print_table(("id", "slug", "name", "members", "removed_at"), rows)
+
+
+@app.command("create")
+def create_organization(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name.")],
+    owner: Annotated[str, typer.Option(metavar="ADDRESS", help="The address of its owner, who is invited.")],
+    slug: SlugOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Make an organization, and print the link that makes somebody its owner."""
+    from normata.identity import invitations, organization_life
+    from normata.schema.table import new_id
+
+    _require_name(name)
+    _require_slug(slug)
+    require_address(owner)
+
+    def work(unit: UnitOfWork) -> InvitedByMail:
+        row = organization_life.create(unit, new_id(), name, slug)
+        return InvitedByMail(invitations.offer(unit, row.id, owner, "owner"), row.name)
+
+    invited(changed(database, work))
+
+
+@app.command("rename")
+def rename_organization(
+    organization: OrganizationArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Give an organization another name. Its slug stays, since addresses have it."""
+    from normata.identity import organization_life
+    from normata.identity.organizations import find
+
+    _require_name(name)
+    row: Any = changed(database, lambda unit: organization_life.rename(unit, find(unit, organization), name))
+    echo(f"{row.slug}: {row.name}")
+
+
+@app.command("remove")
+def remove_organization(organization: OrganizationArgument, database: DatabaseOption = None) -> None:
+    """Remove an organization: nobody sees it any more, and nothing of it is deleted."""
+    from normata.identity import organization_life
+    from normata.identity.organizations import find
+
+    row: Any = changed(database, lambda unit: organization_life.remove(unit, find(unit, organization)))
+    echo(f"{row.slug}: removed; `normata organization restore {row.slug}` brings it back")
+
+
+@app.command("restore")
+def restore_organization(organization: OrganizationArgument, database: DatabaseOption = None) -> None:
+    """Bring a removed organization back, with the members that it had."""
+    from normata.identity import organization_life
+    from normata.identity.organizations import find
+
+    count = changed(database, lambda unit: organization_life.restore(unit, find(unit, organization)))
+    echo(f"{organization}: restored, with {count} member{'s' if count != 1 else ''}")
+
+
+def _require_name(name: str) -> None:
+    if not name.strip() or len(name) > 500 or "\0" in name:
+        fail("a name has 1 to 500 characters that can be seen", code=2)
+
+
+def _require_slug(slug: str | None) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from normata.schema.fields import Slug
+
+    if slug is None:
+        return
+    try:
+        TypeAdapter(Slug).validate_python(slug)
+    except ValidationError:
+        fail("a slug has 1 to 200 characters, without blanks and slashes", code=2)

@@ -1,0 +1,92 @@
+"""Mail, where a server is set up for it. What could not be sent is told, and harms nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid, parseaddr
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+import structlog
+
+log = structlog.get_logger("normata")
+
+_TIMEOUT = 10.0  # seconds to wait for the server, each time
+
+# What has become of a message: there is no server for mail, it has been handed to the server, or that has failed.
+Posted = Literal["off", "sent", "failed"]
+
+
+class Mailer:
+    """Sends mail through the server at ``url``, such as ``smtps://user:password@host:465``; empty for none."""
+
+    def __init__(self, url: str, sender: str) -> None:
+        self._server = urlsplit(url) if url else None
+        self._sender = sender
+
+    async def post(self, to: str, subject: str, text: str) -> Posted:
+        """:meth:`post_now`, without an event loop having to wait."""
+        return "off" if self._server is None else await asyncio.to_thread(self.post_now, to, subject, text)
+
+    def post_now(self, to: str, subject: str, text: str) -> Posted:
+        """Send a message to one address, and tell what has become of it. A failure is logged, without the address."""
+        if self._server is None:
+            return "off"
+        try:
+            self._send(to, self._message(to, subject, text))
+        except (OSError, smtplib.SMTPException, MessageError, ValueError) as error:
+            # The server's words may have the address.
+            log.warning("mail_failed", error=type(error).__name__)
+            return "failed"
+        return "sent"
+
+    def _message(self, to: str, subject: str, text: str) -> EmailMessage:
+        name, address = parseaddr(self._sender)
+        message = EmailMessage()
+        message["Subject"] = " ".join(subject.split())
+        message["From"] = Address(name, addr_spec=address)
+        message["To"] = Address(addr_spec=to)
+        message["Date"] = formatdate()
+        message["Message-ID"] = make_msgid(domain=address.rpartition("@")[2])
+        message["Auto-Submitted"] = "auto-generated"  # RFC 3834: so that no machine answers
+        message.set_content(text)
+        return message
+
+    def _send(self, to: str, message: EmailMessage) -> None:
+        server = self._server
+        assert server is not None  # noqa: S101 - narrows the type
+        host, context = server.hostname or "localhost", ssl.create_default_context()
+        connection: smtplib.SMTP
+        if server.scheme == "smtps":
+            connection = smtplib.SMTP_SSL(host, server.port or 465, timeout=_TIMEOUT, context=context)
+        else:
+            connection = smtplib.SMTP(host, server.port or 587, timeout=_TIMEOUT)
+        with connection:
+            connection.ehlo_or_helo_if_needed()
+            if server.scheme == "smtp" and connection.has_extn("starttls"):
+                connection.starttls(context=context)
+                connection.ehlo()
+            if server.username:
+                connection.login(unquote(server.username), unquote(server.password or ""))
+            connection.send_message(message, from_addr=parseaddr(self._sender)[1], to_addrs=[to])
+
+
+def invitation_mail(organization: str, inviter: str, link: str) -> tuple[str, str]:
+    """Subject and text of the mail that invites somebody; ``inviter`` may be empty."""
+    subject = f"You are invited to {organization}"
+    said = f"{inviter} invites you" if inviter else "You are invited"
+    text = f"""\
+{said} to work with {organization} on Normata, its compliance service.
+
+Open this link within seven days to accept:
+
+{link}
+
+The link is for you alone, and good once. If you did not expect it, do nothing.
+"""
+    return subject, text
