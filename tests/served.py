@@ -84,7 +84,10 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
     app = create_app(Settings(database_url=url, **chosen))
     with closing(open_url(url)) as database, TestClient(app) as client:
-        yield Served(url, app, client, database)
+        try:
+            yield Served(url, app, client, database)
+        finally:
+            app.services.counters.path.unlink(missing_ok=True)
 
 
 def refused(response: Response, status: int, code: str) -> Problem:

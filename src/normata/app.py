@@ -25,11 +25,12 @@ from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
 from normata.web import documentation, health, openapi, texts
+from normata.web.counters import Counters
 from normata.web.gateway import Gateway, install_error_handlers
 from normata.web.metrics import Metrics
 from normata.web.operation import ListOperation
 from normata.web.page_cache import KeptPages
-from normata.web.rate_limit import RateLimit
+from normata.web.rate_limit import Limit
 from normata.web.routing import resources, routes
 from normata.web.services import Services
 from normata.web.telemetry import require_possible
@@ -68,6 +69,7 @@ def create_app(settings: Settings | None = None) -> Service:
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
     signer = Signer(settings.event_key_file)
+    counters = Counters(settings.database_url)
     services = Services(
         database=database,
         sealer=Sealer(database, signer),
@@ -75,8 +77,10 @@ def create_app(settings: Settings | None = None) -> Service:
         changes=changes_of(database),
         last_use=LastUse(database),
         session_use=LastUse(database, Session),
-        requests_by_token=RateLimit(settings.rate_limit),
-        bad_tokens_by_address=RateLimit(settings.bad_token_limit),
+        counters=counters,
+        requests_by_address=Limit(counters, "address", settings.address_rate_limit),
+        requests_by_token=Limit(counters, "token", settings.rate_limit),
+        bad_tokens_by_address=Limit(counters, "bad-tokens", settings.bad_token_limit),
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
         under_way=UnderWay(),
@@ -104,6 +108,7 @@ def create_app(settings: Settings | None = None) -> Service:
                 await services.session_use.store()
                 await services.sealer.finish()
             finally:
+                counters.close()
                 await database.aclose()
                 if tracing is not None:
                     await asyncio.to_thread(tracing.close)
@@ -137,6 +142,7 @@ def create_app(settings: Settings | None = None) -> Service:
         shortcuts={variant: found[path] for path in kept for variant in (path, path.rstrip("/"))},
         settings=settings,
         metrics=services.metrics,
+        requests_by_address=services.requests_by_address,
     )
     app.tracing = tracing
     app.gateway = gateway if tracing is None else lambda inner: tracing.around(gateway(inner))

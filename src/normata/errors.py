@@ -74,6 +74,15 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class TokenReachesFurther(DomainError):
+    """The token reaches other organizations as well, so this one cannot revoke it."""
+
+    message = (
+        "The token reaches other organizations as well, so it is not this one's to revoke: its user can revoke it, or"
+        " you can remove the user from the organization."
+    )
+
+
 class AlreadyMember(DomainError):
     """Whoever has this address is a member already; ``conflictingId`` names the membership."""
 

@@ -33,6 +33,7 @@ from normata.web.api import (
     reports,
     service_accounts,
     statements,
+    tokens,
 )
 from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
@@ -51,6 +52,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *records.OPERATIONS,
     *archive.OPERATIONS,
+    *tokens.OPERATIONS,
     *me.OPERATIONS,
     *organizations.OPERATIONS,
     *members.OPERATIONS,

@@ -8,9 +8,9 @@ from html import unescape
 from httpx2 import Response
 from starlette.testclient import TestClient
 
+from normata.identity import sign_in_links
+from tests.databases import change
 from tests.served import Served
-
-SECRET = re.compile(r"secret=([\w-]{43})")
 
 
 class Browser:
@@ -33,6 +33,11 @@ class Browser:
         """The answer to a form of ours; to another page's where ``headers`` say so."""
         sent = {"Sec-Fetch-Site": "same-origin"} if headers is None else headers
         return self.client.post(path, data=fields, headers=sent)
+
+
+def new_link(instance: Served, user: str) -> str:
+    """The secret of a new link for one of the world's users, made as the command line does."""
+    return change(instance.database, lambda unit: sign_in_links.create(unit, f"user-{user}"))
 
 
 def text_of(page: Response) -> str:

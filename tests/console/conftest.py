@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
-from normata.identity import sign_in_links
-from normata.wiring import changes_of
-from tests.console.browser import Browser
+from tests.console.browser import Browser, new_link
 from tests.served import Served, served
 
 MakeLink = Callable[[str], str]
@@ -30,12 +29,7 @@ def browser(instance: Served) -> Browser:
 @pytest.fixture
 def link_of(instance: Served) -> MakeLink:
     """Makes a link for one of the world's users, as the command line does: the secret of it."""
-
-    def make(user: str) -> str:
-        changes = changes_of(instance.database)
-        return changes.make_now(lambda unit: sign_in_links.create(unit, f"user-{user}"))
-
-    return make
+    return partial(new_link, instance)
 
 
 @pytest.fixture

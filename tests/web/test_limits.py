@@ -1,6 +1,6 @@
-"""What a request may take: how large its body is, how long it takes to come, and how many there are.
+"""What a request may take: how large its body is, and how long it takes to come.
 
-What hostile clients try is in test_hostile_requests.
+How many there may be is in test_rate_limit, what hostile clients try in test_hostile_requests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pytest
 
 from normata.records.kinds import IntegrationCheck
 from normata.settings import Settings
-from normata.web.rate_limit import RateLimit
 from tests import stored
 from tests.served import Headers, Served, served
 from tests.web.samples import JSON
@@ -137,17 +136,3 @@ def test_a_body_that_does_not_come_is_waited_for_in_bounds(database_url: str) ->
             return {"type": "http.request", "body": piece, "more_body": piece != b"}"}
 
         assert call(service, slow, headers) == 200
-
-
-# --- How many
-
-
-def test_a_limit_of_nothing_is_no_limit() -> None:
-    assert {RateLimit(0).seconds_to_wait("key") for _ in range(100)} == {0}
-
-
-def test_each_key_has_its_own_count() -> None:
-    limit = RateLimit(2)
-    assert [limit.seconds_to_wait("one") for _ in range(2)] == [0, 0]
-    assert 1 <= limit.seconds_to_wait("one") <= 60
-    assert limit.seconds_to_wait("two") == 0

@@ -113,7 +113,7 @@ def answered_once(
     readable = list(unit.scope.readable) if unit.scope is not None else []
     kept = unit.row(_FIND, meant | {"organizations": readable})
     if kept is not None and kept.created_at > _expired_before(unit.moment):
-        return _first_answer(kept, request)
+        return _first_answer(kept, request, keep=keep)
     if kept is not None:
         unit.rows(_FORGET, meant)
     answer = work(unit)
@@ -130,11 +130,11 @@ def answered_once(
     return answer
 
 
-def _first_answer(kept: Any, request: KeyedRequest) -> Answer:
+def _first_answer(kept: Any, request: KeyedRequest, *, keep: bool) -> Answer:
     if (kept.method, kept.path, kept.fingerprint) != (request.method, request.path, request.fingerprint):
         raise KeyReused
     if kept.body is None:
-        raise AnswerNotKept
+        raise AnswerNotKept(None if keep else _NOT_TO_KEEP)
     return Answer(kept.status, kept.headers, kept.body.encode())
 
 
@@ -142,6 +142,7 @@ def _expired_before(moment: str) -> str:
     return format_timestamp(datetime.fromisoformat(moment) - KEPT_FOR)
 
 
+_NOT_TO_KEEP = "The request with this Idempotency-Key was carried out; its answer had a secret, so it was not kept."
 _TABLE = sql_table(IdempotencyKey)
 _IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
 _FIND = select(*_TABLE.c).where(

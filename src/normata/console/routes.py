@@ -40,7 +40,7 @@ def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
         Pages(assets),
         provider=None if provider is None else provider.name,
         hashing=Hashing(),
-        throttles=Throttles(settings.sign_in_limit),
+        throttles=Throttles(services.counters, settings.sign_in_limit),
         passkeys=None if site.passkey_host is None else RelyingParty(site.passkey_host, site.origin),
     )
     endpoints = (

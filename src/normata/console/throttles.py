@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from normata.identity.refusals import SignInRefused
 from normata.schema.text import fold
-from normata.web.rate_limit import RateLimit
+from normata.web.counters import Counters
+from normata.web.rate_limit import Limit, network_of
 
 _ADDRESSES = 6  # times as many as an account: behind one address may be an office
 
@@ -16,9 +17,9 @@ class Throttles:
     address of e-mail can use its attempts up; links and passkeys go on, since these cannot be guessed.
     """
 
-    def __init__(self, per_minute: int) -> None:
-        self._by_account = RateLimit(per_minute)
-        self._by_address = RateLimit(per_minute * _ADDRESSES)
+    def __init__(self, counters: Counters, per_minute: int) -> None:
+        self._by_account = Limit(counters, "sign-in-by-account", per_minute)
+        self._by_address = Limit(counters, "sign-in-by-address", per_minute * _ADDRESSES)
 
     def count_account(self, email: str) -> None:
         """Count an attempt to guess the password of an account. Raises SignInRefused."""
@@ -28,6 +29,6 @@ class Throttles:
 
     def count_address(self, address: str) -> None:
         """Count an attempt that comes from an address. Raises SignInRefused."""
-        wait = self._by_address.seconds_to_wait(address)
+        wait = self._by_address.seconds_to_wait(network_of(address))
         if wait:
             raise SignInRefused("too_many_from_address", wait=wait)

@@ -182,6 +182,11 @@ class Endpoint:
             method: handler for method, handler in (("GET", get), ("HEAD", get), ("POST", post)) if handler is not None
         }
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it answers."""
+        return tuple(self._handlers)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. What it raises is answered by the gateway, with a page."""
         context, console = context_of(scope), self._console

@@ -53,6 +53,14 @@ def reached(unit: UnitOfWork, name: str) -> str:
     raise NotFound
 
 
+def seen(unit: UnitOfWork, name: str) -> str:
+    """The id of the organization with this id or slug, which the actor may read. Raises NotFound."""
+    for organization_id in sorted(unit.scalars(_CALLED, {"name": name}), key=lambda one: one != name):
+        if unit.may_read(organization_id):
+            return str(organization_id)
+    raise NotFound
+
+
 def listing(transaction: Transaction) -> Sequence[Any]:
     """All organizations, by slug, each with the number of its members. For commands."""
     return transaction.rows(_LIST)

@@ -13,20 +13,25 @@ import string
 import zlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, insert, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.db.transaction import Transaction
 from normata.db.types import format_timestamp
-from normata.identity.model import AccessToken, User
+from normata.errors import CommandError, NotFound
+from normata.identity import organizations
+from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.schema.table import new_id, sql_table
 from normata.schema.text import fold
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
 _SHAPE = re.compile(r"nrm_[0-9A-Za-z]{49}", re.ASCII)
+
+CREATION_WRITES = (insert_of(AccessToken),)
+REVOCATION_WRITES = (update_of(AccessToken, "revoked_at"),)
 
 
 def _base62(number: int, width: int) -> str:
@@ -63,34 +68,116 @@ def digest(token: str) -> str:
 
 
 class NoSuchUser(LookupError):
-    """No user has this email address."""
+    """No user has this email address or id."""
 
 
-def create(unit: UnitOfWork, *, email: str, scope: str, lifetime: timedelta | None) -> str:
-    """A new token of the user with ``email``, good for ``lifetime`` (null: until revoked). Raises NoSuchUser."""
-    user_id = unit.scalar(_USER, {"email": fold(email)})
-    if user_id is None:
-        raise NoSuchUser(email)
+class NoMember(CommandError):
+    """The user is no member of the organization that the token is to be narrowed to; the message says so."""
+
+
+class Issued(NamedTuple):
+    """A new token: what is kept of it, without the digest, and the token itself."""
+
+    row: Any
+    token: str
+
+
+def issue(
+    unit: UnitOfWork,
+    user_id: str,
+    *,
+    scope: str,
+    name: str | None,
+    organization_id: str | None,
+    expires_at: str | None,
+    log_of: str | None = None,
+) -> Issued:
+    """A new token of a user, narrowed to an organization unless that is null. One of a service account always is.
+
+    ``log_of`` is the organization in whose log the event is, null for the operator's. Raises NotFound where there is no
+    such user, or none any more.
+    """
+    user = unit.row(_USER, {"user": user_id})
+    if user is None or user.removed_at is not None:
+        raise NotFound
     token = generate()
     row = {
         "id": new_id(),
         "user_id": user_id,
-        "organization_id": None,
-        "name": None,
+        "organization_id": user.organization_id or organization_id,
+        "name": name,
         "scope": scope,
         "created_at": unit.moment,
-        "expires_at": None if lifetime is None else format_timestamp(datetime.fromisoformat(unit.moment) + lifetime),
+        "expires_at": expires_at,
         "last_used_at": None,
         "revoked_at": None,
     }
     unit.rows(_CREATE, {**row, "digest": digest(token)})
-    unit.publish(Change("create", AccessToken, None, row["id"], row))
-    return token
+    unit.publish(Change("create", AccessToken, log_of, row["id"], row))
+    return Issued(unit.row(_FIND, {"token": row["id"]}), token)
 
 
-def listing(transaction: Transaction, *, email: str | None = None) -> Sequence[Any]:
-    """All tokens, or those of one user, oldest first: everything about them but the tokens and their digests."""
-    return transaction.rows(_LIST) if email is None else transaction.rows(_LIST_OF_USER, {"email": fold(email)})
+def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
+    """End a token for good, from the next request on, and return its row as it is then. Twice is harmless."""
+    if row.revoked_at is not None:
+        return row
+    ended = unit.row(_REVOKE, {"token": row.id, "moment": unit.moment})
+    if ended is None:
+        raise NotFound  # it has gone, or is out of reach
+    after = ended._asdict()
+    unit.publish(Change("revoke", AccessToken, log_of, row.id, after, {**after, "revoked_at": None}))
+    return ended
+
+
+# --- For commands
+
+
+def create(
+    unit: UnitOfWork,
+    *,
+    email: str,
+    scope: str,
+    lifetime: timedelta | None,
+    organization: str | None = None,
+    name: str | None = None,
+) -> str:
+    """A new token of the user with this email address, or this id, good for ``lifetime`` (null: until revoked).
+
+    ``organization`` is the id or slug of the one that it is narrowed to. Raises NoSuchUser, NoSuchOrganization and
+    NoMember.
+    """
+    user_id = _user_named(unit, email)
+    organization_id = None if organization is None else organizations.find(unit, organization)
+    if organization_id and not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": organization_id}):
+        raise NoMember(f"{email} is no member of {organization}")
+    return issue(
+        unit,
+        user_id,
+        scope=scope,
+        name=name,
+        organization_id=organization_id,
+        expires_at=None if lifetime is None else later(unit.moment, lifetime),
+    ).token
+
+
+def later(moment: str, lifetime: timedelta) -> str:
+    """The moment that is so much later."""
+    return format_timestamp(datetime.fromisoformat(moment) + lifetime)
+
+
+def listing(transaction: Transaction, *, email: str | None = None, organization: str | None = None) -> Sequence[Any]:
+    """All tokens, or those of one user, or those that reach an organization, oldest first, without their digests.
+
+    Raises NoSuchUser and NoSuchOrganization.
+    """
+    statement, parameters = _LIST, {}
+    if email is not None:
+        statement = statement.where(_TOKEN.c.user_id == bindparam("user"))
+        parameters["user"] = _user_named(transaction, email, removed=True)
+    if organization is not None:
+        statement = statement.where(reaches(bindparam("organization")))
+        parameters["organization"] = organizations.find(transaction, organization)
+    return transaction.rows(statement, parameters)
 
 
 def revoke(unit: UnitOfWork, token_id: str) -> bool:
@@ -98,19 +185,44 @@ def revoke(unit: UnitOfWork, token_id: str) -> bool:
     found = unit.row(_FIND, {"token": token_id})
     if found is None:
         return False
-    if found.revoked_at is None:
-        row = unit.row(_REVOKE, {"token": token_id, "moment": unit.moment})
-        after = row and row._asdict()
-        before = after and {**after, "revoked_at": None}
-        unit.publish(Change("revoke", AccessToken, None, token_id, after, before))
+    end(unit, found)
     return True
 
 
-_TOKEN, _ACCOUNT = sql_table(AccessToken), sql_table(User)
-_SHOWN = [column for column in _TOKEN.c if column.name != "digest"]
-_IS_USER = _ACCOUNT.c.email_folded == bindparam("email")
+def _user_named(transaction: Transaction, name: str, *, removed: bool = False) -> str:
+    """The id of the user with this email address or id; with ``removed`` also of one who was removed."""
+    found = transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_USER, {"user": name})
+    if found is None or (found.removed_at is not None and not removed):
+        raise NoSuchUser(name)
+    return str(found.id)
 
-_USER = select(_ACCOUNT.c.id).where(_IS_USER)
+
+# --- What is asked
+
+
+def reaches(organization: Any) -> Any:
+    """The condition that a token of ``access_token`` reaches an organization.
+
+    It is narrowed to it, or to none while its user is a member.
+    """
+    members = select(_MEMBER.c.user_id).where(_MEMBER.c.organization_id == organization)
+    return _TOKEN.c.user_id.in_(members) & (
+        (_TOKEN.c.organization_id == organization)
+        | (_TOKEN.c.organization_id.is_(None) & _TOKEN.c.user_id.in_(members.where(_MEMBER.c.removed_at.is_(None))))
+    )
+
+
+_TOKEN, _ACCOUNT, _MEMBER, _ORGANIZATION = (sql_table(one) for one in (AccessToken, User, Membership, Organization))
+SHOWN = [column for column in _TOKEN.c if column.name != "digest"]
+
+_USERS = select(_ACCOUNT.c.id, _ACCOUNT.c.organization_id, _ACCOUNT.c.removed_at)
+_USER = _USERS.where(_ACCOUNT.c.id == bindparam("user"))
+_BY_EMAIL = _USERS.where(_ACCOUNT.c.email_folded == bindparam("email"))
+_MEMBERSHIP = select(_MEMBER.c.id).where(
+    _MEMBER.c.user_id == bindparam("user"),
+    _MEMBER.c.organization_id == bindparam("organization"),
+    _MEMBER.c.removed_at.is_(None),
+)
 _CREATE = insert(_TOKEN).values({column.name: bindparam(column.name, type_=column.type) for column in _TOKEN.c})
 _LIST = (
     select(
@@ -121,16 +233,19 @@ _LIST = (
         _TOKEN.c.expires_at,
         _TOKEN.c.last_used_at,
         _TOKEN.c.revoked_at,
+        _ORGANIZATION.c.slug.label("organization"),
+        _TOKEN.c.name,
+        _TOKEN.c.user_id,
     )
     .join(_ACCOUNT, _ACCOUNT.c.id == _TOKEN.c.user_id)
+    .join(_ORGANIZATION, _ORGANIZATION.c.id == _TOKEN.c.organization_id, isouter=True)
     .order_by(_TOKEN.c.created_at, _TOKEN.c.id)
 )
-_LIST_OF_USER = _LIST.where(_IS_USER)
-_FIND = select(_TOKEN.c.revoked_at).where(_TOKEN.c.id == bindparam("token"))
+_FIND = select(*SHOWN).where(_TOKEN.c.id == bindparam("token"))
 _REVOKE = (
     update(_TOKEN)
     .where(_TOKEN.c.id == bindparam("token"))
     # Where two revoke it at once, the first moment stays.
     .values(revoked_at=func.coalesce(_TOKEN.c.revoked_at, bindparam("moment", type_=_TOKEN.c.revoked_at.type)))
-    .returning(*_SHOWN)
+    .returning(*SHOWN)
 )

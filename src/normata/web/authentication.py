@@ -15,6 +15,7 @@ from normata.identity.tokens import digest, is_well_formed
 from normata.web.context import context_of
 from normata.web.negotiation import Headers, best_media_type
 from normata.web.problems import InsufficientScope, NotAcceptable, TooManyRequests, Unauthenticated
+from normata.web.rate_limit import network_of
 from normata.web.services import Services
 
 _REALM = 'Bearer realm="normata"'
@@ -46,14 +47,15 @@ async def authenticate(
     try:
         caller = await _caller(services, headers, organization_id, list_name, is_use=is_use)
     except Unauthenticated:
-        wait = services.bad_tokens_by_address.seconds_to_wait((request.get("client") or ("",))[0])
+        address = network_of((request.get("client") or ("",))[0])
+        wait = services.bad_tokens_by_address.seconds_to_wait(address, context.marks)
         if wait:
             # A good token from the same address goes on undisturbed: it never comes here.
             await asyncio.sleep(_DELAY)
             raise TooManyRequests(_TOO_MANY_BAD_TOKENS, wait=wait, reason="bad_tokens") from None
         raise
     context.caller = caller
-    wait = services.requests_by_token.seconds_to_wait(caller.token_id)
+    wait = services.requests_by_token.seconds_to_wait(caller.token_id, context.marks)
     if wait:
         raise TooManyRequests(wait=wait)
     if media_types and best_media_type(headers.get(b"accept", b""), media_types) is None:

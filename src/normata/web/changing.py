@@ -97,8 +97,11 @@ class ChangeEndpoint:
     def _answer(self, content: Any, context: RequestContext) -> Answer:
         body = encode(content)
         headers = {"ETag": entity_tag(body, "identity").decode()} if self._operation.is_tagged else {}
+        if self._operation.answers_secret:
+            headers["Cache-Control"] = "no-store"
         if self._operation.creates:
-            headers["Location"] = f"{context.instance.rstrip('/')}/{quote(content['id'], safe='')}/"
+            above = f"{context.prefix}{self._operation.made_at}" if self._operation.made_at else context.instance
+            headers["Location"] = f"{above.rstrip('/')}/{quote(content['id'], safe='')}/"
         return Answer(self._operation.success, headers, body)
 
     async def _rehearse(self, work: Callable[[UnitOfWork], Answer], actor: Actor, reach: TenantScope) -> Answer:

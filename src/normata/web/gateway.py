@@ -35,10 +35,14 @@ from normata.web.problems import (
     problem,
     sort_of,
 )
+from normata.web.rate_limit import Limit, network_of
 from normata.web.responses import JsonResponse
 from normata.web.routing import Resource, routed_path
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# Who watches the service must see it, also from an address that sends too much, such as a proxy's.
+_WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/metrics/"})
+_TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
 
 
@@ -50,7 +54,13 @@ class Gateway:
     """
 
     def __init__(
-        self, app: ASGIApp, *, shortcuts: Mapping[str, Resource], settings: Settings, metrics: Metrics
+        self,
+        app: ASGIApp,
+        *,
+        shortcuts: Mapping[str, Resource],
+        settings: Settings,
+        metrics: Metrics,
+        requests_by_address: Limit,
     ) -> None:
         self._app = app
         self._shortcuts = shortcuts
@@ -60,6 +70,7 @@ class Gateway:
         self._max_body_bytes = settings.max_body_bytes
         self._body_timeout = settings.body_timeout
         self._metrics = metrics
+        self._requests_by_address = requests_by_address if requests_by_address.quota else None
         self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +81,6 @@ class Gateway:
         context = self._context(scope)
         put_context(scope, context)
         started = time.perf_counter()
-        marks = [(b"x-request-id", context.request_id.encode()), (b"x-content-type-options", b"nosniff")]
         is_head = scope["method"] == "HEAD"
         status = 0
 
@@ -78,7 +88,7 @@ class Gateway:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *marks]
+                message["headers"] = [*message["headers"], *context.marks]
             elif is_head:
                 message = {**message, "body": b""}
             await send(message)
@@ -89,6 +99,8 @@ class Gateway:
             scope["path"] = routed_path(context.raw_path)
         self._metrics.begin()
         try:
+            if self._requests_by_address is not None:
+                self._require_within(self._requests_by_address, scope, context)
             _require_one_host(scope, context.headers)
             await application(scope, self._bounded(context, receive), send_marked)
         except Exception as error:
@@ -106,7 +118,8 @@ class Gateway:
         sent = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = sent if _REQUEST_ID.fullmatch(sent) else new_id()
         raw_path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
-        context = RequestContext(request_id, raw_path, headers, self._root_path)
+        marks = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
+        context = RequestContext(request_id, raw_path, headers, marks, self._root_path)
         if b"traceparent" in headers:
             context.trace(headers[b"traceparent"])
         if self._trusts_forwarded_prefix and b"x-forwarded-prefix" in headers:
@@ -116,6 +129,15 @@ class Gateway:
         if prefix and f"{context.raw_path}/".startswith(f"{prefix}/"):  # a proxy may remove it, or leave it
             context.raw_path = context.raw_path.removeprefix(prefix) or "/"
         return context
+
+    def _require_within(self, limit: Limit, scope: Scope, context: RequestContext) -> None:
+        """Count a request of an address. Raises TooManyRequests."""
+        if context.raw_path in _WATCHED:
+            return
+        address = network_of((scope.get("client") or ("",))[0])
+        wait = limit.seconds_to_wait(address, context.marks)
+        if wait:
+            raise TooManyRequests(_TOO_MANY, wait=wait, reason="address_rate")
 
     def _bounded(self, context: RequestContext, receive: Receive) -> Receive:
         """``receive``, bounded in size and time.

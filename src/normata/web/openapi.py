@@ -16,7 +16,17 @@ from pydantic.alias_generators import to_camel, to_snake
 from normata import __version__
 from normata.schema.descriptions import FIELDS
 from normata.web.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
-from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
+from normata.web.openapi_headers import (
+    DISPOSITION,
+    EVERYWHERE,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    LINK,
+    LOCATION,
+    NAMED_EVERYWHERE,
+    VALIDATORS,
+    not_modified,
+)
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
@@ -59,6 +69,8 @@ An organization or anything in it that you may not see gets the same answer as w
   not know. Coverage status, match level and control type are closed.
 - Paths work with and without the trailing slash.
 - Every answer has an `X-Request-Id`. Send your own to find your request in the log.
+- Where the operator has set limits on requests, every answer tells how they stand in `RateLimit` and `RateLimit-Policy`
+  (draft-ietf-httpapi-ratelimit-headers): `"token";r=599;t=60` leaves 599 requests for the next 60 seconds.
 
 ## Lists
 
@@ -87,6 +99,10 @@ _TAGS = [
     {
         "name": "Members",
         "description": "Who works in the organization, as what, and what becomes of their work when they leave.",
+    },
+    {
+        "name": "Tokens",
+        "description": "Access tokens: your own, those of service accounts, and those that reach the organization.",
     },
     {
         "name": "Frameworks",
@@ -241,13 +257,7 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
     components["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "An access token: `Bearer <ACCESS_TOKEN>`."}
     }
-    components["headers"] = {
-        "RequestId": {
-            "description": "Names the request in the log.",
-            "required": True,
-            "schema": {"type": "string"},
-        }
-    }
+    components["headers"] = {**EVERYWHERE}
     schemas = components["schemas"]
     # Faults are told as problems with 400; FastAPI's own shape for them, and its 422, never leave the service.
     for name in ("HTTPValidationError", "ValidationError"):
@@ -345,7 +355,8 @@ def _polish_operation(operation: dict[str, Any]) -> None:
         parameter["description"] = parameter.get("description") or schema["description"]
         parameter["schema"] = {name: value for name, value in schema.items() if name not in ("title", "description")}
     for response in operation["responses"].values():
-        response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
+        named = {name: {"$ref": f"#/components/headers/{component}"} for name, component in NAMED_EVERYWHERE.items()}
+        response.setdefault("headers", {}).update(named)
 
 
 def _drop_titles(schema: Any) -> None:

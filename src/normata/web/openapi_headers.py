@@ -4,6 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+# What every answer may have: components by their names, and the headers that they are of.
+EVERYWHERE = {
+    "RequestId": {
+        "description": "Names the request in the log.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {
+        "description": (
+            "Where the operator has set limits: how those stand that this request was counted against, each with the"
+            " requests that remain (`r`) for so many seconds (`t`). A List of Strings with parameters (RFC 9651):"
+            ' `"token";r=599;t=60`.'
+        ),
+        "required": False,
+        "schema": {"type": "string"},
+    },
+    "RateLimitPolicy": {
+        "description": 'The same limits: so many requests (`q`) in so many seconds (`w`): `"token";q=600;w=60`.',
+        "required": False,
+        "schema": {"type": "string"},
+    },
+}
+NAMED_EVERYWHERE = {"X-Request-Id": "RequestId", "RateLimit": "RateLimit", "RateLimit-Policy": "RateLimitPolicy"}
 VALIDATORS = {
     "ETag": {
         "description": "Names what the answer holds, to be sent back as `If-None-Match` or `If-Match`.",

@@ -16,8 +16,8 @@ TYPE_BASE = "https://normata.dev/problems/"
 
 Part = Literal["query", "path", "header", "body"]
 
-# Which limit was reached: the requests of a token, or the bad tokens of an address.
-LimitReason = Literal["token_rate", "bad_tokens"]
+# Which limit was reached: the requests of a token, those of an address, or the bad tokens of an address.
+LimitReason = Literal["token_rate", "address_rate", "bad_tokens"]
 
 
 class FieldFault(BaseModel):
@@ -153,7 +153,7 @@ class UnsupportedMediaType(HttpError):
 
 
 class TooManyRequests(HttpError):
-    """The token has used up what it may ask for in a minute; ``Retry-After`` says when to come back."""
+    """The token or the address has used up its requests of a minute; ``Retry-After`` says when to come back."""
 
     detail = "This token has used up its requests for now; wait as Retry-After says."
 
@@ -200,6 +200,7 @@ SORTS: Mapping[type[Exception], Sort] = {
     errors.Archived: Sort(409, "archived", "Archived"),
     errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
     errors.InUse: Sort(409, "in_use", "In use"),
+    errors.TokenReachesFurther: Sort(409, "token_reaches_further", "The token reaches further"),
     errors.AlreadyMember: Sort(409, "already_member", "A member already"),
     errors.LastOwner: Sort(409, "last_owner", "The last owner"),
     errors.MemberRemoved: Sort(409, "member_removed", "The member was removed"),

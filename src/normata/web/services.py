@@ -11,9 +11,10 @@ from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.identity.mail import Mailer
+from normata.web.counters import Counters
 from normata.web.metrics import Metrics
 from normata.web.page_cache import KeptPages
-from normata.web.rate_limit import RateLimit
+from normata.web.rate_limit import Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,10 @@ class Services:
     session_use: LastUse
     sealer: Sealer
     signer: Signer
-    requests_by_token: RateLimit
-    bad_tokens_by_address: RateLimit
+    counters: Counters
+    requests_by_address: Limit
+    requests_by_token: Limit
+    bad_tokens_by_address: Limit
     metrics: Metrics
     pages: KeptPages
     under_way: UnderWay

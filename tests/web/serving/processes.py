@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from normata.web.counters import path_of
 from tests.server import SCRIPT, reserved_port
 
 PATIENCE = 60.0  # seconds before a wait is given up
@@ -58,6 +59,7 @@ class Processes:
         self.port = self._stack.enter_context(reserved_port())
         self.address = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
         self._log = log
+        self._url = url
         command = [str(SCRIPT), "serve", "--host", host, "--port", str(self.port), "--workers", str(workers)]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -114,6 +116,7 @@ class Processes:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
+        path_of(self._url).unlink(missing_ok=True)
         self._stack.close()
 
 
