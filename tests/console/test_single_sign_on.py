@@ -71,6 +71,17 @@ def test_people_sign_in_by_a_provider_of_others(database_url: str, mock: Mock) -
             assert_refused(stranger, answer, log, "oidc_answer")
 
 
+def test_any_process_takes_the_answer(database_url: str, forger: Forger) -> None:
+    with instance_of(database_url, forger.issuer) as first, instance_of(database_url, forger.issuer) as second:
+        browser, elsewhere = Browser(first), Browser(second)
+        url = begun(browser)
+        elsewhere.client.cookies = browser.client.cookies
+        answer = back(elsewhere, forger.authorize(url))
+        assert answer.status_code == 303
+        browser.client.cookies = elsewhere.client.cookies
+        assert "Editor" in text_of(browser.get("/account/"))
+
+
 # --- Forged
 
 

@@ -29,7 +29,7 @@ class Exchange(AsyncOAuth2Client):  # type: ignore[misc] # the library has no ty
             token_endpoint_auth_method=authentication,
             redirect_uri=configuration.redirect_uri,
             code_challenge_method="S256",
-            verify=_trust(),
+            verify=trust(),
             timeout=TIMEOUT,
             follow_redirects=False,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "normata"},
@@ -79,8 +79,8 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 @cache
-def _trust() -> ssl.SSLContext:
-    # Once a process: it takes some milliseconds to read the certificates of a system.
+def trust() -> ssl.SSLContext:
+    """Which certificates are trusted: those of the system. To read them takes long enough to hold up other requests."""
     return httpx2.create_ssl_context()
 
 

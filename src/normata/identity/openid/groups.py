@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, or_, select, update
 
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.lookup import Lookup
+from normata.db.transaction import Transaction
 from normata.db.types import text
 from normata.identity import members
 from normata.identity.authority import lock_members
 from normata.identity.memberships import JOINING_WRITES, join
-from normata.identity.model import Membership
+from normata.identity.model import Membership, Organization
 from normata.identity.openid.configuration import Grant
 from normata.identity.roles import ROLES, Role
 from normata.schema.table import sql_table
@@ -59,6 +60,12 @@ async def allotments(
         for organization_id, named in sorted(by_organization.items())
     ]
     return told, unknown
+
+
+def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> list[str]:
+    """The names in the setting that are no organization's, for whoever sees all organizations."""
+    names = dict.fromkeys(grant.organization for grant in grants)
+    return [name for name in names if transaction.scalar(_CALLED, {"name": name}) is None]
 
 
 def role_by(allotment: Allotment, current: Role | None) -> Role | None:
@@ -116,7 +123,11 @@ ORGANIZATION_LOOKUP = Lookup(
     select=_select,
 )
 
-_TABLE = sql_table(Membership)
+_TABLE, _ORGANIZATION = sql_table(Membership), sql_table(Organization)
+_CALLED = select(_ORGANIZATION.c.id).where(
+    or_(_ORGANIZATION.c.id == bindparam("name"), _ORGANIZATION.c.slug == bindparam("name")),
+    _ORGANIZATION.c.removed_at.is_(None),
+)
 _IS_THEIRS = _TABLE.c.organization_id == bindparam("organization")
 _MEMBER = select(*_TABLE.c).where(_IS_THEIRS, _TABLE.c.user_id == bindparam("user"))
 _OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(

@@ -13,7 +13,7 @@ from normata.identity.openid import id_token
 from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.openid.exchange import Exchange
+from normata.identity.openid.exchange import Exchange, trust
 from normata.identity.openid.kept import Kept
 from normata.identity.openid.person import Person
 from normata.identity.refusals import SignInRefused
@@ -34,10 +34,11 @@ class Question(NamedTuple):
 
 
 class Provider:
-    """The client of one provider. One serves all sign-ins of a process."""
+    """The client of one provider, for all sign-ins of a process. It is made before requests are served."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        trust()  # now, and not while requests wait
         self._metadata = Kept(lambda: fetch_metadata(configuration))
         self._keys = Kept(self._fetch_keys)
 
