@@ -38,7 +38,7 @@ class Served:
     database: Database
     _readers: dict[str, Headers] = field(default_factory=dict)
 
-    def token(self, user: str, *, scope: str = "write", lifetime: timedelta | None = HOUR) -> str:
+    def token(self, user: str, *, scope: str = "admin", lifetime: timedelta | None = HOUR) -> str:
         """A new token of one of the world's users."""
         email = world.USERS[user]
         return changes_of(self.database).make_now(
@@ -51,7 +51,7 @@ class Served:
         (row,) = (row for row in stored.rows(self.database, AccessToken) if row["digest"] == digest)
         assert changes_of(self.database).make_now(lambda unit: tokens.revoke(unit, row["id"]))
 
-    def bearer(self, user: str, *, scope: str = "write", lifetime: timedelta | None = HOUR) -> Headers:
+    def bearer(self, user: str, *, scope: str = "admin", lifetime: timedelta | None = HOUR) -> Headers:
         """The Authorization header with a new token."""
         return {"Authorization": f"Bearer {self.token(user, scope=scope, lifetime=lifetime)}"}
 
