@@ -82,13 +82,30 @@ def test_whoever_is_invited_becomes_a_user_and_a_member(instance: Served, forger
     (user,) = stored.rows(instance.database, User, email_folded=NEW)
     assert user["name"] == "Grace"
     assert roles(instance, user["id"]) == {world.ALPHA: "viewer", world.BETA: "admin"}
-    assert all(row["accepted_at"] for row in stored.rows(instance.database, Invitation))
+    assert all(row["accepted_at"] for row in stored.rows(instance.database, Invitation, email_folded=NEW))
 
     assert "Grace" in arrives(instance, forger)  # again
     assert len(stored.rows(instance.database, ExternalIdentity)) == 1
     told = repr(stored.rows(instance.database, AuditEvent))
     assert NEW not in told
     assert "'grace'" not in told
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_whoever_has_an_account_accepts_invitations_as_well(
+    instance: Served, forger: Forger, is_connected: bool
+) -> None:
+    knows(forger, "ada", EMAIL)
+    if is_connected:
+        arrives(instance, forger)
+    invited(instance, EMAIL, "admin", world.BETA)
+    invited(instance, NEW, "admin", world.BETA)  # for somebody else
+    arrives(instance, forger)
+    assert roles(instance, "user-editor") == {world.ALPHA: "editor", world.BETA: "admin"}
+
+    knows(forger, "ada", NEW)  # they have another address at the provider now, which is invited: not as this user
+    arrives(instance, forger)
+    assert stored.rows(instance.database, User, email_folded=NEW) == []
 
 
 @pytest.mark.parametrize("end", ["revoked_at", "expires_at"])

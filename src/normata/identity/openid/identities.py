@@ -1,6 +1,6 @@
 """Which user is it whom the provider names? A person is an issuer and a subject; an address only leads there once.
 
-Whoever has an address at the provider gets what is there for this address: an invitation, or a user who was invited and
+Whoever has an address at the provider gets what is there for this address: invitations, or a user who was invited and
 has never come by this provider. So the address has to be one that the provider has verified, and it opens nothing else:
 
 - A user who has come by this provider before, as another subject, is not given to a new one: the provider may have
@@ -10,6 +10,7 @@ has never come by this provider. So the address has to be one that the provider 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, insert, select, update
@@ -54,37 +55,28 @@ class Known(NamedTuple):
 
 async def find(database: Database, person: Person) -> Known:
     """The user whom a person is, or may become. Raises SignInRefused, and Unavailable."""
+    invited = await _invitations(database, person)
     for row in await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
-        if row.removed_at is None:
-            return Known(row.user_id, row.user_name, row.identity_id)
-        # Whoever was removed may be invited again.
-        invited = tuple(one for one in await _invitations(database, person) if one.user_id == row.user_id)
-        if not invited:
-            raise SignInRefused("user_removed")
-        return Known(row.user_id, row.user_name, row.identity_id, invited)
+        return _known(row, row.identity_id, invited)
     if person.email is None:
         raise SignInRefused("email_not_verified")
-    users = await database.look_up(ADDRESS_LOOKUP, fold(person.email), person.issuer)
-    if not users:
-        return await _new(database, person)
-    user = users[0]
-    if user.operator is not None:
-        raise SignInRefused("operator_not_connected")
-    if user.other_identity is not None:
-        raise SignInRefused("other_identity")
-    if user.removed_at is None:
-        return Known(user.user_id, user.user_name, None)
-    invited = await _invitations(database, person)
-    if not invited:
-        raise SignInRefused("user_removed")
-    return Known(user.user_id, user.user_name, None, invited)
-
-
-async def _new(database: Database, person: Person) -> Known:
-    invited = await _invitations(database, person)
+    for row in await database.look_up(ADDRESS_LOOKUP, fold(person.email), person.issuer):
+        if row.operator is not None:
+            raise SignInRefused("operator_not_connected")
+        if row.other_identity is not None:
+            raise SignInRefused("other_identity")
+        return _known(row, None, invited)
     if not invited:
         raise SignInRefused("not_invited")
     return Known(new_id(), person.name or invited[0].email, None, invited, is_new=True)
+
+
+def _known(user: Any, identity_id: str | None, invited: Sequence[Any]) -> Known:
+    """A user who is there. Whoever was removed may be invited again; all others accept what they are invited to."""
+    theirs = tuple(invitation for invitation in invited if invitation.user_id == user.user_id)
+    if user.removed_at is not None and not theirs:
+        raise SignInRefused("user_removed")
+    return Known(user.user_id, user.user_name, identity_id, theirs)
 
 
 async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
