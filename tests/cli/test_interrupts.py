@@ -79,6 +79,29 @@ def test_while_it_is_still_imported(sqlite_url: str) -> None:
     assert interrupted([(delay, command) for delay in delays], prepared=False) == [130] * len(delays)
 
 
+IN_A_FINALIZER = """
+import signal, time
+from normata.__main__ import main
+from normata.cli import main as commands
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def work():
+    Finalized()
+    time.sleep(60)
+commands.main = work
+main()
+"""
+
+
+def test_in_the_middle_of_a_finalizer() -> None:
+    """Python only reports what is raised there."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_interrupted_load_changes_all_or_nothing(database_url: str, folder: Path) -> None:
     """It is done, or interrupted; and what it has not done is not there."""
     runs: list[tuple[float, list[object]]] = []
