@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
+    "erasure": _DOMAIN | {"identity", "events", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
@@ -40,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
     "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
-    | {"__init__", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
+    | {"__init__", "erasure", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
     | {"tables", "wiring"},
 }
 

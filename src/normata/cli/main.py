@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, events, explaining, people, reports, serve
+from normata.cli import backup, coverage, data, erase, events, explaining, people, reports, serve
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
@@ -37,6 +37,7 @@ app.command()(reports.gaps)
 app.command()(reports.soa)
 app.command()(explaining.explain)
 app.add_typer(people.tokens, name="token")
+app.add_typer(erase.users, name="user")
 app.add_typer(events.app, name="events")
 app.command()(data.migrate)
 app.command()(data.check)
