@@ -41,7 +41,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
     "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
     "cli": _DOMAIN
-    | {"__init__", "erasure", "events", "identity", "frameworks", "bundle", "demo", "log", "web", "operations", "settings"}
+    | {
+        "__init__",
+        "erasure",
+        "events",
+        "identity",
+        "frameworks",
+        "bundle",
+        "demo",
+        "log",
+        "web",
+        "operations",
+        "settings",
+    }
     | {"tables", "wiring"},
 }
 

@@ -96,9 +96,19 @@ def work(service: Served) -> None:
         assert answer.status_code in (200, 201), answer.text
         return answer.json()
 
-    made = send(ann, "POST", "/tasks/", organizationId=ALPHA, title=f"Laptop of {NAME}", assigneeMemberId="member-editor")
+    made = send(
+        ann, "POST", "/tasks/", organizationId=ALPHA, title=f"Laptop of {NAME}", assigneeMemberId="member-editor"
+    )
     send(editor, "PATCH", f"/tasks/{made['id']}/", description=TEXT, instructions="Nothing about her.")
-    send(editor, "POST", "/tasks/", organizationId=ALPHA, title="Plain", description="Of nobody.", assigneeMemberId=MEMBER)
+    send(
+        editor,
+        "POST",
+        "/tasks/",
+        organizationId=ALPHA,
+        title="Plain",
+        description="Of nobody.",
+        assigneeMemberId=MEMBER,
+    )
     policy = f"/policies/{record_id(Policy, 'live')}/"
     send(editor, "PATCH", policy, content={"authors": [{"name": NAME, "mail": ADDRESS}]}, lastApprovedBy=NAME)
     asset = f"/assets/{record_id(Asset, 'live')}/"
@@ -136,7 +146,10 @@ def _rows_of(user: str) -> list[tuple[type[Table], dict[str, Any]]]:
         (sign_in.SignInLink, _only(sign_in.SignInLink, own)),
         (sign_in.Password, {"user_id": user, "hash": "h", "changed_at": FAR}),
         (sign_in.Passkey, _only(sign_in.Passkey, own) | passkey),
-        (sign_in.ExternalIdentity, _only(sign_in.ExternalIdentity, own) | {"issuer": "https://id.example", "subject": user}),
+        (
+            sign_in.ExternalIdentity,
+            _only(sign_in.ExternalIdentity, own) | {"issuer": "https://id.example", "subject": user},
+        ),
         (IdempotencyKey, request | {"headers": {}, "body": json.dumps({"name": NAME}), "created_at": FAR}),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import BigInteger, Boolean, Integer, String
 from sqlalchemy import Table as SqlTable
@@ -15,7 +17,7 @@ from normata.schema.table import CODED, sql_table
 from normata.tables import Table
 
 # Types of columns in which nobody can write: numbers, flags, times, tokens of an enum.
-WORDLESS: tuple[type[TypeEngine[object]], ...] = (
+WORDLESS: tuple[type[TypeEngine[Any]], ...] = (
     *(BigInteger, Boolean, Integer, UtcTimestamp),
     *(fields._Number, fields._Ranked, fields._Tokens),
 )
@@ -46,7 +48,10 @@ def test_what_follows_from_others_is_derived_anew(table: SqlTable) -> None:
 def test_what_is_coded_says_so_itself() -> None:
     """The declaration stays with a column whose type or key is declared beside it."""
     found = {
-        f"{table.name}.{column.name}" for table in Table.metadata.sorted_tables for column in table.c if "coded" in column.info
+        f"{table.name}.{column.name}"
+        for table in Table.metadata.sorted_tables
+        for column in table.c
+        if "coded" in column.info
     }
     assert {"access_token.digest", "password.hash", "event_leaf.hash", "audit_event.user_id"} <= found
     assert CODED == {"coded": True}

@@ -124,8 +124,8 @@ def _warn(person: Person, found: Survey) -> None:
         )
     if found.ambiguous:
         echo(
-            f"warning: {found.ambiguous} texts have a word that may be the name, or no name at all, and are left as they"
-            " are; --also with the name takes it out of them",
+            f"warning: {found.ambiguous} texts have a word that may be the name, or no name at all, and are left alone;"
+            " --also with the name takes it out of them",
             err=True,
         )
     for place in found.ids:

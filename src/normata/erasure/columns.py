@@ -31,17 +31,15 @@ def use_of(column: Column[Any]) -> Use | None:
         return "document"
     if not isinstance(column.type, String):
         return None
-    if "erased_to" in info:
-        return "whole"
-    if "coded" in info or "known" in info:
-        return "coded"
-    if column.primary_key or column.foreign_keys or "refers_to" in info:
-        return "key"
-    if "derived" in info:
-        return "derived"
-    if "names_person" in info:
-        return "person"
-    return "slug" if column.name == "slug" else "text"
+    holds: dict[Use, bool] = {
+        "whole": "erased_to" in info,
+        "coded": "coded" in info or "known" in info,
+        "key": column.primary_key or bool(column.foreign_keys) or "refers_to" in info,
+        "derived": "derived" in info,
+        "person": "names_person" in info,
+        "slug": column.name == "slug",
+    }
+    return next((use for use, does in holds.items() if does), "text")
 
 
 @cache

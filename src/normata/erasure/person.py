@@ -113,7 +113,9 @@ def _former_names(transaction: Transaction, user_id: str) -> Iterator[str]:
         columns = sql_table(table).c
         if "user_id" in columns:
             for name in (name for name, use in uses(table).items() if use == "person"):
-                statement = select(columns[name]).distinct().where(columns.user_id == user_id, columns[name].is_not(None))
+                statement = (
+                    select(columns[name]).distinct().where(columns.user_id == user_id, columns[name].is_not(None))
+                )
                 yield from transaction.scalars(statement)
 
 

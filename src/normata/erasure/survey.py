@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, String, bindparam, select
 
 from normata.changes.registry import tables
 from normata.db.transaction import Transaction
@@ -85,7 +85,12 @@ def without(table: type[Table], row: Mapping[str, Any], name: str, person: Perso
     value = row[name]
     found = None if value is None else _without(table, row, name, person)
     # What takes the place of a short name is longer than it.
-    return found[: sql_table(table).c[name].type.length] if isinstance(found, str) and found != value else found
+    return found[: _length(table, name)] if isinstance(found, str) and found != value else found
+
+
+def _length(table: type[Table], name: str) -> int | None:
+    kind = sql_table(table).c[name].type
+    return kind.length if isinstance(kind, String) else None
 
 
 def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Person) -> Any:

@@ -17,6 +17,7 @@ _ERASED_SLUG = "erased"
 # What parts the words of a name: blanks, or what stands for one in file names and addresses.
 _GAP = r"(?:\s+|[._-])"
 _WORD = r"[^\W_]"
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
 # Scripts whose words are written without a blank between them: there a name has no edges.
 _RUNNING_ON = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -52,7 +53,8 @@ class Traces:
 
     def __init__(self, called: Called, person_members: Collection[str] = ()) -> None:
         self._person_members = frozenset(person_members)
-        self._needles = [*map(_address, called.addresses), *map(_name, called.names)]
+        spelled = dict.fromkeys(spelling for name in called.names for spelling in (name, *_in_ascii(name)))
+        self._needles = [*map(_address, called.addresses), *map(_name, spelled)]
         self._slugs = [*map(_slug, called.addresses), *map(_slug, (name for name in called.names if _words(name) > 1))]
         self._ambiguous = [_name(name) for name in called.ambiguous]
         self._whole = {_plain(name) for name in (*called.ambiguous, *called.names, *called.addresses)}
@@ -75,7 +77,7 @@ class Traces:
     def without_document(self, value: Any, member: str = "") -> Any:
         """A JSON value, of this member of an object, without them; the names of its own members, too."""
         match value:
-            case str() if member == "slug":
+            case str() if member == "slug" or _SLUG.fullmatch(value):
                 return self.without_slug(value)
             case str() if member in self._person_members or member.endswith("By"):
                 return self.without_person(value)
@@ -120,13 +122,20 @@ def _plain(text: str) -> str:
     return " ".join(fold(text).split())
 
 
+def _in_ascii(name: str) -> list[str]:
+    """A name without the marks of its letters, as people type it, too; nothing where that leaves out letters."""
+    plain = unicodedata.normalize("NFKD", fold(name))
+    letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return [letters] if letters.isascii() else []
+
+
 def _words(name: str) -> int:
     return len(re.findall(rf"{_WORD}+", name))
 
 
 def is_ambiguous(name: str) -> bool:
     """Whether a name may be an ordinary word as well: it is a single one."""
-    return len(name.split()) < 2  # noqa: PLR2004 - a name and a family name
+    return len(name.split()) < 2
 
 
 def _address(address: str) -> _Needle:
