@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -69,6 +70,8 @@ def _look_through(transaction: Transaction, table: type[Table], person: Person, 
         values = row._asdict()
         if person.user_id is not None and table in own and values[own[table]] == person.user_id:
             continue
+        if not person.traces.may_be_in("\n".join(filter(None, map(_as_text, row)))):
+            continue
         key = tuple(values[name] for name in keys)
         columns = tuple(name for name in texts if without(table, values, name, person) != values[name])
         if columns:
@@ -108,6 +111,10 @@ def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Pers
         case "whole":
             return sql_table(table).c[name].info["erased_to"] if traces.are_in_json(value) else value
     return traces.without(value)
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value or "")
 
 
 def _is_ambiguous(value: Any, person: Person) -> bool:

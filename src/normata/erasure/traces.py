@@ -57,6 +57,7 @@ class Traces:
         self._needles = [*map(_address, called.addresses), *map(_name, spelled)]
         self._slugs = [*map(_slug, called.addresses), *map(_slug, (name for name in called.names if _words(name) > 1))]
         self._ambiguous = [_name(name) for name in called.ambiguous]
+        self._sought = (*self._needles, *self._slugs, *self._ambiguous)
         self._whole = {_plain(name) for name in (*called.ambiguous, *called.names, *called.addresses)}
 
     def without(self, text: str) -> str:
@@ -89,12 +90,13 @@ class Traces:
                 return self._without_members(value)
         return value
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether it is worth a closer look at a text, be it JSON or not."""
+        folded = _folded(text)
+        return any(needle.may_be_in(folded) for needle in self._sought) or "\\u" in text
+
     def are_in_json(self, text: str) -> bool:
         """Whether a text that is JSON has any of them."""
-        folded = fold(text)
-        sought = (*self._needles, *self._slugs, *self._ambiguous)
-        if "\\u" not in text and not any(needle.may_be_in(folded) for needle in sought):
-            return False
         try:
             value = json.loads(text)
         except ValueError:
@@ -103,7 +105,7 @@ class Traces:
 
     def are_ambiguous_in(self, text: str) -> bool:
         """Whether a text has a word that may be the person's name, and may be none."""
-        folded = fold(text)
+        folded = _folded(text)
         return any(needle.may_be_in(folded) and needle.pattern.search(folded) for needle in self._ambiguous)
 
     def _without_members(self, value: dict[str, Any]) -> dict[str, Any]:
@@ -166,12 +168,17 @@ def _pieces(folded: str) -> tuple[str, ...]:
 
 
 def _replaced(text: str, needles: Iterable[_Needle]) -> str:
-    folded = fold(text)
+    folded = _folded(text)
     for needle in needles:
         if needle.may_be_in(folded):
             text = _without(text, needle.pattern)
-            folded = fold(text)
+            folded = _folded(text)
     return text
+
+
+def _folded(text: str) -> str:
+    """:func:`fold`, in a tenth of the time for most texts."""
+    return text.lower() if text.isascii() else fold(text)
 
 
 def _without(text: str, pattern: re.Pattern[str]) -> str:
