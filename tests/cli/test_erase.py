@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,30 @@ def test_a_file_that_cannot_be_written_anew_is_told(
     assert files_that_name(Path(path).parent) == []
 
 
+@contextmanager
+def writing(base: str, headers: dict[str, str]) -> Iterator[list[int]]:
+    """Somebody makes labels all the while; what each request was answered."""
+    answers: list[int] = []
+    done = threading.Event()
+
+    def write() -> None:
+        body = json.dumps({"organizationId": ALPHA, "name": "Label"}).encode()
+        while not done.is_set() or not answers:
+            request = urllib.request.Request(
+                f"{base}/labels/", data=body, headers=headers | {"Content-Type": "application/json"}
+            )
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                answers.append(answer.status)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield answers
+    finally:
+        done.set()
+        writer.join()
+
+
 def test_running_servers_forget_them_at_once(normata: Run, service: Served, tmp_path: Path) -> None:
     """Pages that a second process has kept, too; and no log has ever named them."""
     gap = {"id": "say-sun.A.2", "organizationId": ALPHA, "coverageGap": f"{NAME} <{ADDRESS}> knows"}
@@ -190,7 +215,9 @@ def test_running_servers_forget_them_at_once(normata: Run, service: Served, tmp_
             status, page = get("/controls/", viewer)
             assert (status, bool(traces(page))) == (200, True)
             assert get("/tasks/", ann)[0] == 200
-        assert normata("user", "erase", ADDRESS, "--yes", "--database", service.url).code == 0
+        with writing(base, service.bearer("editor")) as answers:
+            assert normata("user", "erase", ADDRESS, "--yes", "--database", service.url).code == 0
+        assert set(answers) == {201}, "they go on all the while"
         for _ in range(8):
             status, page = get("/controls/", viewer)
             assert (status, traces(page)) == (200, [])

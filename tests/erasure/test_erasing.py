@@ -201,6 +201,16 @@ def test_only_people_are_erased(service: Served) -> None:
         erased(service, "nobody-at-all")
 
 
+@pytest.mark.parametrize(
+    ("who", "also"), [("@", ()), ("a b@c.example", ()), (ADDRESS, ("@x",)), (ADDRESS, ("x",)), (ADDRESS, (" ",))]
+)
+def test_what_would_be_found_everywhere_is_refused(service: Served, who: str, also: tuple[str, ...]) -> None:
+    before = stored.everything(service.database)
+    with pytest.raises(NoSuchPerson):
+        erased(service, who, also=also)
+    assert stored.everything(service.database) == before
+
+
 def test_an_address_that_no_user_has_is_erased_all_the_same(service: Served) -> None:
     """Somebody was invited, and never came."""
     service.load({"vendors": [{"id": "v", "organizationId": ALPHA, "name": "V", "contactEmail": "Zoe@v.example"}]})
@@ -257,6 +267,9 @@ def test_an_id_that_names_them_is_told(service: Served) -> None:
     service.load({"labels": [{"id": f"of {ADDRESS}", "organizationId": ALPHA, "name": "L"}]})
     [place] = erased(service).found.ids
     assert place.told == ("labels", f"of {ADDRESS}", "id")
+    service.load({"users": [{"id": "zoe@x.example", "email": "zoe@x.example", "name": "Zoe"}]})
+    [place] = erased(service, "zoe@x.example").found.ids
+    assert place.told == ("users", "zoe@x.example", "id")
 
 
 # --- Events

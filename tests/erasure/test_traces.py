@@ -109,6 +109,12 @@ def test_json_is_read_before_it_is_searched(value: Any, is_in: bool, ascii_only:
     assert ODD.are_in_json(json.dumps(value, ensure_ascii=ascii_only)) == is_in
 
 
+def test_a_name_without_letters_is_found_as_it_is() -> None:
+    odd = Traces(Called([], ["★ ☆"]))
+    assert odd.may_be_in("★ ☆")
+    assert odd.without("by ★ ☆!") == "by [erased]!"
+
+
 def test_what_is_no_json_is_searched_as_text() -> None:
     assert ANN.are_in_json("{Ann Smith")
     assert not ANN.are_in_json("")

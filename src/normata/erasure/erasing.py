@@ -185,7 +185,7 @@ def _is_meant(table: type[Table], names: Iterable[str]) -> Any:
 
 @cache
 def _lock(table: type[Table]) -> Select[Any]:
-    return select(*sql_table(table).c).where(_is_meant(table, keys_of(table))).with_for_update()
+    return select(*sql_table(table).c).where(_is_meant(table, keys_of(table))).with_for_update(key_share=True)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,12 @@ from normata.identity.model import Membership, User
 from normata.schema.table import sql_table
 from normata.schema.text import fold
 
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+_FEWEST = 2  # letters of a name
+
 
 class NoSuchPerson(CommandError):
-    """There is no user with this id, or the user is no person."""
+    """There is no user with this id, or the user is no person; or a name or an address is none."""
 
 
 class LastOwner(CommandError):
@@ -55,6 +59,7 @@ class Person:
 
 def find_person(transaction: Transaction, wish: Wish) -> Person:
     """The person that is meant. Raises NoSuchPerson and LastOwner."""
+    _require_clear(wish)
     user = _user(transaction, wish.who)
     if user is None and "@" not in wish.who:
         raise NoSuchPerson(f"there is no user with the id {wish.who}; name an email address, or an id")
@@ -71,6 +76,16 @@ def find_person(transaction: Transaction, wish: Wish) -> Person:
         namesakes=0 if user is None or is_erased else _namesakes(transaction, user),
         is_erased=is_erased,
     )
+
+
+def _require_clear(wish: Wish) -> None:
+    """Refuse what would be found where nobody means it."""
+    for one in (wish.who, *wish.also):
+        if "@" in one and not _is_address(one):
+            raise NoSuchPerson(f"{one} is no email address")
+    for name in wish.also:
+        if sum(map(str.isalnum, name)) < _FEWEST:
+            raise NoSuchPerson(f"--also {name}: a name has at least {_FEWEST} letters")
 
 
 def _user(transaction: Transaction, who: str) -> Any | None:
@@ -104,7 +119,7 @@ def _called(transaction: Transaction, wish: Wish, user: Any, *, is_erased: bool)
 
 
 def _is_address(name: str) -> bool:
-    return "@" in name and not name.split()[1:]
+    return _ADDRESS.fullmatch(name) is not None
 
 
 def _former_names(transaction: Transaction, user_id: str) -> Iterator[str]:

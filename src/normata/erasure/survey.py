@@ -58,6 +58,8 @@ def survey(transaction: Transaction, person: Person) -> Survey:
         for table, column in own_tables():
             keys = transaction.rows(_select_own(table, column), {"user": person.user_id})
             found.own += [Place(table, tuple(key)) for key in keys]
+        if person.traces.without(person.user_id) != person.user_id:
+            found.ids.append(Place(User, (person.user_id,), ("id",)))
     for table in tables():
         if table is not User and texts_of(table):
             _look_through(transaction, table, person, found)
@@ -70,7 +72,7 @@ def _look_through(transaction: Transaction, table: type[Table], person: Person, 
         values = row._asdict()
         if person.user_id is not None and table in own and values[own[table]] == person.user_id:
             continue
-        if not person.traces.may_be_in("\n".join(filter(None, map(_as_text, row)))):
+        if not person.traces.may_be_in("\n".join(map(_as_text, row))):
             continue
         key = tuple(values[name] for name in keys)
         columns = tuple(name for name in texts if without(table, values, name, person) != values[name])
@@ -114,7 +116,7 @@ def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Pers
 
 
 def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value or "")
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _is_ambiguous(value: Any, person: Person) -> bool:

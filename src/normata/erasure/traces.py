@@ -57,7 +57,8 @@ class Traces:
         self._needles = [*map(_address, called.addresses), *map(_name, spelled)]
         self._slugs = [*map(_slug, called.addresses), *map(_slug, (name for name in called.names if _words(name) > 1))]
         self._ambiguous = [_name(name) for name in called.ambiguous]
-        self._sought = (*self._needles, *self._slugs, *self._ambiguous)
+        sought = (*self._needles, *self._slugs, *self._ambiguous)
+        self._rarest = {max(needle.pieces, key=len) for needle in sought}
         self._whole = {_plain(name) for name in (*called.ambiguous, *called.names, *called.addresses)}
 
     def without(self, text: str) -> str:
@@ -93,7 +94,7 @@ class Traces:
     def may_be_in(self, text: str) -> bool:
         """Whether it is worth a closer look at a text, be it JSON or not."""
         folded = _folded(text)
-        return any(needle.may_be_in(folded) for needle in self._sought) or "\\u" in text
+        return any(piece in folded for piece in self._rarest) or "\\u" in text
 
     def are_in_json(self, text: str) -> bool:
         """Whether a text that is JSON has any of them."""
@@ -164,7 +165,7 @@ def _slug(text: str) -> _Needle:
 
 
 def _pieces(folded: str) -> tuple[str, ...]:
-    return tuple(re.findall(rf"{_WORD}+", folded))
+    return tuple(re.findall(rf"{_WORD}+", folded)) or ("",)
 
 
 def _replaced(text: str, needles: Iterable[_Needle]) -> str:
