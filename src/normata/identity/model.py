@@ -80,6 +80,7 @@ class Operator(Table):
     """
 
     __tablename__ = "operator"
+    array = "operators"
 
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
     since: Mapped[Timestamp]
@@ -144,6 +145,7 @@ class Invitation(Table):
     """
 
     __tablename__ = "invitation"
+    array = "invitations"
     transient = True
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
     readable = told | {"email", "email_folded", "created_by"}

@@ -30,6 +30,7 @@ class Session(Table):
     """
 
     __tablename__ = "session"
+    array = "sessions"
     readable = frozenset(
         {
             *("id", "user_id", "means", "created_at", "last_used_at"),
@@ -56,6 +57,7 @@ class SignInLink(Table):
     """A link that signs a person in, once, within 15 minutes."""
 
     __tablename__ = "sign_in_link"
+    array = "signInLinks"
     readable = frozenset({"id", "user_id", "created_at", "expires_at", "used_at"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -94,6 +96,7 @@ class Password(Table):
     """A person's password, as Argon2id keeps it (RFC 9106)."""
 
     __tablename__ = "password"
+    array = "passwords"
     readable = frozenset({"user_id", "changed_at"})
 
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
@@ -111,6 +114,7 @@ class Passkey(Table):
     """
 
     __tablename__ = "passkey"
+    array = "passkeys"
     readable = frozenset({"id", "user_id", "credential_id", "sign_count", "name", "created_at", "last_used_at"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -129,6 +133,7 @@ class ExternalIdentity(Table):
     """Who a person is at a provider of OpenID Connect: issuer and subject (OpenID Connect Core 1.0, section 2)."""
 
     __tablename__ = "external_identity"
+    array = "externalIdentities"
     readable = frozenset({"id", "user_id", "issuer", "created_at", "last_used_at"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
