@@ -64,8 +64,6 @@ def main() -> None:
     """Run the command line. Whatever fails is told in one sentence, never by a traceback."""
     try:
         app()
-    except KeyboardInterrupt:
-        fail("interrupted", code=130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, so there is nobody to tell
         raise SystemExit(1) from None
