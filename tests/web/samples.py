@@ -14,8 +14,8 @@ The rules:
 - A token is one of whoever asks, where the operation is about their own, and else that of the service account.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
-- A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's. What it
-  names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
+- A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's.
+  What it names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from zlib import crc32
 
 import pytest
@@ -118,6 +118,11 @@ class Sample:
             headers=headers,
             follow_redirects=False,
         )
+
+    @property
+    def row_id(self) -> str:
+        """The id in its path."""
+        return unquote(self.path.split("/")[self.operation.path.split("/").index("{id}")])
 
     def but(self, **changes: Any) -> Sample:
         """The same, but for these parts."""
