@@ -18,6 +18,7 @@ _BASE = {"db", "errors", "schema"}
 _DOMAIN = _BASE | {"changes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
+    "__main__": {"cli"},
     "errors": set(),
     "settings": set(),
     "log": {"log_lines", "settings"},

@@ -67,8 +67,6 @@ def main() -> None:
     """Run the command line. Whatever fails is told in one sentence, never by a traceback."""
     try:
         app()
-    except KeyboardInterrupt:
-        fail("interrupted", code=130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, so there is nobody to tell
         raise SystemExit(1) from None
@@ -83,12 +81,12 @@ def _tell(error: Exception) -> NoReturn:
     from normata.changes.source import FaultyInput
     from normata.db.database import BadDatabaseUrl
     from normata.db.transaction import ConstraintViolation, NotPermitted
-    from normata.errors import DomainError, Unavailable
+    from normata.errors import BadSetting, DomainError, Unavailable
 
     match error:
         case FaultyInput():
             _show_faults([str(fault) for fault in error.faults])
-        case BadDatabaseUrl():
+        case BadDatabaseUrl() | BadSetting():
             fail(str(error), code=2)
         case ValidationError():
             fault = error.errors()[0]

@@ -20,21 +20,25 @@ from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
 from normata.console.visit import Console, Endpoint
+from normata.identity.openid.configuration import CALLBACK, Configuration
 from normata.identity.passwords import Hashing
 from normata.identity.webauthn import RelyingParty
 from normata.settings import Settings
 from normata.web.services import Services
+from normata.web.single_sign_on import single_sign_on
 
 
 def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
     """The routes of the pages, and of their styles and scripts."""
     assets = Assets()
     site = Site(settings.public_url)
+    provider = single_sign_on(settings)
     console = Console(
         services,
         settings,
         site,
         Pages(assets),
+        provider=None if provider is None else provider.name,
         hashing=Hashing(),
         throttles=Throttles(services.counters, settings.sign_in_limit),
         passkeys=None if site.passkey_host is None else RelyingParty(site.passkey_host, site.origin),
@@ -56,4 +60,19 @@ def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
     )
     for endpoint in endpoints:
         yield Route(endpoint.path, endpoint)
+    if provider is not None:
+        for endpoint in _of_provider(console, provider):
+            yield Route(endpoint.path, endpoint)
     yield from assets.routes()
+
+
+def _of_provider(console: Console, configuration: Configuration) -> Iterator[Endpoint]:
+    # Only where there is a provider: to import the client of one takes a while.
+    from normata.console.sign_in.oidc import SingleSignOn  # noqa: PLC0415
+    from normata.identity.openid.provider import Provider  # noqa: PLC0415
+
+    pages = SingleSignOn(Provider(configuration))
+    yield Endpoint(console, "/sign-in/oidc/", get=pages.start)
+    yield Endpoint(console, CALLBACK, get=pages.finish)
+    yield Endpoint(console, "/account/provider/", post=pages.connect)
+    yield Endpoint(console, "/account/provider/remove/", post=pages.disconnect)

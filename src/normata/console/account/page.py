@@ -13,6 +13,7 @@ from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import format_timestamp, now
 from normata.identity import passkeys, passwords, sessions
 from normata.identity.model import User
+from normata.identity.openid import identities
 from normata.identity.refusals import SignInRefused
 from normata.identity.sessions import Visitor
 from normata.schema.table import sql_table
@@ -39,6 +40,7 @@ async def account_page(visit: Visit, visitor: Visitor, *, status: int = 200, mes
         is_local=is_local,
         has_passkeys=is_local and visit.console.passkeys is not None,
         shortest=passwords.SHORTEST,
+        provider=visit.console.provider,
         **found,
     )
 
@@ -48,6 +50,7 @@ def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
         "email": transaction.scalar(_EMAIL, {"user": visitor.user_id}),
         "password_since": passwords.changed_at(transaction, visitor.user_id),
         "passkeys": passkeys.own(transaction, visitor.user_id),
+        "identities": identities.own(transaction, visitor.user_id),
         "sessions": sessions.open_sessions(transaction, visitor.user_id, now()),
     }
 
