@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
+    "erasure": _DOMAIN | {"identity", "events", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
@@ -54,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "wiring",
     },
     "cli": _DOMAIN
-    | {"console"}
+    | {"console", "erasure"}
     | {"__init__", "events", "identity", "frameworks", "records", "bundle", "demo", "log", "web", "operations"}
     | {"settings", "tables", "wiring"},
 }

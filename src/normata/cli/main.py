@@ -11,7 +11,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, events, explaining, members, organizations, people, reports, serve
+from normata.cli import (
+    backup,
+    coverage,
+    data,
+    erase,
+    events,
+    explaining,
+    members,
+    organizations,
+    people,
+    reports,
+    serve,
+)
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
@@ -39,6 +51,7 @@ app.command()(reports.soa)
 app.command()(explaining.explain)
 app.add_typer(organizations.app, name="organization")
 app.add_typer(members.member, name="member")
+members.user.command("erase")(erase.erase_user)
 app.add_typer(members.user, name="user")
 app.add_typer(people.tokens, name="token")
 app.add_typer(events.app, name="events")

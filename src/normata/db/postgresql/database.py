@@ -111,6 +111,10 @@ class PostgreSQL(Database):
         """See :meth:`Database.faults`."""
         return rights.faults(_own(transaction).fetch, self._role, metadata, security)
 
+    def scrub(self) -> bool:
+        """See :meth:`Database.scrub`: a server vacuums by itself, and keeps its log of changes as it was told to."""
+        return False
+
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """See :meth:`Database.serving_warnings`: row-level security should bind the login as well."""
         return rights.serving_warnings(_own(transaction).fetch, self._role)
