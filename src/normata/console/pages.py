@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from normata.console.static import Assets
@@ -28,6 +29,13 @@ HEADERS: Mapping[str, str] = {
 }
 
 
+def moment(at: str | None) -> Markup:
+    """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
+    if at is None:
+        return Markup("&ndash;")
+    return Markup('<time datetime="{}">{} {} UTC</time>').format(at, at[:10], at[11:16])
+
+
 class Pages:
     """Renders the templates of the console; every one extends ``base.html``."""
 
@@ -36,6 +44,7 @@ class Pages:
             loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
         self._templates.globals["text"] = text
+        self._templates.filters["moment"] = moment
         self._assets = assets
 
     def render(
