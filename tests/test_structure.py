@@ -18,6 +18,7 @@ _BASE = {"db", "errors", "schema"}
 _DOMAIN = _BASE | {"changes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
+    "__main__": {"cli"},
     "errors": set(),
     "settings": set(),
     "log": {"log_lines", "settings"},
@@ -33,13 +34,28 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
+    "erasure": _DOMAIN | {"identity", "events", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
     | {"log", "settings"},
-    "operations": {"changes", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
-    "app": {"changes", "db", "events", "identity", "log", "notifications", "operations", "settings", "web", "wiring"},
+    "console": _DOMAIN | {"identity", "web", "settings"},
+    "operations": {"changes", "console", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
+    "app": {
+        "changes",
+        "console",
+        "db",
+        "events",
+        "identity",
+        "log",
+        "notifications",
+        "operations",
+        "settings",
+        "web",
+        "wiring",
+    },
     "cli": _DOMAIN
+    | {"console", "erasure"}
     | {"__init__", "events", "identity", "frameworks", "records", "bundle", "demo", "log", "web", "operations"}
     | {"settings", "tables", "wiring"},
 }

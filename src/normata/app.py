@@ -14,11 +14,13 @@ from starlette.types import ASGIApp, ExceptionHandler
 
 from normata import log
 from normata.changes.idempotency import ForgetKeys, UnderWay
+from normata.console.routes import console_routes
 from normata.db.database import open_database
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.identity.mail import Mailer
+from normata.identity.sign_in_model import Session
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
@@ -74,6 +76,7 @@ def create_app(settings: Settings | None = None) -> Service:
         signer=signer,
         changes=changes_of(database),
         last_use=LastUse(database),
+        session_use=LastUse(database, Session),
         counters=counters,
         requests_by_address=Limit(counters, "address", settings.address_rate_limit),
         requests_by_token=Limit(counters, "token", settings.rate_limit),
@@ -89,6 +92,7 @@ def create_app(settings: Settings | None = None) -> Service:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         beside = [
             asyncio.create_task(services.last_use.keep_storing()),
+            asyncio.create_task(services.session_use.keep_storing()),
             asyncio.create_task(services.sealer.keep_sealing()),
             asyncio.create_task(ForgetKeys(database).keep_forgetting()),
             asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
@@ -101,6 +105,7 @@ def create_app(settings: Settings | None = None) -> Service:
             try:
                 await asyncio.wait(beside)
                 await services.last_use.store()
+                await services.session_use.store()
                 await services.sealer.finish()
             finally:
                 counters.close()
@@ -127,6 +132,7 @@ def create_app(settings: Settings | None = None) -> Service:
             *health.routes(services),
             *documentation.routes(app.openapi),
             *texts.routes(),
+            *console_routes(services, settings),
         ]
     )
     install_error_handlers(app)

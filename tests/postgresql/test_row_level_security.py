@@ -110,10 +110,10 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
 
 def test_of_people_only_those_of_the_same_organizations_are_seen(service: Service) -> None:
     """Whoever is a member of nothing that is readable is not there."""
-    of_alpha = {"Owner", "Admin", "Editor", "Viewer"}
+    of_alpha = {"Owner", "Admin", "Editor", "Viewer", "Robot org-alpha"}
     for readable, seen in (
         ((ALPHA,), of_alpha),
-        ((BETA,), {"Foreigner"}),
+        ((BETA,), {"Foreigner", "Robot org-beta"}),
         ((), set()),
         ((ALPHA, "org-gone"), of_alpha),
     ):
@@ -214,12 +214,22 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
     records = {kind.sql().name for kind in KINDS}
     noted = {"archive_entry", "short_id_counter", "idempotency_key"}
-    assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted)
+    people = {"user_account", "membership", "organization", "invitation", "access_token"}
+    signing_in = {"session", "password", "passkey", "sign_in_attempt"}  # links are made by commands alone
+    assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted, *people, *signing_in)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     fixed |= {("framework", "organization_id"), ("control", "framework_id")}
     assert rights(admin, "UPDATE") == {
-        ("access_token", "last_used_at"),
+        *(("access_token", name) for name in ("last_used_at", "revoked_at")),
+        *(("user_account", name) for name in ("name", "removed_at")),
+        *(("membership", name) for name in ("role", "removed_at")),
+        *(("organization", name) for name in ("name", "removed_at")),
+        *(("invitation", name) for name in ("accepted_at", "revoked_at")),
+        *(("session", name) for name in ("ended_at", "last_used_at")),
+        *(("password", name) for name in ("hash", "changed_at")),
+        *(("passkey", name) for name in ("sign_count", "last_used_at")),
+        *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),
         ("list_revision", "revision"),
         ("notification", "read_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank")),
@@ -237,7 +247,6 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
 
 
 SECRET = {
-    ("user_account", "email_folded"),
     ("password", "hash"),
     ("passkey", "credential"),
     ("external_identity", "subject"),
@@ -246,17 +255,39 @@ SECRET = {
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
-# Keys have served their time after a day.
+# Keys have served their time after a day, attempts to sign in after ten minutes, sessions a month after their end.
 DELETED = {
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
-    "idempotency_key",
+    *("idempotency_key", "sign_in_attempt", "session", "passkey"),
 }
 
 REFUSED = {
     "people": (
-        "SELECT email_folded FROM user_account",
-        "SELECT id FROM user_account WHERE email_folded = 'editor@alpha.example'",
-        "SELECT * FROM user_account",
+        "UPDATE user_account SET email = 'x@x.example'",
+        "UPDATE user_account SET organization_id = NULL",
+        "INSERT INTO user_account (id, name) VALUES ('x', 'x')",
+        "INSERT INTO operator (user_id, since) VALUES ('user-editor', now())",
+    ),
+    "sign-in": (
+        "SELECT hash FROM password",
+        "SELECT credential FROM passkey",
+        "SELECT digest FROM session",
+        "UPDATE session SET ended_at = now() WHERE digest = 'x'",
+        "SELECT digest FROM sign_in_link",
+        "UPDATE session SET user_id = 'user-owner'",
+        "UPDATE session SET expires_at = 'infinity'",
+        "UPDATE password SET user_id = 'user-owner'",
+        "UPDATE passkey SET credential = 'x'",
+        "UPDATE sign_in_link SET expires_at = 'infinity'",
+        (
+            "INSERT INTO sign_in_link (id, user_id, digest, created_at, expires_at)"
+            " VALUES ('x', 'user-owner', 'x', now(), now())"
+        ),
+        "INSERT INTO password (user_id, hash, changed_at) VALUES ('user-owner', 'x', now())",
+        (
+            "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address, user_agent)"
+            " VALUES ('x', 'user-owner', 'x', 'link', now(), now(), now(), '', '')"
+        ),
     ),
     "tokens": (
         "SELECT digest FROM access_token",
@@ -265,14 +296,18 @@ REFUSED = {
         "UPDATE access_token SET last_used_at = now() WHERE digest = 'x'",
         "UPDATE access_token SET last_used_at = now() RETURNING digest",
         "UPDATE access_token SET expires_at = NULL",
-        "UPDATE access_token SET revoked_at = NULL",
-        "INSERT INTO access_token (id, user_id, digest, scope) VALUES ('x', 'user-owner', 'x', 'write')",
+        "UPDATE access_token SET scope = 'admin'",
+        (
+            "INSERT INTO access_token (id, user_id, digest, scope, created_at)"
+            " VALUES ('x', 'user-owner', 'x', 'write', now())"
+        ),
     ),
     "roles": (
-        "UPDATE membership SET role = 'owner'",
-        f"INSERT INTO membership (id, organization_id, user_id, role) VALUES ('x', '{ALPHA}', 'user-nobody', 'owner')",
+        "UPDATE membership SET user_id = 'user-nobody'",
+        f"UPDATE membership SET organization_id = '{BETA}'",
+        "INSERT INTO membership (id, organization_id, user_id, role) VALUES ('x', 'org-gamma', 'user-nobody', 'owner')",
         "INSERT INTO organization (id, name, slug) VALUES ('x', 'x', 'x')",
-        "UPDATE organization SET name = 'x'",
+        "UPDATE organization SET slug = 'x'",
     ),
     "catalogs": (
         "INSERT INTO framework (id, identifier, slug, name) VALUES ('x', 'x', 'x', 'x')",

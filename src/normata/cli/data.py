@@ -204,20 +204,26 @@ def migrate(
 def check(database: DatabaseOption = None) -> None:
     """Check the settings, the files, the schema and the integrity of the database, and list what is in it."""
     from normata.cli import check as checkup
+    from normata.console.site import Site
     from normata.db.database import open_database
     from normata.errors import Unavailable
     from normata.operations import SECURITY
     from normata.schema import migrations
+    from normata.web.single_sign_on import single_sign_on
 
-    with closing(open_database(settings_with(database_url=database))) as checked:
+    settings = settings_with(database_url=database)
+    provider = single_sign_on(settings)
+    with closing(open_database(settings)) as checked:
         missing = checked.exists()
         if missing:
             raise Unavailable(f"there is {missing}")
         echo("settings: good")
-        for warning in _warnings(checked):
+        for warning in (*_warnings(checked), *Site(settings.public_url).warnings()):
             echo(f"warning: {warning}", err=True)
         checked.read_now(migrations.require_current)
         echo(f"schema: current ({checked.read_now(migrations.version)})")
+        for name in checked.read_now(lambda transaction: checkup.unknown_organizations(transaction, provider)):
+            echo(f"warning: NORMATA_OIDC_ROLES names the organization {name}, and there is none", err=True)
         faults = checked.read_now(lambda transaction: list(checkup.faults(checked, transaction, SECURITY)))
         for fault in faults:
             echo(fault, err=True)

@@ -1,10 +1,10 @@
-"""When a token was last used, without a write on every request."""
+"""When a token or a session was last used, without a write on every request."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import Update, bindparam, update
 
 from normata.changes.repeating import repeat
 from normata.db.database import Database
@@ -12,6 +12,7 @@ from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import format_timestamp
 from normata.errors import Unavailable
 from normata.identity.model import AccessToken
+from normata.identity.sign_in_model import Session
 from normata.schema.table import sql_table
 
 _GRAIN = timedelta(minutes=1)  # last use is told no finer than that
@@ -20,21 +21,23 @@ _PAUSE = 1.0  # seconds between two writes
 
 
 class LastUse:
-    """Gathers the uses of tokens and stores them together, at most once a minute for each.
+    """Gathers the uses of tokens, or of sessions, and stores them together, at most once a minute for each.
 
     A process that is killed forgets the uses of its last second. That loses a hint for people, not a record.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, table: type[AccessToken | Session] = AccessToken) -> None:
         self._database = database
+        columns = sql_table(table).c
+        self._note = update(table).where(columns.id == bindparam("used_id")).values(last_used_at=bindparam("used"))
         self._pending: dict[tuple[str, str], str] = {}
 
-    def note(self, token_id: str, user_id: str, last_used_at: str | None, moment: str) -> None:
-        """The user's token is in use at ``moment``; ``last_used_at`` is what is stored so far."""
+    def note(self, used_id: str, user_id: str, last_used_at: str | None, moment: str) -> None:
+        """The user's token or session is in use at ``moment``; ``last_used_at`` is what is stored so far."""
         if last_used_at is not None and last_used_at[:_TO_THE_MINUTE] == moment[:_TO_THE_MINUTE]:
             return
         if last_used_at is None or last_used_at < format_timestamp(datetime.fromisoformat(moment) - _GRAIN):
-            self._pending[token_id, user_id] = moment
+            self._pending[used_id, user_id] = moment
 
     async def keep_storing(self) -> None:
         """Store what has gathered, once a second, until cancelled."""
@@ -47,17 +50,13 @@ class LastUse:
         gathered, self._pending = self._pending, {}
         try:
             users = TenantScope(users=tuple({user_id for _, user_id in gathered}))
-            await self._database.write(lambda transaction: _write(transaction, gathered), users)
+            await self._database.write(lambda transaction: _write(transaction, self._note, gathered), users)
         except Unavailable:
             return
 
 
-_TABLE = sql_table(AccessToken)
-_NOTE = update(_TABLE).where(_TABLE.c.id == bindparam("token")).values(last_used_at=bindparam("used"))
-
-
-def _write(transaction: Transaction, uses: dict[tuple[str, str], str]) -> None:
+def _write(transaction: Transaction, note: Update, uses: dict[tuple[str, str], str]) -> None:
     # In a fixed order, so that two processes do not wait for each other in a circle.
     transaction.execute_many(
-        _NOTE, [{"token": token_id, "used": moment} for (token_id, _), moment in sorted(uses.items())]
+        note, [{"used_id": used_id, "used": moment} for (used_id, _), moment in sorted(uses.items())]
     )

@@ -9,11 +9,13 @@ class SignInRefused(DomainError):
     """A sign-in is refused.
 
     ``cause`` is a word for the log, such as ``link_used``. It never has a name, an address or a secret. The pages have
-    a sentence for each cause, which must not tell more than the person may know.
+    a sentence for each cause, which must not tell more than the person may know. ``wait`` is for too many
+    attempts: the seconds until the next one.
     """
 
     message = "This sign-in is refused."
 
-    def __init__(self, cause: str) -> None:
+    def __init__(self, cause: str, *, wait: int = 0) -> None:
         super().__init__()
         self.cause = cause
+        self.wait = wait

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from starlette.responses import Response
 from starlette.types import Scope
 
 from normata.identity.caller import Caller
+from normata.identity.sessions import Visitor
 from normata.web.negotiation import Headers
 
 _KEY = "normata"
@@ -24,7 +28,8 @@ class RequestContext:
     whatever it is. ``trace_id`` and ``parent_id`` are those of the
     client's `traceparent`, null where it sent none. The rest is found on the way: the template of the path, the caller,
     the organization that the request is about, the code of the problem that it is answered with, with the word for its
-    reason where that code has several, and how many bytes its body may have, null for the setting's limit.
+    reason where that code has several, and how many bytes its body may have, null for the setting's limit. Where it is
+    for a page of the console, ``session`` is who has signed in, and ``problem_page`` makes a page of a problem.
     """
 
     request_id: str
@@ -36,10 +41,12 @@ class RequestContext:
     parent_id: str | None = None
     route: str | None = None
     caller: Caller | None = None
+    session: Visitor | None = None
     organization_id: str | None = None
     problem: str | None = None
     body_limit: int | None = None
     reason: str = ""
+    problem_page: Callable[[Mapping[str, Any], Mapping[str, str]], Response] | None = None
 
     @property
     def instance(self) -> str:

@@ -186,9 +186,12 @@ class Gateway:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         context = context_of(scope)
         self._metrics.end(context, scope["method"], status, seconds)
-        more: dict[str, Any] = {}
+        caller = context.caller
+        more: dict[str, Any] = {"user": caller and caller.user_id, "token": caller and caller.token_id}
         if context.trace_id is not None:
-            more = {"trace_id": context.trace_id, "parent_id": context.parent_id}
+            more |= {"trace_id": context.trace_id, "parent_id": context.parent_id}
+        if context.session is not None:
+            more |= {"user": context.session.user_id, "session": context.session.session_id}
         with suppress(OSError, ValueError):
             self._log.info(
                 "request",
@@ -199,8 +202,6 @@ class Gateway:
                 problem=context.problem,
                 milliseconds=round(seconds * 1000, 1),
                 organization=context.organization_id,
-                user=context.caller and context.caller.user_id,
-                token=context.caller and context.caller.token_id,
                 **more,
             )
 
@@ -222,7 +223,10 @@ def _problem(scope: Scope, error: Exception) -> Response:
     body = problem(error, context.instance, context.request_id)
     context.problem = body["code"]
     context.reason = error.reason if isinstance(error, TooManyRequests | ServiceUnavailable) else ""
-    return JsonResponse(body, body["status"], dict(headers_of(error)))
+    headers = dict(headers_of(error))
+    if context.problem_page is not None:
+        return context.problem_page(body, headers)
+    return JsonResponse(body, body["status"], headers)
 
 
 def _require_one_host(scope: Scope, headers: Headers) -> None:

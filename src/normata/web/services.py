@@ -24,6 +24,7 @@ class Services:
     database: Database
     changes: Changes
     last_use: LastUse
+    session_use: LastUse
     sealer: Sealer
     signer: Signer
     counters: Counters

@@ -1,0 +1,82 @@
+"""A person's own page: who they are, where, how they sign in, and their sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, select
+from starlette.responses import Response
+
+from normata.console.visit import Visit
+from normata.db.transaction import TenantScope, Transaction
+from normata.db.types import format_timestamp, now
+from normata.identity import passkeys, passwords, sessions, tokens
+from normata.identity.model import User
+from normata.identity.openid import identities
+from normata.identity.refusals import SignInRefused
+from normata.identity.sessions import Visitor
+from normata.schema.table import sql_table
+
+_FRESH = timedelta(hours=1)
+
+
+async def show_account(visit: Visit) -> Response:
+    """The page."""
+    return await account_page(visit, await visit.required_visitor())
+
+
+async def account_page(
+    visit: Visit, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
+) -> Response:
+    """The page, what was wrong with what was last sent from it, and the token that was made by it."""
+    found = await visit.console.services.database.read(
+        lambda transaction: _read(transaction, visitor), TenantScope(users=(visitor.user_id,))
+    )
+    is_local = visit.console.settings.local_sign_in
+    return visit.page(
+        "account.html",
+        status=status,
+        visitor=visitor,
+        message=message,
+        new_token=new_token,
+        places={place.organization_id: place.organization_name for place in visitor.places},
+        is_local=is_local,
+        has_passkeys=is_local and visit.console.passkeys is not None,
+        shortest=passwords.SHORTEST,
+        provider=visit.console.provider,
+        **found,
+    )
+
+
+def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
+    return {
+        "email": transaction.scalar(_EMAIL, {"user": visitor.user_id}),
+        "password_since": passwords.changed_at(transaction, visitor.user_id),
+        "passkeys": passkeys.own(transaction, visitor.user_id),
+        "identities": identities.own(transaction, visitor.user_id),
+        "tokens": tokens.open_tokens(transaction, visitor.user_id, now()),
+        "sessions": sessions.open_sessions(transaction, visitor.user_id, now()),
+    }
+
+
+async def end_session(visit: Visit) -> Response:
+    """End one of the person's own sessions. Raises NotFound."""
+    visitor = await visit.required_visitor()
+    form = await visit.form()
+    ended = form.get("session", "")
+    await visit.change_own(visitor, lambda unit: sessions.end_own(unit, visitor.user_id, ended), sessions.END_WRITES)
+    return visit.redirect("/account/")
+
+
+def require_fresh(visitor: Visitor) -> None:
+    """Raise SignInRefused unless the person has signed in a short while ago.
+
+    What one signs in with outlives the session. So whoever finds an open browser must not be able to add to it.
+    """
+    if visitor.signed_in_at < format_timestamp(datetime.fromisoformat(now()) - _FRESH):
+        raise SignInRefused("not_fresh")
+
+
+_USER = sql_table(User)
+_EMAIL = select(_USER.c.email).where(_USER.c.id == bindparam("user"))

@@ -1,0 +1,49 @@
+"""Signing in with a link that the command line has printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from normata.console.sign_in.signing_in import Proof, signed_in
+from normata.console.visit import Visit
+from normata.db.types import now
+from normata.identity import sign_in_links
+from normata.identity.refusals import SignInRefused
+from normata.identity.sign_in_secrets import digest_of, is_secret
+
+
+async def show_link(visit: Visit) -> Response:
+    """Ask whether to sign in. Only the button uses the link up: a scanner of mail, or a preview, opens it as well."""
+    secret = visit.query.get("secret", "")
+    row = await _open_link(visit, secret)
+    return visit.page("link.html", secret=secret, name=row.user_name, visitor=await visit.visitor())
+
+
+async def use_link(visit: Visit) -> Response:
+    """Sign in as the user of the link. Raises SignInRefused."""
+    form = await visit.form()
+    row = await _open_link(visit, form.get("secret", ""))
+    proof = Proof(
+        means="link",
+        user_id=row.user_id,
+        user_name=row.user_name,
+        work=lambda unit: sign_in_links.use(unit, row.link_id),
+        writes=sign_in_links.USE_WRITES,
+    )
+    return await signed_in(visit, proof)
+
+
+async def _open_link(visit: Visit, secret: str) -> Any:
+    """The link with this secret. Raises SignInRefused unless it is good."""
+    if not is_secret(secret):
+        raise SignInRefused("link_malformed")
+    found = await visit.console.services.database.look_up(sign_in_links.SIGN_IN_LINK_LOOKUP, digest_of(secret))
+    if not found:
+        raise SignInRefused("link_unknown")
+    if found[0].used_at is not None:
+        raise SignInRefused("link_used")
+    if found[0].expires_at <= now():
+        raise SignInRefused("link_expired")
+    return found[0]

@@ -1,0 +1,101 @@
+"""Signing in with a passkey. It takes the script of the page; everything else works without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from normata.console.pages import HEADERS
+from normata.console.sign_in.signing_in import Proof, signed_in
+from normata.console.visit import Visit
+from normata.db.transaction import NO_TENANT
+from normata.identity import passkeys, sign_in_attempts
+from normata.identity.refusals import SignInRefused
+from normata.identity.sign_in_secrets import new_secret
+from normata.identity.webauthn import RelyingParty, challenge_of
+from normata.web.responses import JsonResponse
+
+_KIND = "passkey"
+_SIGN_IN = ""  # whom a challenge to sign in is for: that is not known yet
+
+
+async def sign_in_options(visit: Visit) -> Response:
+    """What the script needs to ask the browser for a signature, with a new challenge."""
+    party = relying_party(visit)
+    challenge = await begin_challenge(visit, _SIGN_IN)
+    return JsonResponse(party.request_options(challenge), headers=dict(HEADERS))
+
+
+async def use_passkey(visit: Visit) -> Response:
+    """Sign in with what the browser has signed. Raises SignInRefused."""
+    party = relying_party(visit)
+    form = await visit.form()
+    answer = answer_of(form)
+    challenge = await finish_challenge(visit, answer, _SIGN_IN)
+    credential_id = answer.get("id")
+    found = await visit.console.services.database.look_up(passkeys.PASSKEY_LOOKUP, str(credential_id))
+    if not found:
+        raise SignInRefused("passkey_unknown")
+    row = found[0]
+    count = party.proved(challenge, row.credential, row.user_id, answer)
+    proof = Proof(
+        means="passkey",
+        user_id=row.user_id,
+        user_name=row.user_name,
+        work=lambda unit: passkeys.note_use(unit, row.passkey_id, count),
+        writes=passkeys.USE_WRITES,
+    )
+    return await signed_in(visit, proof, form.get("return_to", ""))
+
+
+def relying_party(visit: Visit) -> RelyingParty:
+    """Who asks for passkeys. Raises SignInRefused where there are none."""
+    visit.require_local_sign_in()
+    if visit.console.passkeys is None:
+        raise SignInRefused("passkeys_impossible")
+    return visit.console.passkeys
+
+
+async def begin_challenge(visit: Visit, user_id: str) -> str:
+    """A new challenge for a user, or for whoever signs in. It counts as an attempt. Raises SignInRefused."""
+    visit.console.throttles.count_address(visit.address)
+    challenge = new_secret()
+    await visit.console.services.changes.make(
+        lambda unit: sign_in_attempts.begin(unit, _KIND, challenge, {"user": user_id}),
+        actor=visit.actor(None),
+        scope=NO_TENANT,
+        writes=sign_in_attempts.BEGIN_WRITES,
+    )
+    return challenge
+
+
+def answer_of(form: Mapping[str, str]) -> dict[str, Any]:
+    """What the script has sent: a credential, as browsers write it in JSON. Raises SignInRefused."""
+    try:
+        answer = orjson.loads(form.get("credential", ""))
+    except ValueError:
+        raise SignInRefused("passkey_wrong") from None
+    if not isinstance(answer, dict):
+        raise SignInRefused("passkey_wrong")
+    return answer
+
+
+async def finish_challenge(visit: Visit, answer: Mapping[str, Any], user_id: str) -> str:
+    """The challenge that an answer is to. It was made for the same user, and is good for nothing any more.
+
+    Raises SignInRefused.
+    """
+    challenge = challenge_of(answer)
+    # By itself: what is refused after it must not bring the challenge back.
+    data = await visit.console.services.changes.make(
+        lambda unit: sign_in_attempts.finish(unit, _KIND, challenge),
+        actor=visit.actor(None),
+        scope=NO_TENANT,
+        writes=sign_in_attempts.FINISH_WRITES,
+    )
+    if data["user"] != user_id:
+        raise SignInRefused("attempt_unknown")
+    return challenge

@@ -1,0 +1,79 @@
+"""From a proof of who a person is to their session: the one way, whatever the means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from normata.changes.unit_of_work import UnitOfWork
+from normata.console.returning import safe_path
+from normata.console.visit import SESSION_COOKIE, Visit
+from normata.db.security import Write
+from normata.db.transaction import NO_ORGANIZATION, TenantScope
+from normata.identity import sessions
+from normata.identity.sign_in_model import Means
+
+START = "/account/"  # where a person goes who was on the way to nothing else
+
+
+def _nothing(_unit: UnitOfWork) -> None:
+    """Nothing has to be done besides."""
+
+
+class Proof(NamedTuple):
+    """Who a person has proved to be, and by what means.
+
+    ``work`` is made in the same unit of work as the session: it uses up what was proved with, and may raise
+    SignInRefused. ``writes`` has what it writes, ``organizations`` those in which it changes something. The id of a
+    person who is new is known before.
+    """
+
+    means: Means
+    user_id: str
+    user_name: str
+    work: Callable[[UnitOfWork], object] = _nothing
+    writes: tuple[Write, ...] = ()
+    organizations: tuple[str, ...] = ()
+
+
+async def signed_in(visit: Visit, proof: Proof, return_to: str = "") -> Response:
+    """Begin a session, and send the browser on to ``return_to`` where that is safe.
+
+    The session has a new secret, and one that the browser had before ends: nobody can have prepared it. Raises what the
+    work of the proof raises.
+    """
+    before = await visit.visitor()
+
+    def work(unit: UnitOfWork) -> str:
+        proof.work(unit)
+        return sessions.begin(
+            unit,
+            proof.user_id,
+            proof.means,
+            address=visit.address,
+            user_agent=visit.user_agent,
+            replaces=before and before.session_id,
+        )
+
+    users = {proof.user_id, before.user_id if before else proof.user_id}
+    secret = await visit.console.services.changes.make(
+        work,
+        actor=visit.actor(proof.user_id, proof.user_name),
+        scope=TenantScope(
+            readable=proof.organizations, writable=(NO_ORGANIZATION, *proof.organizations), users=tuple(sorted(users))
+        ),
+        writes=(*sessions.BEGIN_WRITES, *proof.writes),
+    )
+    cookie = visit.console.site.cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds()))
+    return visit.redirect(safe_path(return_to) or START, {"Set-Cookie": cookie})
+
+
+async def sign_out(visit: Visit) -> Response:
+    """End the session of this browser, and have the browser forget it. Without one that is harmless."""
+    visitor = await visit.visitor()
+    if visitor is not None:
+        await visit.change_own(visitor, lambda unit: sessions.end(unit, visitor.session_id), sessions.END_WRITES)
+    cookie = visit.console.site.cookie(SESSION_COOKIE, "", max_age=0)
+    return visit.redirect("/sign-in/", {"Set-Cookie": cookie})

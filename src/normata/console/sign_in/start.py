@@ -1,0 +1,35 @@
+"""The page to sign in on."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from normata.console.returning import safe_path
+from normata.console.visit import Visit
+
+
+async def start(visit: Visit) -> Response:
+    """The ways to sign in."""
+    return await start_page(visit, return_to=visit.query.get("return_to", ""))
+
+
+async def start_page(
+    visit: Visit, *, return_to: str, status: int = 200, email: str = "", message: str = ""
+) -> Response:
+    """The ways to sign in, and what was wrong with the last attempt."""
+    console, return_to = visit.console, safe_path(return_to)
+    query = f"?return_to={quote(return_to, safe='')}" if return_to else ""
+    return visit.page(
+        "sign_in.html",
+        status=status,
+        visitor=await visit.visitor(),
+        return_to=return_to,
+        email=email,
+        message=message,
+        is_local=console.settings.local_sign_in,
+        has_passkeys=console.settings.local_sign_in and console.passkeys is not None,
+        provider=console.provider,
+        provider_path=f"/sign-in/oidc/{query}",
+    )

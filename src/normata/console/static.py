@@ -1,0 +1,48 @@
+"""Styles and scripts: files whose addresses name their contents, so that browsers may keep them for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from starlette.routing import Route
+
+from normata.web.content import Content
+from normata.web.pages import content_page
+
+_FOLDER = Path(__file__).with_name("static")
+_PREFIX = "/static/"
+_FOR_EVER = b"public, max-age=31536000, immutable"  # a year, the most that RFC 9111 knows of
+_TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
+
+
+class Assets:
+    """The files of the folder ``static``, read once.
+
+    ``normata.css`` is at ``/static/normata.3f2a9c1b8d07.css/``: when it changes, so does its address, and no page can
+    meet the wrong one.
+    """
+
+    def __init__(self) -> None:
+        self._paths: dict[str, str] = {}
+        self._contents: dict[str, Content] = {}
+        for file in sorted(_FOLDER.iterdir()):
+            body = file.read_bytes()
+            path = f"{_PREFIX}{file.stem}.{sha256(body).hexdigest()[:12]}{file.suffix}"
+            self._paths[file.name] = path
+            self._contents[path] = Content(body, _TYPES[file.suffix], _FOR_EVER, vary=b"accept-encoding")
+
+    def path(self, name: str) -> str:
+        """The path of a file. Raises KeyError where there is none."""
+        return self._paths[name]
+
+    def routes(self) -> Iterator[Route]:
+        """A route for each file."""
+        for path, content in self._contents.items():
+            yield content_page(f"{path}/", partial(_same, content))
+
+
+def _same(content: Content, _prefix: str) -> Content:
+    return content

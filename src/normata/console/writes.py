@@ -1,0 +1,37 @@
+"""What the pages write and look up: the rights in the database that they need."""
+
+from __future__ import annotations
+
+from normata.identity import invitations, passkeys, passwords, sessions, sign_in_attempts, sign_in_links, tokens
+from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
+from normata.identity.openid.identities import ADDRESS_LOOKUP, DISCONNECT_WRITES, IDENTITY_LOOKUP, IDENTITY_WRITES
+from normata.identity.session_lookup import SESSION_LOOKUP
+
+SIGN_IN_WRITES = (
+    *sessions.BEGIN_WRITES,
+    *sessions.END_WRITES,
+    *sign_in_links.USE_WRITES,
+    *sign_in_attempts.BEGIN_WRITES,
+    *sign_in_attempts.FINISH_WRITES,
+    *passwords.SET_WRITES,
+    *passwords.REHASH_WRITES,
+    *passkeys.ADD_WRITES,
+    *passkeys.USE_WRITES,
+    *passkeys.REMOVE_WRITES,
+    *invitations.ACCEPTING_WRITES,
+    *tokens.CREATION_WRITES,
+    *tokens.REVOCATION_WRITES,
+    *IDENTITY_WRITES,
+    *DISCONNECT_WRITES,
+    *GROUP_WRITES,
+)
+SIGN_IN_LOOKUPS = (
+    SESSION_LOOKUP,
+    sign_in_links.SIGN_IN_LINK_LOOKUP,
+    passwords.PASSWORD_BY_EMAIL,
+    passwords.PASSWORD_OF_USER,
+    passkeys.PASSKEY_LOOKUP,
+    IDENTITY_LOOKUP,
+    ADDRESS_LOOKUP,
+    ORGANIZATION_LOOKUP,
+)

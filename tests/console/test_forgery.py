@@ -1,0 +1,95 @@
+"""Requests that another site has a person's browser make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from normata.console.visit import Endpoint
+from normata.identity.sign_in_model import Session
+from tests import stored
+from tests.console.browser import Browser, is_refused, new_link
+from tests.served import Served, served
+
+SignIn = Callable[[Browser, str], None]
+
+# Every page that changes something.
+PAGES = (
+    "/sign-in/password/",
+    "/sign-in/passkey/",
+    "/sign-in/passkey/options/",
+    "/sign-in/link/",
+    "/sign-in/invitation/",
+    "/sign-out/",
+    "/account/sessions/",
+    "/account/password/",
+    "/account/passkeys/",
+    "/account/passkeys/options/",
+    "/account/passkeys/remove/",
+)
+
+FORGED = {
+    "another site": {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost:8000"},
+    "another host of the domain": {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:8000"},
+    "what no browser sends": {"Sec-Fetch-Site": "", "Origin": "http://localhost:8000"},
+    "two headers": {"Sec-Fetch-Site": "same-origin, cross-site"},
+    "another origin": {"Origin": "https://evil.example"},
+    "another port": {"Origin": "http://localhost:8001"},
+    "another scheme": {"Origin": "ftp://localhost:8000"},
+    "no origin to tell": {"Origin": "null"},
+    "an empty origin": {"Origin": ""},
+    "the host within another": {"Origin": "http://localhost:8000.evil.example"},
+    "the host as a user": {"Origin": "http://localhost:8000@evil.example"},
+    "neither header": {},
+    "neither header but a referrer": {"Referer": "http://localhost:8000/account/"},
+}
+
+
+@pytest.mark.parametrize("headers", [pytest.param(headers, id=name) for name, headers in FORGED.items()])
+def test_a_forged_request_changes_nothing(sqlite_url: str, headers: dict[str, str]) -> None:
+    with served(sqlite_url) as instance:
+        browser = Browser(instance)
+        assert browser.post("/sign-in/link/", secret=new_link(instance, "editor")).status_code == 303
+        secret = new_link(instance, "viewer")
+        (session,) = stored.rows(instance.database, Session)
+        before = stored.everything(instance.database)
+        for path in PAGES:
+            answer = browser.post(path, headers=headers, secret=secret, session=session["id"], password="x" * 20)
+            assert is_refused(answer), path
+            assert "set-cookie" not in answer.headers
+        assert stored.everything(instance.database) == before
+        assert browser.get("/account/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://localhost:8000"},  # that of the setting
+        {"Origin": "http://alias.example:81", "Host": "alias.example:81"},  # the host that it was sent to
+    ],
+    ids=["same origin", "typed", "the setting's origin", "the host's origin"],
+)
+def test_a_request_of_our_own_pages_is_served(
+    browser: Browser, link_of: Callable[[str], str], headers: dict[str, str]
+) -> None:
+    assert browser.post("/sign-in/link/", headers=headers, secret=link_of("editor")).status_code == 303
+
+
+def test_the_list_of_pages_is_complete(instance: Served) -> None:
+    endpoints = [getattr(route, "endpoint", None) for route in instance.app.router.routes]
+    found = {endpoint.path for endpoint in endpoints if isinstance(endpoint, Endpoint) and "POST" in endpoint.methods}
+    assert found == set(PAGES)
+
+
+def test_reading_changes_nothing(browser: Browser, instance: Served, link_of: Callable[[str], str]) -> None:
+    secret = link_of("editor")
+    before = stored.everything(instance.database)
+    for path in (*PAGES, "/sign-in/", "/account/"):
+        for method in ("GET", "HEAD"):
+            answer = browser.client.request(method, f"{path}?secret={secret}")
+            assert answer.status_code < 500
+            assert "set-cookie" not in answer.headers
+    assert stored.everything(instance.database) == before

@@ -1,0 +1,108 @@
+"""Accepting an invitation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from normata.identity import invitations
+from normata.identity.model import Invitation, Membership, User
+from normata.identity.roles import Role
+from normata.identity.sign_in_model import Session
+from tests import stored
+from tests.console.browser import Browser, is_refused, text_of
+from tests.databases import change
+from tests.served import Served, run_sql, served
+from tests.world import ALPHA
+
+SignIn = Callable[[Browser, str], None]
+
+NEW = "Nora.New@alpha.example"
+
+
+def invite(instance: Served, email: str = NEW, role: Role = "editor") -> str:
+    """The secret of a new invitation to alpha."""
+    return change(instance.database, lambda unit: invitations.invite(unit, ALPHA, email, role)).secret
+
+
+def test_somebody_new_accepts_and_is_signed_in(browser: Browser, instance: Served) -> None:
+    secret = invite(instance)
+    for _ in range(2):  # a scanner of mail opens it, too
+        page = text_of(browser.get(f"/sign-in/invitation/?secret={secret}"))
+        assert "Alpha" in page
+        assert NEW in page
+        assert "Editor" in page
+    assert stored.rows(instance.database, Invitation, accepted_at=None)
+
+    answer = browser.post("/sign-in/invitation/", secret=secret, name=" Nora New ")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account/")
+    (user,) = stored.rows(instance.database, User, email=NEW)
+    assert user["name"] == "Nora New"
+    (member,) = stored.rows(instance.database, Membership, user_id=user["id"])
+    assert (member["organization_id"], member["role"]) == (ALPHA, "editor")
+    (session,) = stored.rows(instance.database, Session)
+    assert (session["user_id"], session["means"]) == (user["id"], "invitation")
+    page = text_of(browser.get("/account/"))
+    assert "Nora New" in page
+    assert "You have no way to sign in again" in page
+    assert browser.post("/account/password/", password="a heron stands in the reeds").status_code == 303
+    assert "You have no way to sign in again" not in text_of(browser.get("/account/"))
+
+
+def test_an_invitation_is_accepted_once(browser: Browser, instance: Served) -> None:
+    secret = invite(instance)
+    browser.post("/sign-in/invitation/", secret=secret, name="Nora")
+    other = Browser(instance)
+    assert is_refused(other.get(f"/sign-in/invitation/?secret={secret}"))
+    assert is_refused(other.post("/sign-in/invitation/", secret=secret, name="Mallory"))
+    assert other.cookies == {}
+
+
+@pytest.mark.parametrize("column", ["expires_at", "revoked_at"])
+def test_one_that_is_over_is_refused(browser: Browser, instance: Served, column: str) -> None:
+    secret = invite(instance)
+    run_sql(instance.database, f"UPDATE invitation SET {column} = '2026-01-01T00:00:00.000Z'")
+    assert is_refused(browser.post("/sign-in/invitation/", secret=secret, name="Nora"))
+    assert is_refused(browser.post("/sign-in/invitation/", secret="A" * 43, name="Nora"))
+    assert is_refused(browser.post("/sign-in/invitation/", secret="short", name="Nora"))
+    assert stored.rows(instance.database, User, email=NEW) == []
+
+
+def test_who_has_an_account_must_sign_in_to_it(browser: Browser, instance: Served, sign_in: SignIn) -> None:
+    # Whoever invites somebody knows the link: it must not let them in as that person, nor make a member of somebody
+    # else who has come by the account with this address.
+    secret = invite(instance, "owner@beta.example", "viewer")
+    asked = browser.get(f"/sign-in/invitation/?secret={secret}")
+    assert "There is an account" in text_of(asked)
+    assert "<form" not in asked.text
+    for other in (None, "viewer"):
+        if other:
+            sign_in(browser, other)
+        assert is_refused(browser.post("/sign-in/invitation/", secret=secret))
+    assert stored.rows(instance.database, Membership, user_id="user-foreigner", organization_id=ALPHA) == []
+    sign_in(browser, "foreigner")
+    assert "<form" in browser.get(f"/sign-in/invitation/?secret={secret}").text
+    assert browser.post("/sign-in/invitation/", secret=secret).status_code == 303
+    page = text_of(browser.get("/account/"))
+    assert "Alpha" in page
+    assert "Beta" in page
+
+
+def test_accepting_signs_out_who_was_signed_in(browser: Browser, instance: Served, sign_in: SignIn) -> None:
+    sign_in(browser, "viewer")
+    secret = invite(instance)
+    assert "You are signed in as Viewer" in text_of(browser.get(f"/sign-in/invitation/?secret={secret}"))
+    assert browser.post("/sign-in/invitation/", secret=secret, name="Nora").status_code == 303
+    assert [row["user_id"] for row in stored.rows(instance.database, Session, ended_at=None)] != ["user-viewer"]
+    assert len(stored.rows(instance.database, Session, ended_at=None)) == 1
+
+
+def test_where_local_sign_in_is_off_the_page_says_so(sqlite_url: str) -> None:
+    with served(sqlite_url, local_sign_in=False) as instance:
+        browser, secret = Browser(instance), invite(instance)
+        page = browser.get(f"/sign-in/invitation/?secret={secret}")
+        assert "People sign in with the provider" in text_of(page)
+        assert "<form" not in page.text
+        assert is_refused(browser.post("/sign-in/invitation/", secret=secret, name="Nora"))
