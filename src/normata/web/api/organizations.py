@@ -88,7 +88,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="listOrganizations",
         tag="Account",
         summary="List your organizations",
-        description="The organizations that you are a member of and that the token sees, by name, with your role.",
+        description="""\
+The organizations that you are a member of, by name, each with your membership and your role in it. A token that is
+narrowed to an organization lists this one alone.""",
         authority="self",
         query=OwnPageQuery,
         build=lambda transaction, query, asker: whoami.list_own(transaction, asker.caller, query),
@@ -101,7 +103,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="getOrganization",
         tag="Account",
         summary="Get an organization of yours",
-        description="One organization that you are a member of, with your role in it.",
+        description="""\
+One organization that you are a member of, with your membership and your role in it. It is not found where you are no
+member, or where the token is narrowed to another one.""",
         authority="self",
         about=OrganizationTable,
         id_description=_ID,
@@ -155,7 +159,9 @@ organization by it.""",
         operation_id="changeOrganization",
         tag="Members",
         summary="Rename an organization",
-        description="Gives an organization another name. Its slug stays, since addresses have it.",
+        description="""\
+Gives an organization another name. Its slug stays, since addresses have it. All members see the new name with their
+next request.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,

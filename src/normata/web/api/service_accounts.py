@@ -63,7 +63,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="listServiceAccounts",
         tag="Members",
         summary="List service accounts",
-        description="The programs that work in the organization, by name.",
+        description="""\
+The programs that work in the organization, by name, each with its role and its membership. Those that were removed are
+not among them.""",
         role="admin",
         scope="admin",
         query=PageQuery,
@@ -77,7 +79,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="getServiceAccount",
         tag="Members",
         summary="Get a service account",
-        description="One program that works in the organization.",
+        description="""\
+One program that works in the organization, with its role and its membership. One that was removed is not found; as a
+member it can still be looked up.""",
         role="admin",
         scope="admin",
         about=User,
@@ -118,7 +122,9 @@ work of a program does not end when a person leaves.""",
         operation_id="changeServiceAccount",
         tag="Members",
         summary="Change a service account",
-        description="Gives a service account another name, another role, or both.",
+        description="""\
+Gives a service account another name, another role, or both. Neither its role before nor the new one may be larger than
+your own.""",
         role="admin",
         scope="admin",
         about=User,
