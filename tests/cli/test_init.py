@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -29,14 +30,15 @@ def rows(url: str) -> tuple[Rows, Rows, Rows]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def nowhere(request: pytest.FixtureRequest, folder: Path) -> str:
+def nowhere(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """The address of a database that is not there, or has no tables."""
     if request.param == "sqlite":
-        return f"sqlite:///{folder / 'new.db'}"
+        yield f"sqlite:///{folder / 'new.db'}"
+        return
     server: Server = request.getfixturevalue("postgres")
     name = f"normata_{uuid4().hex}"
-    request.addfinalizer(lambda: server.drop(name))
-    return server.create(name)
+    yield server.create(name)
+    server.drop(name)
 
 
 def test_it_makes_all_that_there_is_to_begin_with(normata: Run, nowhere: str) -> None:

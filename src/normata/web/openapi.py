@@ -42,9 +42,12 @@ acts as its user until it expires or is revoked: in all of the user's organizati
 to. What a user may do depends on the role in the organization. Each role includes the ones before
 it:
 
-- `viewer` reads, with a token of the scope `read` or `write`. All else takes the scope `write`.
+- `viewer` reads, with a token of any scope. What changes something takes the scope `write`, and what manages people,
+  tokens and organizations the scope `admin`.
 - `editor` states coverage, makes matches, and makes, changes, archives and restores records.
-- `admin` and `owner` adopt and leave frameworks, make frameworks and their controls, and import catalogs.
+- `admin` adopts and leaves frameworks, makes frameworks and their controls, imports catalogs, invites people, and gives
+  roles up to its own.
+- `owner` appoints and removes owners, and removes the organization.
 
 An organization or anything in it that you may not see gets the same answer as what does not exist.
 
