@@ -24,6 +24,8 @@ PAGES = (
     "/sign-out/",
     "/account/sessions/",
     "/account/password/",
+    "/account/tokens/",
+    "/account/tokens/revoke/",
     "/account/passkeys/",
     "/account/passkeys/options/",
     "/account/passkeys/remove/",
