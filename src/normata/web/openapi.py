@@ -15,18 +15,9 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.schema.descriptions import FIELDS
+from normata.web import openapi_headers
 from normata.web.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
-from normata.web.openapi_headers import (
-    DISPOSITION,
-    EVERYWHERE,
-    IF_MATCH,
-    IF_NONE_MATCH,
-    LINK,
-    LOCATION,
-    NAMED_EVERYWHERE,
-    VALIDATORS,
-    not_modified,
-)
+from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
@@ -258,7 +249,7 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
     components["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "An access token: `Bearer <ACCESS_TOKEN>`."}
     }
-    components["headers"] = {**EVERYWHERE}
+    components["headers"] = {**openapi_headers.EVERYWHERE}
     schemas = components["schemas"]
     # Faults are told as problems with 400; FastAPI's own shape for them, and its 422, never leave the service.
     for name in ("HTTPValidationError", "ValidationError"):
@@ -356,8 +347,7 @@ def _polish_operation(operation: dict[str, Any]) -> None:
         parameter["description"] = parameter.get("description") or schema["description"]
         parameter["schema"] = {name: value for name, value in schema.items() if name not in ("title", "description")}
     for response in operation["responses"].values():
-        named = {name: {"$ref": f"#/components/headers/{component}"} for name, component in NAMED_EVERYWHERE.items()}
-        response.setdefault("headers", {}).update(named)
+        response.setdefault("headers", {}).update(openapi_headers.REFERENCES)
 
 
 def _drop_titles(schema: Any) -> None:
