@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from zlib import crc32
 
 import pytest
@@ -119,6 +119,11 @@ class Sample:
             headers=headers,
             follow_redirects=False,
         )
+
+    @property
+    def row_id(self) -> str:
+        """The id in its path."""
+        return unquote(self.path.split("/")[self.operation.path.split("/").index("{id}")])
 
     def but(self, **changes: Any) -> Sample:
         """The same, but for these parts."""

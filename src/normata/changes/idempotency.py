@@ -102,7 +102,8 @@ def answered_once(
 ) -> Answer:
     """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
 
-    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret.
+    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret. Then it does not matter
+    whose it was.
     Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
     with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
     """
@@ -119,7 +120,7 @@ def answered_once(
     answer = work(unit)
     body = answer.body.decode()
     row = request._asdict() | {
-        "organization_id": unit.reached,
+        "organization_id": unit.reached if keep else None,
         "status": answer.status,
         "headers": answer.headers,
         "body": body if keep and len(body) <= LARGEST_ANSWER else None,
