@@ -9,6 +9,7 @@ from starlette.routing import Route
 from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
 from normata.console.account.password import change_password
+from normata.console.account.tokens import make_token, revoke_token
 from normata.console.pages import Pages
 from normata.console.sign_in.invitation import accept_invitation, show_invitation
 from normata.console.sign_in.link import show_link, use_link
@@ -55,6 +56,8 @@ def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
         Endpoint(console, "/account/sessions/", post=end_session),
         Endpoint(console, "/account/password/", post=change_password),
         Endpoint(console, "/account/passkeys/", post=add_passkey),
+        Endpoint(console, "/account/tokens/", post=make_token),
+        Endpoint(console, "/account/tokens/revoke/", post=revoke_token),
         Endpoint(console, "/account/passkeys/options/", post=creation_options),
         Endpoint(console, "/account/passkeys/remove/", post=remove_passkey),
     )
