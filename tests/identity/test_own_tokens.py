@@ -143,6 +143,28 @@ def test_a_narrowed_token_makes_none_that_reaches_further(service: Served) -> No
         refused(response, 404, "not_found")
 
 
+def test_a_narrowed_token_is_told_of_no_other_organization(service: Served) -> None:
+    """Not even of where else its user is a member, nor can it do what an operator may."""
+    guest_of_beta(service)
+    narrowed = admin(service, "editor", ALPHA)
+    me = service.client.get("/me/", headers=narrowed).json()
+    assert [one["id"] for one in me["organizations"]] == [ALPHA]
+    assert me["organizationId"] == ALPHA
+    assert [one["id"] for one in service.client.get("/organizations/", headers=narrowed).json()["items"]] == [ALPHA]
+    refused(service.client.get(f"/organizations/{BETA}/", headers=narrowed), 404, "not_found")
+    wide = service.client.get("/me/", headers=admin(service, "editor")).json()
+    assert {one["id"] for one in wide["organizations"]} == {ALPHA, BETA}
+
+
+def test_a_narrowed_token_does_not_run_the_instance(service: Served) -> None:
+    member = {"id": "member-operator", "organizationId": ALPHA, "userId": "user-operator", "role": "owner"}
+    service.load({"memberships": [member]})
+    body = {"name": "Gamma", "slug": "gamma", "ownerEmail": "gamma@example.org"}
+    response = service.client.post("/organizations/", json=body, headers=admin(service, "operator", ALPHA))
+    assert "narrowed" in refused(response, 403, "forbidden")["detail"]
+    assert service.client.post("/organizations/", json=body, headers=admin(service, "operator")).status_code == 201
+
+
 def test_who_is_a_member_of_nothing_may_have_tokens(service: Served) -> None:
     made = make(service, admin(service, "nobody"))
     assert not sees(service, bearer(made), ALPHA)
