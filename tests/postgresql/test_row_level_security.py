@@ -215,7 +215,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     records = {kind.sql().name for kind in KINDS}
     noted = {"archive_entry", "short_id_counter", "idempotency_key"}
     people = {"user_account", "membership", "organization", "invitation", "access_token"}
-    signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt"}  # links are made by commands alone
+    # Links to sign in with are made by commands alone.
+    signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt"}
     assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted, *people, *signing_in)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
