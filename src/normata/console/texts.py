@@ -15,6 +15,11 @@ def text(key: str, /, **values: object) -> str:
     return english()[key].format(**values)
 
 
+def has_text(key: str) -> bool:
+    """Whether there is a sentence ``key``."""
+    return key in english()
+
+
 def refusal(cause: str) -> str:
     """What a person is told of a refused sign-in."""
     texts = english()

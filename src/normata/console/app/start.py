@@ -1,0 +1,17 @@
+"""The way into the console: to the organization, or to the choice of one."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from normata.console.visit import Visit
+
+
+async def choose(visit: Visit) -> Response:
+    """Lead to the person's only organization, or have them choose one of several."""
+    visitor = await visit.required_visitor()
+    if len(visitor.places) == 1:
+        return visit.redirect(f"/app/{quote(visitor.places[0].organization_slug, safe='')}/")
+    return visit.page("app/choose.html", visitor=visitor)
