@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 _MIDNIGHT = "T00:00:00.000Z"
 
@@ -34,11 +35,16 @@ def thousands(number: float) -> str:
 def percent(part: int, whole: int) -> str:
     """``part`` of ``whole``; neither nothing nor everything is rounded to."""
     if not whole:
-        return "–"
+        return "–"  # noqa: RUF001 - a dash, as in print
     share = round(100 * part / whole)
     if 0 < part < whole:
         share = min(max(share, 1), 99)
     return f"{share} %"
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
@@ -47,4 +53,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "words": words,
     "thousands": thousands,
     "percent": percent,
+    "segment": segment,
 }

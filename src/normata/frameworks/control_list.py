@@ -80,7 +80,6 @@ class ControlQuery(PageQuery):
             if entry.strip(" ,")
         }
 
-
     @property
     def conditions(self) -> Sequence[ColumnElement[bool]]:
         """What more the controls have to meet, on their statements and their effective coverage; nothing here."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-
 _DEEPEST = 40  # steps below each other that are shown; nobody follows more
 
 
@@ -33,6 +32,8 @@ def as_tree(proof: Sequence[Mapping[str, Any]]) -> Branch | None:
             return Branch(step, (), is_repeated=bool(step["premises"]))
         shown.add(number)
         below = [places.get((one["controlId"], one["level"])) for one in step["premises"]]
-        return Branch(step, tuple(branch(one, depth + 1) for one in below if one is not None and one < number), is_repeated=False)
+        return Branch(
+            step, tuple(branch(one, depth + 1) for one in below if one is not None and one < number), is_repeated=False
+        )
 
     return branch(len(proof) - 1)

@@ -41,7 +41,9 @@ async def state_many(visit: OrganizationVisit) -> Response:
         outcome = await visit.change("stateManyCoverages", body=body)
         if outcome.refusal is None:
             return visit.back(form, visit.path("controls"), "stated_many")
-    adopted = (await visit.ask_one(Question("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"})))["items"]
+    adopted = (await visit.ask_one(Question("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"})))[
+        "items"
+    ]
     summaries = [Question("getFrameworkCoverage", id=framework["id"]) for framework in adopted]
     now = await visit.ask(*summaries)
     outcome = await visit.foresee("stateManyCoverages", summaries, body=body)

@@ -70,7 +70,9 @@ class OrganizationVisit(Visit):
         """A path of the organization's pages, without the prefix: ``path("controls", control_id)``."""
         within = "".join(f"{quote(step, safe='')}/" for step in steps)
         pairs = pairs_of(query or {})
-        return f"/app/{quote(self.place.organization_slug, safe='')}/{within}" + (f"?{urlencode(pairs)}" if pairs else "")
+        return f"/app/{quote(self.place.organization_slug, safe='')}/{within}" + (
+            f"?{urlencode(pairs)}" if pairs else ""
+        )
 
     @property
     def here(self) -> str:
@@ -182,9 +184,7 @@ class OrganizationVisit(Visit):
             return Outcome(None, refusal)
         return Outcome(orjson.loads(answer.body))
 
-    async def foresee(
-        self, operation_id: str, questions: Sequence[Question], *, body: Mapping[str, Any]
-    ) -> Outcome:
+    async def foresee(self, operation_id: str, questions: Sequence[Question], *, body: Mapping[str, Any]) -> Outcome:
         """What a change would answer, and what the questions would be answered with after it; nothing is done.
 
         Raises what :meth:`change` raises.
