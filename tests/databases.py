@@ -54,6 +54,7 @@ def build(url: str, *, with_world: bool) -> None:
     migrate(database)
     if with_world:
         change(database, lambda unit: loading.load(unit, world.rows()))
+        change(database, world.furnish)
         tamper(database, "DELETE FROM audit_event", "DELETE FROM unsealed_event")  # the world has no past
     database.close()
 

@@ -14,11 +14,15 @@ from normata.operations import OPERATIONS
 from normata.web.operation import ListOperation
 from tests import world
 
-# The lists that every member may read, at a path without an id: the same endpoint answers all the others.
+# The lists of an organization that every member may read, at a path without an id: the same endpoint answers all the
+# others.
 LISTS = tuple(
     operation
     for operation in OPERATIONS
-    if isinstance(operation, ListOperation) and operation.role == "viewer" and "{" not in operation.path
+    if isinstance(operation, ListOperation)
+    and operation.role == "viewer"
+    and "{" not in operation.path
+    and operation.authority == "organization"
 )
 SEARCHED = tuple(operation for operation in LISTS if "search" in operation.query.model_fields)
 

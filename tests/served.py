@@ -38,11 +38,21 @@ class Served:
     database: Database
     _readers: dict[str, Headers] = field(default_factory=dict)
 
-    def token(self, user: str, *, scope: str = "write", lifetime: timedelta | None = HOUR) -> str:
-        """A new token of one of the world's users."""
+    def token(
+        self,
+        user: str,
+        *,
+        scope: str = "admin",
+        lifetime: timedelta | None = HOUR,
+        organization: str | None = None,
+        name: str | None = None,
+    ) -> str:
+        """A new token of one of the world's users; narrowed to an organization where one is given."""
         email = world.USERS[user]
         return changes_of(self.database).make_now(
-            lambda unit: tokens.create(unit, email=email, scope=scope, lifetime=lifetime)
+            lambda unit: tokens.create(
+                unit, email=email, scope=scope, lifetime=lifetime, organization=organization, name=name
+            )
         )
 
     def revoke(self, token: str) -> None:
@@ -51,9 +61,17 @@ class Served:
         (row,) = (row for row in stored.rows(self.database, AccessToken) if row["digest"] == digest)
         assert changes_of(self.database).make_now(lambda unit: tokens.revoke(unit, row["id"]))
 
-    def bearer(self, user: str, *, scope: str = "write", lifetime: timedelta | None = HOUR) -> Headers:
+    def bearer(
+        self,
+        user: str,
+        *,
+        scope: str = "admin",
+        lifetime: timedelta | None = HOUR,
+        organization: str | None = None,
+    ) -> Headers:
         """The Authorization header with a new token."""
-        return {"Authorization": f"Bearer {self.token(user, scope=scope, lifetime=lifetime)}"}
+        token = self.token(user, scope=scope, lifetime=lifetime, organization=organization)
+        return {"Authorization": f"Bearer {token}"}
 
     def listing(self, path: str, user: str = "viewer") -> Listing:
         """A list as a user asks for it, with the same token each time."""

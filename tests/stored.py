@@ -53,6 +53,11 @@ def rows(database: Database, table: type[Table], **wanted: object) -> Rows:
     return database.read_now(lambda transaction: [row._asdict() for row in transaction.rows(ordered)])
 
 
+def tokens(database: Database, **wanted: object) -> Rows:
+    """The tokens that a test has made; the world has some of its own."""
+    return [row for row in rows(database, AccessToken, **wanted) if row["id"] not in world.TOKENS]
+
+
 def events(database: Database, **wanted: object) -> Rows:
     """The events of what somebody did over HTTP. Tests make tokens and more as commands do."""
     return [event for event in rows(database, AuditEvent, **wanted) if event["user_id"] is not None]

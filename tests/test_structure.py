@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "wiring",
     },
     "cli": _DOMAIN
+    | {"console"}
     | {"__init__", "events", "identity", "frameworks", "records", "bundle", "demo", "log", "web", "operations"}
     | {"settings", "tables", "wiring"},
 }

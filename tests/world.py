@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Select, select
+from sqlalchemy import Select, insert, select
 from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.changes.source import Row
 from normata.changes.tally import Tally
+from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.transaction import Transaction
+from normata.identity import operators
+from normata.identity.model import Invitation
 from normata.records.base import Restorable
 from normata.tables import Table
 from normata.wiring import changes_of
@@ -25,11 +29,15 @@ EARLIER = "2026-01-02T03:04:05.678Z"
 ARCHIVED = "2026-02-03T04:05:06.789Z"
 DUE = "2026-02-10T16:00:00.000Z"
 
-# Users: one of each role in alpha, an owner of beta, and one who belongs nowhere.
+# Users: one of each role in alpha, an owner of beta, one who belongs nowhere, and one who runs the instance.
 USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
     "foreigner": "owner@beta.example",
     "nobody": "nobody@nowhere.example",
+    "operator": "operator@nowhere.example",
 }
+
+# The member of each organization who answers for its live records.
+RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
 
 
 def record_id(kind: type[Restorable], state: str, organization_id: str = ALPHA) -> str:
@@ -44,18 +52,68 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             {"id": ALPHA, "name": "Alpha", "slug": "alpha"},
             {"id": BETA, "name": "Beta", "slug": "beta"},
         ],
-        "users": [{"id": f"user-{key}", "email": email, "name": key.title()} for key, email in USERS.items()],
+        "users": [
+            *({"id": f"user-{key}", "email": email, "name": key.title()} for key, email in USERS.items()),
+            *(
+                {
+                    "id": f"robot-{organization_id}",
+                    "organizationId": organization_id,
+                    "name": f"Robot {organization_id}",
+                }
+                for organization_id in (ALPHA, BETA)
+            ),
+        ],
         "memberships": [
             *(
                 {"id": f"member-{role}", "organizationId": ALPHA, "userId": f"user-{role}", "role": role}
                 for role in ROLES
             ),
             {"id": "member-foreigner", "organizationId": BETA, "userId": "user-foreigner", "role": "owner"},
+            *(
+                {
+                    "id": f"member-robot-{organization_id}",
+                    "organizationId": organization_id,
+                    "userId": f"robot-{organization_id}",
+                    "role": "editor",
+                }
+                for organization_id in (ALPHA, BETA)
+            ),
         ],
         **_catalogs(),
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
     }
+
+
+def invitations() -> list[dict[str, Any]]:
+    """An invitation to each organization. No bundle has such rows."""
+    return [
+        {
+            "id": f"invitation-{organization_id}",
+            "organizationId": organization_id,
+            "email": f"guest@{organization_id}.example",
+            "role": "viewer",
+        }
+        for organization_id in (ALPHA, BETA)
+    ]
+
+
+def furnish(unit: UnitOfWork) -> None:
+    """Add what no bundle has: the operator, and the invitations."""
+    operators.set_operator(unit, "user-operator", is_operator=True)
+    for row in invitations():
+        values = {
+            "id": row["id"],
+            "organization_id": row["organizationId"],
+            "email": row["email"],
+            "email_folded": row["email"],
+            "role": row["role"],
+            "digest": sha256(row["id"].encode()).hexdigest(),
+            "created_at": EARLIER,
+            "expires_at": "2126-01-02T03:04:05.678Z",
+        }
+        unit.rows(insert(Invitation).values(values))
+        unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
 
 
 def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
@@ -226,5 +284,5 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         dates = [to_camel(column.name) for column in columns if "due" in column.info]
         record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:
-            record[to_camel(kind.responsible)] = {ALPHA: "member-editor", BETA: "member-foreigner"}[organization_id]
+            record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
     return record

@@ -32,6 +32,7 @@ from normata.web.api import (
     records,
     reports,
     service_accounts,
+    sessions,
     statements,
     tokens,
 )
@@ -54,6 +55,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *archive.OPERATIONS,
     *tokens.OPERATIONS,
     *me.OPERATIONS,
+    *sessions.OPERATIONS,
     *organizations.OPERATIONS,
     *members.OPERATIONS,
     *invitations.OPERATIONS,

@@ -70,7 +70,7 @@ class Settings(BaseSettings):
         default=10,
         ge=0,
         le=10_000,
-        description="Attempts a minute to sign in with a password to one account, and six times as many from one"
+        description="Attempts a minute to sign in with a password to one account, and twenty times as many from one"
         " address. Further ones are answered 429. 0 means no limit.",
     )
     max_body_bytes: int = Field(

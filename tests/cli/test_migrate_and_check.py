@@ -153,3 +153,17 @@ def test_after_an_upgrade_all_coverage_is_what_follows(normata: Run, database: D
     assert "the stored coverage of" in normata("check", "--database", database_url).err
     assert normata("migrate", "--after", "--database", database_url).code == 0
     assert normata("check", "--database", database_url).code == 0
+
+
+@pytest.mark.parametrize(
+    ("public_url", "is_warned"),
+    [("http://normata.example.org", True), ("http://localhost:8000", False), ("https://normata.example.org", False)],
+)
+def test_check_warns_where_nobody_can_sign_in(
+    normata: Run, monkeypatch: pytest.MonkeyPatch, public_url: str, is_warned: bool
+) -> None:
+    normata("migrate")
+    monkeypatch.setenv("NORMATA_PUBLIC_URL", public_url)
+    done = normata("check")
+    assert done.code == 0
+    assert ("warning: nobody can sign in" in done.err) is is_warned

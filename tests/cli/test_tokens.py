@@ -42,6 +42,30 @@ def test_a_token_is_printed_alone_and_works_until_it_is_revoked(
     assert tokens(normata, database_url)[0]["revoked_at"] == revoked_at != "-"
 
 
+def test_a_token_can_be_narrowed_and_named(normata: Run, database_url: str, client: TestClient) -> None:
+    made = ("token", "create", "--user", "editor@alpha.example", "--scope", "admin", "--database", database_url)
+    done = normata(*made, "--organization", "alpha", "--name", " Export\x1b[2J ")
+    assert (done.code, done.err) == (0, "")
+    headers = {"Authorization": f"Bearer {done.out.strip()}"}
+    for organization, expected in (("org-alpha", 200), ("org-beta", 404)):
+        path = f"/frameworks/?organizationId={organization}"
+        assert client.get(path, headers=headers).status_code == expected
+    [row] = tokens(normata, database_url)
+    assert (row["scope"], row["organization"], row["name"]) == ("admin", "alpha", "Export\\u001b[2J")
+    assert row["user_id"] == "user-editor"
+    assert failed(normata(*made, "--organization", "gamma")).startswith("no organization 'gamma'; there is")
+    told = failed(normata(*made, "--organization", "org-beta"))
+    assert told == "editor@alpha.example is no member of org-beta"
+
+
+def test_tokens_are_listed_by_organization(normata: Run, database_url: str) -> None:
+    for user in ("viewer@alpha.example", "user-foreigner"):
+        assert normata("token", "create", "--user", user, "--database", database_url).code == 0
+    for organization, email in (("alpha", "viewer@alpha.example"), ("org-beta", "owner@beta.example")):
+        shown = normata("token", "list", "--organization", organization, "--database", database_url).out
+        assert [line.split("\t")[1] for line in shown.splitlines()] == ["email", email]
+
+
 def test_a_token_reads_for_ninety_days_unless_told_otherwise(normata: Run, database_url: str) -> None:
     def lifetime(row: dict[str, str]) -> timedelta:
         created, expires = (datetime.fromisoformat(row[name]) for name in ("created_at", "expires_at"))

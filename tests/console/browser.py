@@ -29,7 +29,7 @@ class Browser:
         """The page at a path."""
         return self.client.get(path, headers={"Sec-Fetch-Site": "none"} | headers)
 
-    def post(self, path: str, *, headers: dict[str, str] | None = None, **fields: str) -> Response:
+    def post(self, path: str, /, *, headers: dict[str, str] | None = None, **fields: str) -> Response:
         """The answer to a form of ours; to another page's where ``headers`` say so."""
         sent = {"Sec-Fetch-Site": "same-origin"} if headers is None else headers
         return self.client.post(path, data=fields, headers=sent)

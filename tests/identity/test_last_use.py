@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from normata.app import Service
 from normata.db.database import Database
 from normata.db.types import format_timestamp
-from normata.identity.model import AccessToken
 from tests import stored
 from tests.databases import path_of, tamper
 from tests.traced import traced
@@ -61,7 +60,7 @@ def store(application: Service) -> None:
 
 
 def last_use(database: Database) -> Any:
-    (row,) = stored.rows(database, AccessToken)
+    (row,) = stored.tokens(database)
     return row["last_used_at"]
 
 
@@ -134,7 +133,7 @@ def test_uses_of_several_tokens_are_stored_together(
         assert quiet.get(ADDRESS, headers=each).status_code == 200
     store(application)
     assert writes.count == 1
-    used = {row["user_id"]: row["last_used_at"] is not None for row in stored.rows(database, AccessToken)}
+    used = {row["user_id"]: row["last_used_at"] is not None for row in stored.tokens(database)}
     assert used == {"user-owner": True, "user-editor": True, "user-viewer": True, "user-admin": False}
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from normata.changes.revisions import ListRevision
 from normata.db.database import Database, open_database
 from normata.frameworks.model import Framework
-from normata.identity.model import AccessToken
 from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.identity.tokens import digest, generate
 from normata.settings import Settings
@@ -74,7 +73,7 @@ def test_it_tells_all_that_a_request_needs_to_know(
 ) -> None:
     token = make_token("viewer", scope="read")
     tamper(database, "UPDATE access_token SET last_used_at = '2026-03-04T05:06:07.890Z'")
-    (kept,) = stored.rows(database, AccessToken)
+    (kept,) = stored.tokens(database)
     ((row,),) = look_up(database_url, (digest(token), ALPHA, None))
     assert row._asdict() == {
         "user_id": "user-viewer",
@@ -118,7 +117,7 @@ def test_a_revoked_token_is_told_nothing_and_an_expired_one_when_it_ended(
     asked: list[Asked] = [(token, ALPHA, LIST) for token in (revoked, expired, good, endless)]
     first, second, third, fourth = look_up(database_url, *asked)
     assert first == []
-    (kept,) = stored.rows(database, AccessToken, digest=expired)
+    (kept,) = stored.tokens(database, digest=expired)
     assert [row.expires_at for row in second] == [kept["expires_at"]]
     assert [row.user_id for row in third] == ["user-editor"]
     assert [row.expires_at for row in fourth] == [None]

@@ -19,12 +19,12 @@ from starlette.testclient import TestClient
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.types import format_timestamp
-from normata.identity import tokens
+from normata.identity import organizations, tokens
 from normata.identity.model import AccessToken
 from tests import stored
 from tests.conftest import MakeToken
 from tests.databases import change, on_sqlite, tamper
-from tests.world import ALPHA, USERS
+from tests.world import ALPHA, BETA, USERS
 
 Bearer = Callable[..., dict[str, str]]
 
@@ -106,7 +106,7 @@ def test_only_the_digest_is_stored(
     """After use, no file of the database has the token in it; the one row of it has its SHA-256."""
     token = make_token("editor")
     assert status(client, token) == 200
-    (row,) = stored.rows(database, AccessToken)
+    (row,) = stored.tokens(database)
     assert row["digest"] == hashlib.sha256(token.encode()).hexdigest()
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     found = {path.name: path.read_bytes() for path in files}
@@ -121,6 +121,7 @@ def test_a_listing_has_neither_tokens_nor_digests(database: Database, make_token
     made = [make_token("editor"), make_token("viewer", scope="read", lifetime=None)]
     rows = database.read_now(tokens.listing)
     columns = {"id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"}
+    columns |= {"user_id", "organization", "name"}
     assert [row.email for row in rows] == [USERS["editor"], USERS["viewer"]]
     assert [row.scope for row in rows] == ["write", "read"]
     for row in rows:
@@ -139,7 +140,28 @@ def test_a_listing_can_be_of_one_user(database: Database, make_token: MakeToken)
     email = USERS["viewer"].upper()
     rows = database.read_now(lambda transaction: tokens.listing(transaction, email=email))
     assert [row.email for row in rows] == [USERS["viewer"]]
-    assert list(database.read_now(lambda transaction: tokens.listing(transaction, email="x@y.z"))) == []
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, email="user-editor"))
+    assert [row.email for row in rows] == [USERS["editor"]]
+    with pytest.raises(tokens.NoSuchUser):
+        database.read_now(lambda transaction: tokens.listing(transaction, email="x@y.z"))
+
+
+def test_a_listing_can_be_of_what_reaches_an_organization(database: Database, make_token: MakeToken) -> None:
+    """By its id or slug: what is narrowed to it, and what its members have that is narrowed to none."""
+    for user in ("viewer", "foreigner", "nobody"):
+        make_token(user)
+    narrowed = partial(tokens.create, email=USERS["editor"], scope="read", lifetime=None, organization="alpha")
+    change(database, lambda unit: narrowed(unit, name="Export"))
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, organization="alpha"))
+    assert [(row.email, row.organization, row.name) for row in rows] == [
+        (USERS["viewer"], None, None),
+        (USERS["editor"], "alpha", "Export"),
+    ]
+    tamper(
+        database, "UPDATE membership SET removed_at = '2026-01-01T00:00:00.000Z' WHERE organization_id = 'org-alpha'"
+    )
+    rows = database.read_now(lambda transaction: tokens.listing(transaction, organization=ALPHA))
+    assert [row.name for row in rows] == ["Export"]
 
 
 # --- Making
@@ -153,7 +175,7 @@ def test_creation_and_revocation_are_published_without_the_digest(database: Data
 
     created, revoked = change(database, work)
     assert (created.action, revoked.action) == ("create", "revoke")
-    [row] = stored.rows(database, AccessToken)
+    [row] = stored.tokens(database)
     assert {created.table, revoked.table} == {AccessToken}
     assert created.row_id == revoked.row_id == row.pop("id")
     assert row.pop("digest")
@@ -163,11 +185,61 @@ def test_creation_and_revocation_are_published_without_the_digest(database: Data
     assert created.row == {**revoked.row, "revoked_at": None}
 
 
+def test_the_events_of_a_narrowed_token_are_its_organizations(database: Database) -> None:
+    def work(unit: UnitOfWork) -> list[Change]:
+        tokens.create(unit, email=USERS["editor"], scope="read", lifetime=None, organization=ALPHA)
+        tokens.revoke(unit, str(unit.published[0].row_id))
+        return unit.published
+
+    assert {one.organization_id for one in change(database, work)} == {ALPHA}
+
+
+def test_a_token_is_narrowed_only_to_an_organization_of_its_user(database: Database) -> None:
+    """And nobody who was removed gets one, nor a removed member."""
+
+    def create(email: str, organization: str | None) -> None:
+        change(
+            database,
+            lambda unit: tokens.create(unit, email=email, scope="read", lifetime=None, organization=organization),
+        )
+
+    for email, organization in ((USERS["foreigner"], ALPHA), (USERS["nobody"], ALPHA), (USERS["editor"], "beta")):
+        with pytest.raises(tokens.NoMember):
+            create(email, organization)
+    with pytest.raises(organizations.NoSuchOrganization):
+        create(USERS["editor"], "gamma")
+    tamper(database, "UPDATE membership SET removed_at = '2026-01-01T00:00:00.000Z' WHERE user_id = 'user-editor'")
+    with pytest.raises(tokens.NoMember):
+        create(USERS["editor"], ALPHA)
+    tamper(database, "UPDATE user_account SET removed_at = '2026-01-01T00:00:00.000Z' WHERE id = 'user-editor'")
+    for name in (USERS["editor"], "user-editor"):
+        with pytest.raises(tokens.NoSuchUser):
+            create(name, None)
+    assert stored.tokens(database) == []
+
+
+def test_a_narrowed_token_sees_nothing_of_other_organizations(
+    database: Database, client: TestClient, bearer: Bearer
+) -> None:
+    """Its user's own ones included."""
+    guest = {"id": "guest", "organizationId": BETA, "userId": "user-editor", "role": "viewer"}
+    stored.load(database, {"memberships": [guest]})
+    narrowed = change(
+        database,
+        lambda unit: tokens.create(unit, email="user-editor", scope="write", lifetime=None, organization="alpha"),
+    )
+    for token, expected in ((narrowed, (200, 200, 404, 404)), (bearer("editor")["Authorization"][7:], (200,) * 4)):
+        headers = {"Authorization": f"Bearer {token}"}
+        names = (ALPHA, "alpha", BETA, "beta")
+        found = [client.get(f"/frameworks/?organizationId={name}", headers=headers).status_code for name in names]
+        assert tuple(found) == expected
+
+
 @pytest.mark.parametrize("email", ["stranger@alpha.example", "", "editor", "%@alpha.example", "editor@alpha.example "])
 def test_nobody_unknown_gets_a_token(database: Database, email: str) -> None:
     with pytest.raises(tokens.NoSuchUser):
         change(database, lambda unit: tokens.create(unit, email=email, scope="write", lifetime=timedelta(1)))
-    assert stored.rows(database, AccessToken) == []
+    assert stored.tokens(database) == []
 
 
 @pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example", "\uff45ditor@alpha.example"])
@@ -175,7 +247,7 @@ def test_an_email_address_is_found_however_it_is_written(database: Database, cli
     """In any case and width, as people type it."""
     token = change(database, lambda unit: tokens.create(unit, email=email, scope="read", lifetime=timedelta(hours=1)))
     assert status(client, token) == 200
-    (row,) = stored.rows(database, AccessToken)
+    (row,) = stored.tokens(database)
     assert (row["user_id"], row["scope"]) == ("user-editor", "read")
 
 
@@ -193,7 +265,7 @@ def test_a_token_without_a_lifetime_never_expires(
     client: TestClient, database: Database, make_token: MakeToken
 ) -> None:
     token = make_token("editor", lifetime=None)
-    assert stored.rows(database, AccessToken)[0]["expires_at"] is None
+    assert stored.tokens(database)[0]["expires_at"] is None
     assert status(client, token) == 200
 
 
@@ -201,7 +273,7 @@ def test_a_token_expires_when_its_lifetime_is_over(database: Database, make_toke
     before = datetime.now(UTC)
     make_token("editor", lifetime=timedelta(days=90))
     after = datetime.now(UTC)
-    expires = stored.rows(database, AccessToken)[0]["expires_at"]
+    expires = stored.tokens(database)[0]["expires_at"]
     assert format_timestamp(before + timedelta(days=90)) <= expires <= format_timestamp(after + timedelta(days=90))
 
 
@@ -238,7 +310,7 @@ def test_revocation_works_at_once_and_twice_is_harmless(
 ) -> None:
     """The next request is refused; other tokens of the same user live on; the first moment of revocation stays."""
     token, other = make_token("editor"), make_token("editor")
-    token_id = stored.rows(database, AccessToken)[0]["id"]
+    token_id = stored.tokens(database)[0]["id"]
     assert (status(client, token), status(client, other)) == (200, 200)
     assert change(database, lambda unit: tokens.revoke(unit, token_id)) is True
     assert (status(client, token), status(client, other)) == (401, 200)
@@ -252,7 +324,7 @@ def test_revocation_works_at_once_and_twice_is_harmless(
 def test_to_revoke_an_unknown_token_does_nothing(database: Database, make_token: MakeToken) -> None:
     """Neither does the token itself serve as its id."""
     token = make_token("editor")
-    before = stored.rows(database, AccessToken)
+    before = stored.tokens(database)
     for token_id in ("unknown", "", "%", token, tokens.digest(token)):
         assert not change(database, partial(tokens.revoke, token_id=token_id))
-    assert stored.rows(database, AccessToken) == before
+    assert stored.tokens(database) == before

@@ -15,7 +15,10 @@ from normata.identity import tokens
 from tests import world
 from tests.databases import change, open_url
 from tests.postgres import Server
+from tests.postgresql.row_level import admin, login, service
 from tests.server import SCRIPT
+
+__all__ = ["admin", "login", "service"]
 
 
 def new_token(url: str, user: str = "editor", *, scope: str = "write") -> str:

@@ -111,7 +111,7 @@ def test_the_lookup_tells_the_weak_login_of_a_token_what_it_cannot_read(weak_url
     ask = f"SELECT user_id, role FROM {TOKEN_LOOKUP.name}($1, $2, $3)"
     with session(weak_url) as asking:
         assert asking.rows(ask, [token], [ALPHA], [None]) == [("user-editor", "editor")]
-        for table, column in (("access_token", "digest"), ("user_account", "email")):
+        for table, column in (("access_token", "digest"), ("password", "hash")):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 asking.rows(f"SELECT {column} FROM {table}")
 

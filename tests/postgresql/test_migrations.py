@@ -158,12 +158,15 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
                 if inspect(connection).has_table(table.name):
                     table.to_metadata(there)
             columns = {name: {one["name"] for one in inspect(connection).get_columns(name)} for name in there.tables}
+            for name in ("user_account", "access_token"):  # whose policies look at a column that is newer
+                there.remove(there.tables[name])
             writes = tuple(
                 replace(write, columns=write.columns & columns[write.table])
                 for write in SECURITY.writes
                 if write.table in there.tables
             )
-            database.secure(connection, there, replace(SECURITY, writes=writes))
+            partly = {name: found for name, found in SECURITY.partly_readable.items() if name in there.tables}
+            database.secure(connection, there, replace(SECURITY, writes=writes, partly_readable=partly))
 
         database.alter_now(older)
         before, policies = dict(admin.rows(files)), secured(admin)

@@ -9,9 +9,11 @@ The rules:
   nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
   organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
   is the organization's own.
+- An organization is the one that the request is about. A member is the organization's service account, whom nobody
+  misses, and a user is that service account; but where the operation changes records, it is who answers for them.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
-- A body is the declared ``body_example``, with the organization in place of the demo's, and such controls. What it
+- A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's. What it
   names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
@@ -34,6 +36,7 @@ from starlette.testclient import TestClient
 from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
 from normata.frameworks.model import Control, FrameworkAdoption
+from normata.identity.model import Invitation, Membership, Organization
 from normata.identity.roles import ROLES, role_suffices
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
@@ -43,6 +46,7 @@ from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
 from tests.world import ALPHA, record_id
 
+DEMO_MEMBER = "member-dana"
 DEMO_CONTROLS = ("iso-27001-2022:A.5.11", "nist-csf-2.0:PR.AA-01")  # those in the examples
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -139,13 +143,35 @@ def sample(
 
 
 def enough(operation: Operation) -> str:
-    """The user of the world who has the least role that suffices."""
+    """The user of the world who has the least role that suffices; whoever runs the instance where that is needed."""
+    if operation.authority == "operator":
+        return "operator"
     return next(role for role in ROLES if role_suffices(role, operation.role))
+
+
+def most(operation: Operation) -> str:
+    """The user of the world who may do the most."""
+    return "operator" if operation.authority == "operator" else ROLES[-1]
+
+
+def by_role(operation: Operation) -> bool:
+    """Whether a role in an organization decides who may do it."""
+    return operation.authority == "organization"
+
+
+def harmless_first(operations: Iterable[Operation]) -> list[Operation]:
+    """Operations in an order in which each finds what it is about: what takes it away comes last."""
+
+    def harm(operation: Operation) -> tuple[bool, bool, bool]:
+        ends_all = _does(operation, Organization, "UPDATE") and operation.method == "DELETE"
+        return isinstance(operation, ChangeOperation), operation.method == "DELETE", ends_all
+
+    return sorted(operations, key=harm)
 
 
 def about_others(operation: Operation) -> Iterator[Sample]:
     """Requests about rows of every other kind: there is nothing at these addresses."""
-    ids = {row["id"] for row in world.bundle().get(operation.about.array if operation.about else "", ())}
+    ids = {row["id"] for row in _every(operation.about)} if operation.about else set()
     for kind in Restorable.kinds:
         other = record_id(kind, "archived")
         if kind is not operation.about and other not in ids:
@@ -166,6 +192,8 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
         adoptions = world.bundle()["frameworkAdoptions"]
         adopted = {row["frameworkId"] for row in adoptions if row["organizationId"] == organization_id}
         rows = sorted(rows, key=adopted.__contains__)
+    if table is Membership and any(_does(operation, kind, "UPDATE") for kind in Restorable.kinds):
+        rows = [world.RESPONSIBLE[organization_id]]
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
     return rows[0]
@@ -184,18 +212,27 @@ def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> lis
     def of_organization(array: str, name: str) -> set[str]:
         return {row[name] for row in bundle[array] if row.get("organizationId") == organization_id}
 
+    if table is Organization:
+        return [organization_id]
     frameworks = of_organization("frameworks", "id")
-    there = bundle.get(table.array, ())
+    there = _every(table)
     rows = [
         row for row in there if row.get("organizationId") == organization_id or row.get("frameworkId") in frameworks
     ]
     if not own:
         adopted = {None, *of_organization("frameworkAdoptions", "frameworkId")} - frameworks
         rows += [row for row in there if row.get("organizationId") is None and row.get("frameworkId") in adopted]
+    if table is Membership:
+        rows.sort(key=lambda row: row["id"] != f"member-robot-{organization_id}")
     if table is Control:
         stated = of_organization("controlCoverages", "controlId")
         rows.sort(key=lambda row: row["id"] not in stated)
     return [row["id"] for row in rows]
+
+
+def _every(table: type[Table]) -> Sequence[dict[str, Any]]:
+    """The rows that the world has of a table, as a bundle has them."""
+    return world.invitations() if table is Invitation else world.bundle().get(table.array, ())
 
 
 def _body(operation: ChangeOperation, organization_id: str) -> Any:
@@ -205,7 +242,11 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
         _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
     controls = _rows(Control, organization_id) or [row["id"] for row in world.bundle()["controls"]]
-    replaced = {DEMO: organization_id, **dict(zip(DEMO_CONTROLS, controls, strict=False))}
+    replaced = {
+        DEMO: organization_id,
+        DEMO_MEMBER: f"member-robot-{organization_id}",
+        **dict(zip(DEMO_CONTROLS, controls, strict=False)),
+    }
     for name, found in replaced.items():
         text = text.replace(json.dumps(name), json.dumps(found))
     body = json.loads(text)

@@ -25,6 +25,8 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
         for row in rows:
             if live_only and row.final["archived_at"] is not None:
                 continue
+            if row.final[_own(columns)] is None:
+                continue  # what a row has not, it shares with nobody
             first = holders.setdefault(_key_of(row.final, columns), row)
             if first is not row:
                 row.blame(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")

@@ -204,17 +204,19 @@ def migrate(
 def check(database: DatabaseOption = None) -> None:
     """Check the settings, the files, the schema and the integrity of the database, and list what is in it."""
     from normata.cli import check as checkup
+    from normata.console.site import Site
     from normata.db.database import open_database
     from normata.errors import Unavailable
     from normata.operations import SECURITY
     from normata.schema import migrations
 
-    with closing(open_database(settings_with(database_url=database))) as checked:
+    settings = settings_with(database_url=database)
+    with closing(open_database(settings)) as checked:
         missing = checked.exists()
         if missing:
             raise Unavailable(f"there is {missing}")
         echo("settings: good")
-        for warning in _warnings(checked):
+        for warning in (*_warnings(checked), *Site(settings.public_url).warnings()):
             echo(f"warning: {warning}", err=True)
         checked.read_now(migrations.require_current)
         echo(f"schema: current ({checked.read_now(migrations.version)})")

@@ -4,41 +4,74 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from normata.cli.shared import DatabaseOption, Group, changed, echo, fail, opened
 from normata.log import visible
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from normata.db.transaction import Transaction
+_COLUMNS = (
+    *("id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"),
+    *("user_id", "organization", "name"),
+)
 
 tokens = typer.Typer(cls=Group, help="Create, list and revoke the access tokens of users.", no_args_is_help=True)
 
 
 @tokens.command("create")
 def create_token(
-    user: Annotated[str, typer.Option(metavar="EMAIL", help="The user that the token acts as.")],
-    scope: Annotated[str, typer.Option(metavar="read|write", help="What the token may do.")] = "read",
+    *,
+    user: Annotated[
+        str, typer.Option(metavar="EMAIL|ID", help="The user, or the service account, that the token acts as.")
+    ],
+    scope: Annotated[
+        str,
+        typer.Option(
+            metavar="read|write|admin", help="What the token may do; admin is for members, tokens and the like."
+        ),
+    ] = "read",
     expires_in: Annotated[
         str,
         typer.Option(
             metavar="90d|12h|never", help="How long it is valid, in minutes (m), hours (h), days (d) or weeks (w)."
         ),
     ] = "90d",
+    organization: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORG",
+            help="The id or slug of the only organization that it is to reach. Default: all that the user is a member"
+            " of.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it, to know later what it is for.")
+    ] = None,
     database: DatabaseOption = None,
 ) -> None:
     """Create a token and print it, alone, on standard output. Note it: it is stored nowhere and never shown again."""
     from normata.identity import tokens as life
+    from normata.identity.roles import SCOPES
 
-    if scope not in ("read", "write"):
-        fail("--scope must be read or write", code=2)
+    if scope not in SCOPES:
+        fail("--scope must be read, write or admin", code=2)
+    if name is not None and (not name.strip() or len(name) > 500 or "\0" in name):
+        fail("--name must have 1 to 500 characters", code=2)
     lifetime = _lifetime(expires_in)
     try:
-        token = changed(database, lambda unit: life.create(unit, email=user, scope=scope, lifetime=lifetime))
+        token = changed(
+            database,
+            lambda unit: life.create(
+                unit,
+                email=user,
+                scope=scope,
+                lifetime=lifetime,
+                organization=organization,
+                name=name and name.strip(),
+            ),
+        )
     except life.NoSuchUser:
         _fail_without_user(user)
     echo(token)
@@ -59,38 +92,29 @@ def _lifetime(text: str) -> timedelta | None:
 
 @tokens.command("list")
 def list_tokens(
-    user: Annotated[str | None, typer.Option(metavar="EMAIL", help="Only the tokens of this user.")] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="EMAIL|ID", help="Only the tokens of this user, or service account.")
+    ] = None,
+    organization: Annotated[
+        str | None, typer.Option(metavar="ORG", help="Only tokens that reach this organization, by its id or slug.")
+    ] = None,
     database: DatabaseOption = None,
 ) -> None:
     """List tokens, one a line, with tabs between the columns. The tokens themselves are not shown."""
     from normata.identity import tokens as life
 
-    def work(transaction: Transaction) -> Sequence[Any]:
-        rows = life.listing(transaction, email=user)
-        if user is not None and not rows:
-            _require_user(transaction, user)
-        return rows
-
-    with opened(database, create=False) as source:
-        rows = source.read_now(work)
-    columns = ("id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at")
-    typer.echo("\t".join(columns))
+    try:
+        with opened(database, create=False) as source:
+            rows = source.read_now(lambda transaction: life.listing(transaction, email=user, organization=organization))
+    except life.NoSuchUser as error:
+        _fail_without_user(str(error))
+    typer.echo("\t".join(_COLUMNS))
     for row in rows:
-        typer.echo("\t".join(visible(getattr(row, column) or "-") for column in columns))
+        typer.echo("\t".join(visible(getattr(row, column) or "-") for column in _COLUMNS))
 
 
-def _require_user(transaction: Transaction, email: str) -> None:
-    from sqlalchemy import select
-
-    from normata.identity.model import User
-    from normata.schema.text import fold
-
-    if transaction.scalar(select(User.id).where(User.email_folded == fold(email))) is None:
-        _fail_without_user(email)
-
-
-def _fail_without_user(email: str) -> NoReturn:
-    fail(f"there is no user with the email address {email}")
+def _fail_without_user(name: str) -> NoReturn:
+    fail(f"there is no user with the email address {name}" if "@" in name else f"there is no user {name}")
 
 
 @tokens.command("revoke")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from normata.cli.shared import DatabaseOption, change, echo, fail, opened, progress, settings_with
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from normata.settings import Settings
 
@@ -37,6 +38,7 @@ def serve(
     database: DatabaseOption = None,
 ) -> None:
     """Serve the HTTP interface until interrupted."""
+    from normata.console.site import Site
     from normata.db.database import open_database
     from normata.schema import migrations
     from normata.web.server import require_free_address, run
@@ -49,13 +51,14 @@ def serve(
         pass  # the schema is one that can be served
     with closing(open_database(settings, serving=True)) as service:
         service.read_now(migrations.version)  # fails here, not with each request, where the service has no rights
-        warnings = service.read_now(lambda transaction: list(service.serving_warnings(transaction)))
-    for warning in warnings:
+        warnings = {"unsafe_login": service.read_now(lambda transaction: list(service.serving_warnings(transaction)))}
+    warnings["unsafe_sign_in"] = list(Site(settings.public_url).warnings())
+    for warning in chain.from_iterable(warnings.values()):
         echo(f"warning: {warning}", err=True)
     run(settings, announce=lambda: _announce(settings, warnings))
 
 
-def _announce(settings: Settings, warnings: Sequence[str]) -> None:
+def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None:
     """Say where the service is: as a line of the log where programs read that, else as a sentence."""
     from normata import __version__
     from normata.web.server import base_url
@@ -72,8 +75,9 @@ def _announce(settings: Settings, warnings: Sequence[str]) -> None:
     log.configure(settings)
     logger = structlog.get_logger("normata")
     logger.info("serving", version=__version__, url=url, workers=settings.workers)
-    for warning in warnings:
-        logger.warning("unsafe_login", reason=warning)
+    for event, reasons in warnings.items():
+        for reason in reasons:
+            logger.warning(event, reason=reason)
 
 
 def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOption = None) -> None:

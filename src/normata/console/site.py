@@ -5,6 +5,7 @@ Nothing here comes from a request: whoever sends one may put any Host into it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_address
@@ -39,6 +40,11 @@ class Site:
     def is_safe(self) -> bool:
         """Whether a cookie can travel there unread: over TLS, or within this machine."""
         return self.is_encrypted or self.host == "localhost" or (_is_address(self.host) and _is_loopback(self.host))
+
+    def warnings(self) -> Iterator[str]:
+        """What those who run the service should know, a sentence each."""
+        if not self.is_safe:
+            yield f"nobody can sign in: NORMATA_PUBLIC_URL is {self.public_url}, and cookies need https, or localhost"
 
     @cached_property
     def passkey_host(self) -> str | None:

@@ -13,7 +13,7 @@ from normata.web.content import Content
 from normata.web.pages import content_page
 
 _FOLDER = Path(__file__).with_name("static")
-_PREFIX = "/static/"  # not /assets/: that is where records of the kind are
+_PREFIX = "/static/"
 _FOR_EVER = b"public, max-age=31536000, immutable"  # a year, the most that RFC 9111 knows of
 _TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
 

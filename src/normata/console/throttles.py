@@ -7,7 +7,7 @@ from normata.schema.text import fold
 from normata.web.counters import Counters
 from normata.web.rate_limit import Limit, network_of
 
-_ADDRESSES = 6  # times as many as an account: behind one address may be an office
+_ADDRESSES = 20  # times as many as an account: behind one address may be an office, or a proxy
 
 
 class Throttles:

@@ -215,6 +215,13 @@ class Endpoint:
         except SignInRefused as error:
             return visit.refusal(error)
         except NotSignedIn:
-            path = visit.context.raw_path if visit.request.method in SAFE_METHODS else ""
-            query = f"?return_to={quote(path, safe='')}" if safe_path(path) else ""
-            return visit.redirect(f"/sign-in/{query}")
+            return visit.redirect(f"/sign-in/{_returning(visit)}")
+
+
+def _returning(visit: Visit) -> str:
+    """The query that leads back to this page after signing in; empty where there is no page to come back to."""
+    if visit.request.method not in SAFE_METHODS:
+        return ""
+    query = visit.request.scope["query_string"].decode("latin-1")
+    wanted = safe_path(visit.context.raw_path + (f"?{query}" if query else ""))
+    return f"?return_to={quote(wanted, safe='')}" if wanted else ""

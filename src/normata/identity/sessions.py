@@ -119,8 +119,13 @@ def end_others(unit: UnitOfWork, user_id: str, but: str | None = None) -> int:
 
 def open_sessions(transaction: Transaction, user_id: str, moment: str) -> list[Any]:
     """A user's sessions that are good at ``moment``, the one last used first."""
+    return transaction.rows(OPEN.order_by(*ORDER), when_open(user_id, moment))
+
+
+def when_open(user_id: str, moment: str) -> dict[str, str]:
+    """The parameters of :data:`OPEN` for a user's sessions at ``moment``."""
     idle_since = format_timestamp(datetime.fromisoformat(moment) - IDLE)
-    return transaction.rows(_OPEN, {"user": user_id, "moment": moment, "idle_since": idle_since})
+    return {"user": user_id, "moment": moment, "idle_since": idle_since}
 
 
 def _tell_end(unit: UnitOfWork, row: Any) -> None:
@@ -152,13 +157,10 @@ _END_OTHERS = (
     .returning(*_SHOWN)
 )
 _FIND = select(*_SHOWN).where(_SESSION.c.id == bindparam("session"), _IS_OWN)
-_OPEN = (
-    select(*_SHOWN)
-    .where(
-        _IS_OWN,
-        _IS_OPEN,
-        _SESSION.c.expires_at > _MOMENT,
-        _SESSION.c.last_used_at > bindparam("idle_since", type_=_SESSION.c.last_used_at.type),
-    )
-    .order_by(_SESSION.c.last_used_at.desc(), _SESSION.c.id)
+OPEN = select(*_SHOWN).where(
+    _IS_OWN,
+    _IS_OPEN,
+    _SESSION.c.expires_at > _MOMENT,
+    _SESSION.c.last_used_at > bindparam("idle_since", type_=_SESSION.c.last_used_at.type),
 )
+ORDER = (_SESSION.c.last_used_at.desc(), _SESSION.c.id)

@@ -29,6 +29,7 @@ class Session(Table):
     """
 
     __tablename__ = "session"
+    array = "sessions"
     told = frozenset({"id", "user_id", "means", "created_at", "expires_at", "ended_at"})
     readable = told | {"last_used_at", "address", "user_agent"}
 
@@ -51,6 +52,7 @@ class SignInLink(Table):
     """A link that signs a person in, once, within 15 minutes."""
 
     __tablename__ = "sign_in_link"
+    array = "signInLinks"
     readable = frozenset({"id", "user_id", "created_at", "expires_at", "used_at"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -88,6 +90,7 @@ class Password(Table):
     """A person's password, as Argon2id keeps it (RFC 9106)."""
 
     __tablename__ = "password"
+    array = "passwords"
     readable = frozenset({"user_id", "changed_at"})
 
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), primary_key=True)
@@ -105,6 +108,7 @@ class Passkey(Table):
     """
 
     __tablename__ = "passkey"
+    array = "passkeys"
     told = frozenset({"id", "user_id", "created_at", "last_used_at"})
     readable = told | {"credential_id", "sign_count", "name"}
 
@@ -124,6 +128,7 @@ class ExternalIdentity(Table):
     """Who a person is at a provider of OpenID Connect: issuer and subject (OpenID Connect Core 1.0, section 2)."""
 
     __tablename__ = "external_identity"
+    array = "externalIdentities"
     readable = frozenset({"id", "user_id", "issuer", "created_at", "last_used_at"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)

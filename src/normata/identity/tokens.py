@@ -146,17 +146,18 @@ def create(
     ``organization`` is the id or slug of the one that it is narrowed to. Raises NoSuchUser, NoSuchOrganization and
     NoMember.
     """
-    user_id = _user_named(unit, email)
+    user = _user_named(unit, email)
     organization_id = None if organization is None else organizations.find(unit, organization)
-    if organization_id and not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": organization_id}):
+    if organization_id and not unit.scalar(_MEMBERSHIP, {"user": user.id, "organization": organization_id}):
         raise NoMember(f"{email} is no member of {organization}")
     return issue(
         unit,
-        user_id,
+        user.id,
         scope=scope,
         name=name,
         organization_id=organization_id,
         expires_at=None if lifetime is None else later(unit.moment, lifetime),
+        log_of=user.organization_id or organization_id,
     ).token
 
 
@@ -173,7 +174,7 @@ def listing(transaction: Transaction, *, email: str | None = None, organization:
     statement, parameters = _LIST, {}
     if email is not None:
         statement = statement.where(_TOKEN.c.user_id == bindparam("user"))
-        parameters["user"] = _user_named(transaction, email, removed=True)
+        parameters["user"] = _user_named(transaction, email, removed=True).id
     if organization is not None:
         statement = statement.where(reaches(bindparam("organization")))
         parameters["organization"] = organizations.find(transaction, organization)
@@ -185,16 +186,16 @@ def revoke(unit: UnitOfWork, token_id: str) -> bool:
     found = unit.row(_FIND, {"token": token_id})
     if found is None:
         return False
-    end(unit, found)
+    end(unit, found, found.organization_id)
     return True
 
 
-def _user_named(transaction: Transaction, name: str, *, removed: bool = False) -> str:
-    """The id of the user with this email address or id; with ``removed`` also of one who was removed."""
+def _user_named(transaction: Transaction, name: str, *, removed: bool = False) -> Any:
+    """The user with this email address or id; with ``removed`` also one who was removed. Raises NoSuchUser."""
     found = transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_USER, {"user": name})
     if found is None or (found.removed_at is not None and not removed):
         raise NoSuchUser(name)
-    return str(found.id)
+    return found
 
 
 # --- What is asked

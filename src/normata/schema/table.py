@@ -18,9 +18,9 @@ from normata.db.types import text
 class Table(DeclarativeBase):
     """The base of all tables, with what bundles, changes and security need to know of each.
 
-    ``array`` names the bundle array that carries the rows, where there is one; ``ignored`` has the wire names that a
-    row may carry but that follow from others; ``fixed`` has the columns that no later bundle may change; ``generated``
-    has those that are made from others where a new row lacks them.
+    ``array`` names the sort of the rows on the wire: in events, and in bundles if they carry them; ``ignored`` has the
+    wire names that a row may carry but that follow from others; ``fixed`` has the columns that no later bundle may
+    change; ``generated`` has those that are made from others where a new row lacks them.
 
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
     ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.

@@ -46,8 +46,9 @@ archived.
 curl -H 'Authorization: Bearer <ACCESS_TOKEN>' 'http://127.0.0.1:8000/frameworks/?organizationId=org-harbourlight'
 ```
 
-An operator creates tokens with `normata token create --user EMAIL --scope read|write`. A token acts as its user until
-it expires or is revoked. What a user may do depends on the role in the organization. Each role includes the ones before
+`normata token create --user EMAIL --scope read|write|admin` creates a token, and so does `POST /me/tokens/`. A token
+acts as its user until it expires or is revoked: in all of the user's organizations, or in the one that it is narrowed
+to. What a user may do depends on the role in the organization. Each role includes the ones before
 it:
 
 - `viewer` reads, with a token of the scope `read` or `write`. All else takes the scope `write`.

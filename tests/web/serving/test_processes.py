@@ -14,7 +14,6 @@ import httpx2
 import pytest
 
 from normata.db.database import Database
-from normata.identity.model import AccessToken
 from normata.records.kinds import Label
 from tests import stored
 from tests.conftest import MakeToken
@@ -79,7 +78,7 @@ def test_a_token_revoked_elsewhere_is_refused_at_once_by_all_workers(
     serve: Serve, database: Database, database_url: str, make_token: MakeToken
 ) -> None:
     token = make_token("editor")
-    (row,) = stored.rows(database, AccessToken)
+    (row,) = stored.tokens(database)
     server = serve(2)
 
     def ask() -> int:

@@ -17,7 +17,15 @@ from normata.db.postgresql import security as rights
 from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, tell, told
 from normata.db.postgresql.lookup import Lookups
 from normata.db.postgresql.pool import Pool
-from normata.db.postgresql.transaction import READING, WRITING, PostgreSQLTransaction, finished, settings, waits_on
+from normata.db.postgresql.transaction import (
+    EVERY_ROW,
+    READING,
+    WRITING,
+    PostgreSQLTransaction,
+    finished,
+    settings,
+    waits_on,
+)
 from normata.db.security import Security
 from normata.db.statements import Statements
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
@@ -120,8 +128,8 @@ class PostgreSQL(Database):
         self._runner = None
 
     async def _run(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
-        if self._serving:
-            begin = f"{begin};{settings(self._role, scope, self._timeout)}"
+        own = settings(self._role, scope, self._timeout) if self._serving else EVERY_ROW
+        begin = f"{begin};{own}"
         try:
             return await self._attempt(work, begin, is_long=is_long)
         except _StaleConnection:

@@ -30,6 +30,9 @@ _SETTINGS = (
     " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
 
+# For commands, which are the owner's: a login that would see a part of the rows only is refused, as pg_dump has it.
+EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
+
 
 def settings(role: str, scope: TenantScope, timeout: float) -> str:
     """What tells a transaction who acts, which tenants are in scope, and how long anything may take.

@@ -1,0 +1,68 @@
+"""What the tests of row-level security share: the service under a login of its own, and an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from normata.db.transaction import TenantScope
+from tests.db.sessions import Service, Session, as_role, session
+from tests.postgres import Server
+from tests.world import ALPHA, BETA
+
+IN_ALPHA, IN_BETA = TenantScope((ALPHA,), (ALPHA,)), TenantScope((BETA,), (BETA,))
+
+
+class Login(NamedTuple):
+    """Somebody whom a URL names."""
+
+    name: str
+    url: str
+
+
+@pytest.fixture
+def login(postgres: Server, postgres_url: str) -> Iterator[Login]:
+    """One that may do what the service may, and nothing else: as the docs have it."""
+    name, password = f"normata_login_{uuid4().hex[:12]}", "member-of-service"
+    postgres.run(f"CREATE ROLE {name} LOGIN PASSWORD '{password}' IN ROLE normata_service")
+    yield Login(name, as_role(postgres_url, name, password))
+    postgres.run(f"DROP ROLE {name}")
+
+
+@pytest.fixture
+def admin(postgres_url: str) -> Iterator[Session]:
+    """A session that sees everything; both organizations have what the world has not: an audit event and a key."""
+    with session(postgres_url) as everything:
+        for organization in (ALPHA, BETA):
+            everything.run(
+                "INSERT INTO audit_event (id, organization_id, at, action, entity_type, entity_id, user_id, token_id,"
+                f" request_id) VALUES ('event-{organization}', '{organization}', now(), 'restore', 'Label', 'x', 'x',"
+                " 'x', 'x')",
+                "INSERT INTO idempotency_key (user_id, key, organization_id, method, path, fingerprint, status,"
+                f" headers, body, created_at) VALUES ('x', 'key-{organization}', '{organization}', 'POST', '/', 'x',"
+                " 200, '{}', 'x', now())",
+            )
+            everything.run(
+                f"INSERT INTO event_leaf VALUES ('{organization}', 0, 'event-{organization}', 'x')",
+                f"INSERT INTO event_checkpoint VALUES ('{organization}', 1, 'x', 'x', now())",
+                "INSERT INTO reminder (organization_id, kind, record_id, what, due_at, which, reminded_at) VALUES"
+                f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())",
+                "INSERT INTO archive_entry (organization_id, kind, record_id, archive_id, archived_at) VALUES"
+                f" ('{organization}', 'tasks', 'x', 'x', now())",
+                "INSERT INTO invitation (id, organization_id, email, email_folded, role, digest, created_at,"
+                f" expires_at) VALUES ('{organization}', '{organization}', 'x', 'x', 'viewer', '{organization}',"
+                " now(), now())",
+            )
+        yield everything
+
+
+@pytest.fixture
+def service(login: Login, admin: Session) -> Iterator[Service]:
+    """The service, with one connection for everything."""
+    del admin  # what it adds must be there
+    with closing(Service(login.url)) as acting:
+        yield acting
