@@ -77,6 +77,7 @@ class Pages:
             asset=lambda name: prefix + self._assets.path(name),
             path=lambda path: prefix + path,
             request_id=context.request_id,
+            is_signed_in=context.session is not None,
         )
         return HtmlPage(html, status, {**HEADERS, **(headers or {})})
 

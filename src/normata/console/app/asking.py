@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -84,6 +84,17 @@ class Outcome(NamedTuple):
 
     answer: Any
     refusal: Refusal | None = None
+
+
+class Seen(NamedTuple):
+    """What a form was filled with: the ``part`` of the answer to a question, by its entity tag.
+
+    With it a change is refused where that part is another one by now, as ``If-Match`` does where an operation heeds it.
+    """
+
+    question: Question
+    part: Callable[[Any], Any]
+    tag: str
 
 
 class Fields(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Query, Question, Refusal
+from normata.console.app.asking import Query, Question, Refusal, tag_of
+from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.proofs import as_tree
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
@@ -78,6 +79,7 @@ async def control_page(
                 "recordId": statement["id"],
                 "limit": str(_MOST_HISTORY),
             }
+            about["listMembers"] = PEOPLE.query
     found = dict(zip(about, await visit.ask(*(Question(name, query) for name, query in about.items())), strict=True))
     return visit.page(
         "app/control.html",
@@ -89,6 +91,8 @@ async def control_page(
         findings=found["listFindings"],
         tasks=found.get("listTasks"),
         history=found.get("listEvents"),
+        names=names_of(found.get("listMembers")),
+        seen=tag_of(control["coverage"]),
         says=dict(control["coverage"]) | dict(typed or {}),
         reasons=list(dict.fromkeys((*REASONS, *control["coverage"]["reasons"]))),
         refusal=refusal,

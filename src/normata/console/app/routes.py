@@ -42,3 +42,4 @@ def app_endpoints(console: Console) -> Iterator[Endpoint]:
     for page in sorted(PAGES, key=lambda page: (page.path.count("{"), page.path)):
         get, post = (handler and of_organization(handler) for handler in (page.get, page.post))
         yield Endpoint(console, f"/app/{{organization}}/{page.path}", get=get, post=post)
+    yield Endpoint(console, "/app/{organization}/{nothing:path}", get=of_organization(start.nothing))

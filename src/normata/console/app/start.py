@@ -6,7 +6,9 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from normata.console.app.visiting import OrganizationVisit
 from normata.console.visit import Visit
+from normata.errors import NotFound
 
 
 async def choose(visit: Visit) -> Response:
@@ -15,3 +17,8 @@ async def choose(visit: Visit) -> Response:
     if len(visitor.places) == 1:
         return visit.redirect(f"/app/{quote(visitor.places[0].organization_slug, safe='')}/")
     return visit.page("app/choose.html", visitor=visitor)
+
+
+async def nothing(_visit: OrganizationVisit) -> Response:
+    """Tell, with a page, that there is nothing at this address. Raises NotFound."""
+    raise NotFound

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question
+from normata.console.app.asking import Fields, Question, Seen
 from normata.console.app.controls import control_page
 from normata.console.app.visiting import OrganizationVisit
 
@@ -19,12 +19,14 @@ async def state_one(visit: OrganizationVisit) -> Response:
     What the form leaves out stays as it is. ``step`` is ``take_back`` where the statement is to go.
     """
     form, control_id = await visit.fields(), visit.param("id")
+    seen = Seen(Question("getControl", id=control_id), lambda control: control["coverage"], form.get("seen"))
     if form.get("step") == "take_back":
         outcome = await visit.change("unstateCoverage", row_id=control_id)
         said: dict[str, Any] = {}
     else:
         said = statement_of(form)
-        outcome = await visit.change("stateManyCoverages", body={"statements": [{"controlId": control_id, **said}]})
+        body = {"statements": [{"controlId": control_id, **said}]}
+        outcome = await visit.change("stateManyCoverages", body=body, seen=seen if form.has("seen") else None)
     if outcome.refusal is not None:
         return await control_page(visit, control_id, refusal=outcome.refusal.below(_ONE), typed=said)
     return visit.back(form, visit.path("controls", control_id), "stated")

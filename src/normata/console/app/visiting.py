@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -20,10 +21,22 @@ from starlette.responses import Response
 from normata.changes.idempotency import KeyedRequest
 from normata.changes.source import FaultyInput
 from normata.changes.unit_of_work import UnitOfWork
-from normata.console.app.asking import Asked, Fields, Outcome, Query, Question, Refusal, address_of, pairs_of
+from normata.console.app.asking import (
+    Asked,
+    Fields,
+    Outcome,
+    Query,
+    Question,
+    Refusal,
+    Seen,
+    address_of,
+    pairs_of,
+    tag_of,
+)
 from normata.console.app.sections import SECTIONS
 from normata.console.pages import HEADERS
 from normata.console.returning import safe_path
+from normata.console.texts import text
 from normata.console.visit import Console, Handler, Visit
 from normata.db.transaction import TenantScope, Transaction
 from normata.errors import NotFound, RoleTooSmall
@@ -35,7 +48,7 @@ from normata.notifications.model import Notification
 from normata.schema.paging import OrganizationQuery
 from normata.web.changing import ChangeEndpoint, require_current
 from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
-from normata.web.problems import FieldFault, InvalidRequest
+from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.web.responses import encode
 
 _MOST_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
@@ -121,9 +134,9 @@ class OrganizationVisit(Visit):
             if operation.authority == "organization" and not self.may(operation.role):
                 raise RoleTooSmall
             query, pairs = self._query_of(operation, question.query)
-            self.asked.append(
-                Asked("GET", address_of(self.console.site.public_url, operation.path, question.id, pairs))
-            )
+            asked = Asked("GET", address_of(self.console.site.public_url, operation.path, question.id, pairs))
+            if asked not in self.asked:
+                self.asked.append(asked)
             meant.append((operation, query, asker._replace(id=question.id)))
         return meant
 
@@ -159,16 +172,19 @@ class OrganizationVisit(Visit):
         query: Query | None = None,
         if_match: str = "",
         key: str = "",
+        seen: Seen | None = None,
         dry_run: bool = False,
     ) -> Outcome:
         """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
 
-        ``if_match`` is the entity tag of what the form was filled with. With a ``key`` the change is made once, however
-        often the form is sent.
+        ``if_match`` is the entity tag of what the form was filled with, ``seen`` the same for an operation that does
+        not heed it. With a ``key`` the change is made once, however often the form is sent.
         """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
         try:
+            if seen is not None:
+                operation = self._unless_changed(operation, seen)
             given, sent = self._given(operation, row_id, body, query or {})
             if operation.is_conditional and if_match:
                 given = given._replace(require_current=lambda answer: require_current(if_match.encode(), answer))
@@ -183,6 +199,17 @@ class OrganizationVisit(Visit):
             self.context.problem = refusal.code
             return Outcome(None, refusal)
         return Outcome(orjson.loads(answer.body))
+
+    def _unless_changed(self, operation: ChangeOperation, seen: Seen) -> ChangeOperation:
+        """The operation, refused where what was seen is another by now: that is looked at within the change itself."""
+        ((reading, query, asker),) = self._meant([seen.question])
+
+        def work(unit: UnitOfWork, given: Given) -> Any:
+            if tag_of(seen.part(reading.build(unit, query, asker))) != seen.tag:
+                raise PreconditionFailed(text("app.changed_meanwhile"))
+            return operation.work(unit, given)
+
+        return replace(operation, work=work)
 
     async def foresee(self, operation_id: str, questions: Sequence[Question], *, body: Mapping[str, Any]) -> Outcome:
         """What a change would answer, and what the questions would be answered with after it; nothing is done.
