@@ -18,6 +18,7 @@ _BASE = {"db", "errors", "schema"}
 _DOMAIN = _BASE | {"changes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
+    "__main__": {"cli"},
     "errors": set(),
     "settings": set(),
     "log": {"log_lines", "settings"},
@@ -33,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications"},
     "wiring": _DOMAIN | {"events", "notifications"},
     "bundle": _DOMAIN | {"identity", "events", "records", "frameworks", "notifications", "tables"},
+    "erasure": _DOMAIN | {"identity", "events", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
@@ -53,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "wiring",
     },
     "cli": _DOMAIN
-    | {"console"}
+    | {"console", "erasure"}
     | {"__init__", "events", "identity", "frameworks", "records", "bundle", "demo", "log", "web", "operations"}
     | {"settings", "tables", "wiring"},
 }

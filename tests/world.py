@@ -18,7 +18,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.db.transaction import Transaction
 from normata.identity import operators
-from normata.identity.model import Invitation
+from normata.identity.model import AccessToken, Invitation
 from normata.records.base import Restorable
 from normata.tables import Table
 from normata.wiring import changes_of
@@ -98,9 +98,40 @@ def invitations() -> list[dict[str, Any]]:
     ]
 
 
+def tokens() -> list[dict[str, Any]]:
+    """A token of each member, narrowed to the organization. Nobody has it: what it is the hash of is no token."""
+    members = [
+        *(((f"token-{role}", f"user-{role}", ALPHA)) for role in ROLES),
+        ("token-foreigner", "user-foreigner", BETA),
+        *(
+            (f"token-robot-{organization_id}", f"robot-{organization_id}", organization_id)
+            for organization_id in (ALPHA, BETA)
+        ),
+    ]
+    return [
+        {"id": token_id, "userId": user_id, "organizationId": organization_id, "name": f"Name of {token_id}"}
+        for token_id, user_id, organization_id in members
+    ]
+
+
+TOKENS = frozenset(row["id"] for row in tokens())
+
+
 def furnish(unit: UnitOfWork) -> None:
-    """Add what no bundle has: the operator, and the invitations."""
+    """Add what no bundle has: the operator, the invitations, and tokens."""
     operators.set_operator(unit, "user-operator", is_operator=True)
+    for row in tokens():
+        values = {
+            "id": row["id"],
+            "user_id": row["userId"],
+            "organization_id": row["organizationId"],
+            "name": row["name"],
+            "scope": "read",
+            "digest": sha256(row["id"].encode()).hexdigest(),
+            "created_at": EARLIER,
+        }
+        unit.rows(insert(AccessToken).values(values))
+        unit.publish(Change("create", AccessToken, row["organizationId"], row["id"], values))
     for row in invitations():
         values = {
             "id": row["id"],

@@ -129,6 +129,34 @@ class Settings(BaseSettings):
         description="Requests a minute without a valid token that are answered at once, for one address (of IPv6 one"
         " /64) on one machine. Further ones wait a second and are answered 429. 0 means no limit.",
     )
+    oidc_issuer: str = Field(
+        default="",
+        description="Single sign-on: the address by which the OpenID provider names itself (its issuer), https, or http"
+        " on this machine. Empty: none.",
+    )
+    oidc_client_id: str = Field(default="", description="Single sign-on: who Normata is to the provider.")
+    oidc_client_secret: str = Field(
+        default="",
+        repr=False,
+        description="Single sign-on: the secret that the provider has given Normata. Empty for a public client.",
+    )
+    oidc_name: str = Field(
+        default="",
+        max_length=100,
+        description="Single sign-on: what the button calls the provider. Empty: the host of its address.",
+    )
+    oidc_groups_claim: str = Field(
+        default="groups",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[^\s\x00-\x1f\x7f]+$",
+        description="Single sign-on: the claim in which the provider tells a person's groups.",
+    )
+    oidc_roles: str = Field(
+        default="",
+        description="Single sign-on: the roles that groups give, as `group=organization:role,…`, with the slug or id of"
+        " the organization. Empty: groups give none.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least severe events that are logged."
     )

@@ -107,6 +107,4 @@ def open_page(chromium: Browser, base: str, demo_url: str) -> Iterator[Open]:
 
 def _new_link(url: str) -> str:
     with closing(open_url(url)) as database:
-        return changes_of(database).make_now(
-            lambda unit: sign_in_links.create(unit, str(unit.scalar(_DEMO_USER)))
-        )
+        return changes_of(database).make_now(lambda unit: sign_in_links.create(unit, str(unit.scalar(_DEMO_USER))))

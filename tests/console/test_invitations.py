@@ -71,14 +71,20 @@ def test_one_that_is_over_is_refused(browser: Browser, instance: Served, column:
 
 
 def test_who_has_an_account_must_sign_in_to_it(browser: Browser, instance: Served, sign_in: SignIn) -> None:
-    # Whoever invites somebody knows the link: it must not let them in as that person.
+    # Whoever invites somebody knows the link: it must not let them in as that person, nor make a member of somebody
+    # else who has come by the account with this address.
     secret = invite(instance, "owner@beta.example", "viewer")
-    assert "There is an account" in text_of(browser.get(f"/sign-in/invitation/?secret={secret}"))
-    answer = browser.post("/sign-in/invitation/", secret=secret)
-    assert answer.status_code == 303
-    assert browser.cookies == {}
-    assert browser.get("/account/").headers["location"].startswith("/sign-in/")
+    asked = browser.get(f"/sign-in/invitation/?secret={secret}")
+    assert "There is an account" in text_of(asked)
+    assert "<form" not in asked.text
+    for other in (None, "viewer"):
+        if other:
+            sign_in(browser, other)
+        assert is_refused(browser.post("/sign-in/invitation/", secret=secret))
+    assert stored.rows(instance.database, Membership, user_id="user-foreigner", organization_id=ALPHA) == []
     sign_in(browser, "foreigner")
+    assert "<form" in browser.get(f"/sign-in/invitation/?secret={secret}").text
+    assert browser.post("/sign-in/invitation/", secret=secret).status_code == 303
     page = text_of(browser.get("/account/"))
     assert "Alpha" in page
     assert "Beta" in page

@@ -115,11 +115,11 @@ def test_under_a_prefix_every_address_has_it(sqlite_url: str) -> None:
 def test_styles_and_scripts_are_kept_for_ever_at_addresses_of_their_contents(browser: Browser) -> None:
     page = browser.get("/sign-in/").text
     for address in re.findall(r'(?:href|src)="(/static/[^"]*)"', page):
-        assert re.fullmatch(r"/static/[a-z]+\.[0-9a-f]{12}\.(css|js)", address)
+        assert re.fullmatch(r"/static/[a-z]+\.[0-9a-f]{12}\.(css|js|svg)", address)
         answer = browser.get(address)
         assert answer.status_code == 200
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
-        assert answer.headers["content-type"].startswith(("text/css", "text/javascript"))
+        assert answer.headers["content-type"].startswith(("text/css", "text/javascript", "image/svg+xml"))
         again = browser.get(address, **{"If-None-Match": answer.headers["etag"]})
         assert again.status_code == 304
         assert browser.get(re.sub(r"[0-9a-f]{12}", "0" * 12, address)).status_code == 404

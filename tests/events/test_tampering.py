@@ -14,6 +14,7 @@ import pytest
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
 from normata.events.checking import event_faults
+from normata.events.content import ERASE, ERASED_EVENTS
 from normata.events.exporting import export
 from normata.events.keys import Note, Signer, read_note
 from normata.events.merkle import leaf_hash
@@ -24,7 +25,7 @@ from normata.records.kinds import Label
 from tests import stored, world
 from tests.databases import change, open_url, tamper
 from tests.served import run_sql
-from tests.world import ALPHA
+from tests.world import ALPHA, BETA
 
 COUNT = 6
 
@@ -265,11 +266,30 @@ def test_content_can_go_while_its_leaf_stays(log: Log) -> None:
     """The hash proves what was there to whoever has it, and says nothing of it to others, for the salt has gone too."""
     tamper(log.database, f"UPDATE audit_event SET body = '' WHERE id = '{log.ids[2]}'")
     outcome = log.verify()
-    assert (outcome.faults, outcome.proven, len(outcome.erased)) == ([], COUNT, 1)
-    assert log.ids[2] in outcome.erased[0]
+    assert (outcome.faults, outcome.proven, outcome.erased) == ([], COUNT, [])
+    assert outcome.lost == [f"{log.ids[2]} (leaf 2)"]
     [told] = log.check()
     assert log.ids[2] in told
-    assert "lost its content" in told
+    assert "lost its content, and no event tells that it was erased" in told
+
+
+def test_content_that_an_event_tells_of_is_erased(log: Log) -> None:
+    """But only what it tells of, and only of the same log."""
+
+    def work(unit: UnitOfWork) -> None:
+        unit.publish(Change(ERASE, Label, ALPHA, counts={ERASED_EVENTS: [log.ids[2]]}))
+        unit.publish(Change(ERASE, Label, BETA, counts={ERASED_EVENTS: [log.ids[3]]}))
+        unit.publish(Change("touch", Label, ALPHA, counts={ERASED_EVENTS: [log.ids[3]]}))
+
+    change(log.database, work)
+    seal_all_now(log.database)
+    tamper(log.database, f"UPDATE audit_event SET body = '' WHERE id IN ('{log.ids[2]}', '{log.ids[3]}')")
+    outcome = log.verify()
+    assert (outcome.faults, outcome.proven, outcome.later) == ([], COUNT, 2)
+    assert outcome.erased == [f"{log.ids[2]} (leaf 2)"]
+    assert outcome.lost == [f"{log.ids[3]} (leaf 3)"]
+    [told] = log.check()
+    assert log.ids[3] in told
 
 
 # --- Files

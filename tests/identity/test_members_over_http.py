@@ -86,7 +86,8 @@ def test_removing_ends_everything_at_once(service: Served) -> None:
     service.load({"memberships": [{"id": "more", "organizationId": "org-more", "userId": "user-editor"}]})
     service.sql(
         "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address, user_agent)"
-        " SELECT 's1', 'user-editor', digest, 'link', created_at, created_at, created_at, '', '' FROM access_token"
+        " SELECT 's1', 'user-editor', digest, 'link', created_at, created_at, created_at, '', ''"
+        " FROM access_token LIMIT 1"
     )
     own = service.bearer("editor")
     narrowed = service.token("editor")

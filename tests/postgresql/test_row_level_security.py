@@ -279,11 +279,15 @@ REFUSED = {
         "UPDATE password SET user_id = 'user-owner'",
         "UPDATE passkey SET credential = 'x'",
         "UPDATE sign_in_link SET expires_at = 'infinity'",
-        "INSERT INTO sign_in_link (id, user_id, digest, created_at, expires_at)"
-        " VALUES ('x', 'user-owner', 'x', now(), now())",
+        (
+            "INSERT INTO sign_in_link (id, user_id, digest, created_at, expires_at)"
+            " VALUES ('x', 'user-owner', 'x', now(), now())"
+        ),
         "INSERT INTO password (user_id, hash, changed_at) VALUES ('user-owner', 'x', now())",
-        "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address, user_agent)"
-        " VALUES ('x', 'user-owner', 'x', 'link', now(), now(), now(), '', '')",
+        (
+            "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address, user_agent)"
+            " VALUES ('x', 'user-owner', 'x', 'link', now(), now(), now(), '', '')"
+        ),
     ),
     "tokens": (
         "SELECT digest FROM access_token",
@@ -293,8 +297,10 @@ REFUSED = {
         "UPDATE access_token SET last_used_at = now() RETURNING digest",
         "UPDATE access_token SET expires_at = NULL",
         "UPDATE access_token SET scope = 'admin'",
-        "INSERT INTO access_token (id, user_id, digest, scope, created_at)"
-        " VALUES ('x', 'user-owner', 'x', 'write', now())",
+        (
+            "INSERT INTO access_token (id, user_id, digest, scope, created_at)"
+            " VALUES ('x', 'user-owner', 'x', 'write', now())"
+        ),
     ),
     "roles": (
         "UPDATE membership SET user_id = 'user-nobody'",

@@ -2,7 +2,7 @@
 
 The rules:
 
-- What is read, and what has a query, takes the organization as ``organizationId``.
+- What has a query about an organization takes it as ``organizationId``.
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
   table it is the first row that the world has of the organization, also by its framework, else the first that is
@@ -11,10 +11,11 @@ The rules:
   is the organization's own.
 - An organization is the one that the request is about. A member is the organization's service account, whom nobody
   misses, and a user is that service account; but where the operation changes records, it is who answers for them.
+- A token is one of whoever asks, where the operation is about their own, and else that of the service account.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
-- A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's. What it
-  names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
+- A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's.
+  What it names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -26,7 +27,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from zlib import crc32
 
 import pytest
@@ -36,11 +37,12 @@ from starlette.testclient import TestClient
 from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
 from normata.frameworks.model import Control, FrameworkAdoption
-from normata.identity.model import Invitation, Membership, Organization
+from normata.identity.model import AccessToken, Invitation, Membership, Organization
 from normata.identity.roles import ROLES, role_suffices
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
+from normata.schema.paging import OrganizationQuery
 from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
@@ -82,10 +84,9 @@ def takes_body(operation: Operation) -> bool:
 
 
 def takes_query(operation: Operation) -> bool:
-    """Whether its requests have a query."""
-    return isinstance(operation, ReadOperation) or (
-        isinstance(operation, ChangeOperation) and operation.query is not None
-    )
+    """Whether its requests name an organization in their query."""
+    query = operation.query if isinstance(operation, ReadOperation | ChangeOperation) else None
+    return query is not None and issubclass(query, OrganizationQuery)
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,11 @@ class Sample:
             headers=headers,
             follow_redirects=False,
         )
+
+    @property
+    def row_id(self) -> str:
+        """The id in its path."""
+        return unquote(self.path.split("/")[self.operation.path.split("/").index("{id}")])
 
     def but(self, **changes: Any) -> Sample:
         """The same, but for these parts."""
@@ -186,7 +192,12 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
         return record_id(table, _state(operation), organization_id)
     if table is Notification:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
+        if asking == "editor":
+            return "note-00" if operation.path.endswith("/unread/") else "note-01"
         return f"note-{'read' if operation.path.endswith('/unread/') else 'unread'}-{asking}"
+    if table is AccessToken:
+        asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
+        return f"token-{asking}" if operation.authority == "self" else f"token-robot-{organization_id}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = world.bundle()["frameworkAdoptions"]
@@ -232,7 +243,8 @@ def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> lis
 
 def _every(table: type[Table]) -> Sequence[dict[str, Any]]:
     """The rows that the world has of a table, as a bundle has them."""
-    return world.invitations() if table is Invitation else world.bundle().get(table.array, ())
+    others = {Invitation: world.invitations, AccessToken: world.tokens}
+    return others[table]() if table in others else world.bundle().get(table.array, ())
 
 
 def _body(operation: ChangeOperation, organization_id: str) -> Any:

@@ -1,23 +1,96 @@
-"""The table of permissions is what the operations declare; tests/test_docs.py compares it with the committed one."""
+"""The table of permissions, held against the service: every operation, by everybody, with tokens of every scope.
+
+tests/test_docs.py compares the table with the committed one.
+"""
 
 from __future__ import annotations
 
-from normata.identity.roles import ROLES, role_suffices
+from collections.abc import Iterator
+
+import pytest
+
+from normata.identity.roles import SCOPES, scope_suffices
 from normata.operations import OPERATIONS
-from normata.web.operation import Operation
-from normata.web.permissions import document
-from tests.web.samples import operations
+from normata.web.operation import ChangeOperation, Operation
+from normata.web.permissions import WHO, Who, document, may
+from tests import stored
+from tests.served import Headers, Served, refused
+from tests.web.samples import operations, sample
+from tests.world import ALPHA, BETA
+
+# Which user of the world is meant.
+USERS: dict[Who, str] = {who: "nobody" if who == "no member" else who for who in WHO}
+
+
+def cells(operation: Operation) -> tuple[str, dict[str, str]]:
+    """The scope that the table tells for an operation, and its cell for everybody."""
+    place = f"`{operation.method} {operation.path}`"
+    table = [line for line in document(OPERATIONS).splitlines() if line.startswith("|")]
+    (row,) = (line for line in table if f" {place} " in line)
+    head, found = ([cell.strip() for cell in line.strip("|").split("|")] for line in (table[0], row))
+    told = dict(zip(head, found, strict=True))
+    return told.pop("Scope"), {who: told[who] for who in WHO}
 
 
 @operations()
 def test_every_operation_has_its_row(operation: Operation) -> None:
-    place = f"`{operation.method} {operation.path}`"
-    (row,) = (line for line in document(OPERATIONS).splitlines() if f" {place} " in line)
-    _, scope, *allowed = (cell.strip() for cell in row.strip("|").split("|"))
-    assert scope == operation.scope
-    assert [bool(cell) for cell in allowed] == [role_suffices(role, operation.role) for role in ROLES]
+    assert cells(operation) == (operation.scope, {who: may(operation, who) for who in WHO})
 
 
 def test_there_is_no_row_of_anything_else() -> None:
     rows = [line for line in document(OPERATIONS).splitlines() if line.startswith("| `")]
     assert len(rows) == len(OPERATIONS)
+
+
+@pytest.fixture(scope="module")
+def headers(shared: Served) -> dict[tuple[str, str], Headers]:
+    """A token of everybody and of every scope."""
+    return {(who, scope): shared.bearer(user, scope=scope) for who, user in USERS.items() for scope in SCOPES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unchanged(shared: Served, headers: dict[tuple[str, str], Headers]) -> Iterator[None]:
+    """Nothing is changed here: what changes something is asked what it would do, with the same checks."""
+    del headers  # they come first
+    before = stored.everything(shared.database)
+    yield
+    assert stored.everything(shared.database) == before
+
+
+@operations()
+def test_the_service_does_what_the_table_says(
+    operation: Operation, shared: Served, headers: dict[tuple[str, str], Headers], subtests: pytest.Subtests
+) -> None:
+    scope_wanted, allowed = cells(operation)
+    for who, user in USERS.items():
+        for scope in SCOPES:
+            for organization in (ALPHA, BETA):
+                with subtests.test(f"{who} with {scope} in {organization}"):
+                    wanted = sample(operation, organization, user=user if organization == ALPHA else None)
+                    if isinstance(operation, ChangeOperation):
+                        wanted = wanted.but(query=wanted.query | {"dryRun": "true"})
+                    response = wanted.send(shared.client, headers[who, scope])
+                    if not scope_suffices(scope, scope_wanted):  # type: ignore[arg-type] # as the table has it
+                        refused(response, 403, "forbidden")
+                        assert "www-authenticate" in response.headers
+                        continue
+                    sees = organization == ALPHA and who not in ("no member", "operator")
+                    if operation.authority == "organization" and not sees:
+                        refused(response, 404, "not_found")
+                    elif operation.authority == "self":
+                        # What names nobody's organization is everybody's; what names one is seen by its members.
+                        names_one = sample(operation, ALPHA) != sample(operation, BETA)
+                        assert response.status_code == (404 if names_one and not sees else 200), response.text
+                    elif allowed[who] == "yes":
+                        assert response.status_code == 200, response.text
+                    else:  # also where it is their own alone: this is about somebody else
+                        refused(response, 403, "forbidden")
+                        assert "www-authenticate" not in response.headers
+
+
+def test_what_is_ones_own_takes_no_larger_role(shared: Served, headers: dict[tuple[str, str], Headers]) -> None:
+    """The cells that the test above cannot see: everybody may leave."""
+    (operation,) = (one for one in OPERATIONS if one.own_role is not None)
+    for role in ("viewer", "editor"):
+        leaving = sample(operation, row_id=f"member-{role}").but(query={"dryRun": "true"})
+        assert leaving.send(shared.client, headers[role, "admin"]).status_code == 200

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
@@ -29,7 +28,7 @@ def configuration(token: str, *, real: bool) -> str:
         if real and takes_query(operation):
             found.append(f'"query.organizationId" = "{ALPHA}"')
         if real and "{id}" in operation.path:
-            found.append(f'"path.id" = "{unquote(sample(operation, user="admin").path.split("/")[2])}"')
+            found.append(f'"path.id" = "{sample(operation, user="admin").row_id}"')
         checks = ""
         if isinstance(operation, ChangeOperation):
             # What its schema takes may break a rule that no schema can tell, come with a key that came before, or

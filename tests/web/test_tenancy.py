@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import pytest
 from httpx2 import Response
 
+from normata.identity.model import AccessToken
 from normata.identity.roles import scope_suffices
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -86,7 +86,7 @@ def _about_organizations(operation: Operation, target: str) -> Iterator[Pair]:
 
 
 def _about_rows(operation: Operation, target: str, user: str | None) -> Iterator[Pair]:
-    ids = [unquote(sample(operation, target, user=user).path.split("/")[2])]
+    ids = [sample(operation, target, user=user).row_id]
     if operation.about is not None and issubclass(operation.about, Restorable):
         records = world.bundle()[operation.about.path]
         ids = [record["id"] for record in records if record["organizationId"] == target]
@@ -210,6 +210,8 @@ def test_a_member_who_has_left_is_an_outsider_at_once(service: Served) -> None:
         assert sample(listed).send(service.client, headers).status_code == 200
     service.sql("DELETE FROM membership WHERE id = 'member-admin'")
     for operation in AIMED:
+        if operation.authority == "self" and operation.about is AccessToken:
+            continue  # their own tokens are theirs, wherever they are members
         answer = sample(operation, user="admin").send(service.client, headers)
         assert answer.status_code == 404, operation.operation_id
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any
+from weakref import finalize
 
 from pydantic_core import from_json, to_json
 
@@ -15,12 +16,10 @@ class RowSpool:
     """A temporary file with a JSON object a line. It is removed when nothing refers to it any more."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed below
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by the finalizer
+        finalize(self, self._file.close)
         self._end = 0
         self._is_at_end = True
-
-    def __del__(self) -> None:
-        self._file.close()
 
     def put(self, values: Mapping[str, Any]) -> SpooledRow:
         """Keep ``values``, which must be what JSON can hold; raises ValueError for half of a surrogate pair."""

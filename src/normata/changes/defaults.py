@@ -73,6 +73,12 @@ def _give_slugs(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]
             row.given["slug"] = slug
 
 
+def free_slug(unit: UnitOfWork, table: type[Table], row: Mapping[str, Any], wanted: str) -> str:
+    """The slug that is wanted for a row, with a number where another row has it and must not."""
+    key = _slug_key(table)
+    return wanted if key is None else _free_slugs(unit, table, tuple(row[name] for name in key), [wanted], set())[0]
+
+
 def _free_slugs(
     unit: UnitOfWork, table: type[Table], rest: tuple[Any, ...], wanted: Sequence[str], taken: set[str]
 ) -> list[str]:

@@ -27,7 +27,7 @@ from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import UtcTimestamp, format_timestamp, now, text
 from normata.errors import AnswerNotKept, KeyReused, RequestUnderWay
 from normata.schema.fields import Count, Identifier, Json, Timestamp
-from normata.schema.table import Table, foreign_key, sql_table
+from normata.schema.table import CODED, Table, erased_to, foreign_key, sql_table
 
 KEPT_FOR = timedelta(hours=24)
 LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any record. A larger one is not, but its key
@@ -46,12 +46,12 @@ class IdempotencyKey(Table):
     user_id: Mapped[Identifier] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(text(255), primary_key=True)
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
-    method: Mapped[str] = mapped_column(text(16))
+    method: Mapped[str] = mapped_column(text(16), info=CODED)
     path: Mapped[str] = mapped_column(text())
-    fingerprint: Mapped[str] = mapped_column(text(64))
+    fingerprint: Mapped[str] = mapped_column(text(64), info=CODED)
     status: Mapped[Count]
     headers: Mapped[Json]
-    body: Mapped[str | None] = mapped_column(text())
+    body: Mapped[str | None] = mapped_column(text(), info=erased_to(None))
     created_at: Mapped[Timestamp]
 
     __table_args__ = (Index(None, "created_at"), {"info": {"owned_by": "user_id"}})
@@ -102,7 +102,8 @@ def answered_once(
 ) -> Answer:
     """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
 
-    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret.
+    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret. Then it does not matter
+    whose it was.
     Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
     with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
     """
@@ -119,7 +120,7 @@ def answered_once(
     answer = work(unit)
     body = answer.body.decode()
     row = request._asdict() | {
-        "organization_id": unit.reached,
+        "organization_id": unit.reached if keep else None,
         "status": answer.status,
         "headers": answer.headers,
         "body": body if keep and len(body) <= LARGEST_ANSWER else None,

@@ -20,7 +20,7 @@ from normata.db.transaction import Transaction
 from normata.db.types import text
 from normata.db.upsert import upsert
 from normata.schema.fields import Identifier
-from normata.schema.table import Table, foreign_key, new_id, sql_table
+from normata.schema.table import CODED, Table, foreign_key, new_id, sql_table
 
 
 class ListRevision(Table):
@@ -31,7 +31,7 @@ class ListRevision(Table):
 
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     list: Mapped[str] = mapped_column(text(64), primary_key=True)
-    revision: Mapped[str] = mapped_column(text(36))
+    revision: Mapped[str] = mapped_column(text(36), info=CODED)
 
 
 class AdvanceRevisions:

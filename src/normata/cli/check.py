@@ -13,6 +13,8 @@ from normata.events.checking import event_faults
 from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
 from normata.frameworks.model import Control, Framework
 from normata.identity.model import Organization
+from normata.identity.openid import groups
+from normata.identity.openid.configuration import Configuration
 from normata.schema.table import sql_table
 from normata.tables import Table
 
@@ -30,6 +32,11 @@ def faults(database: Database, transaction: Transaction, security: Security) -> 
     for framework_id in transaction.scalars(_MISCOUNTED):
         yield f"the framework {framework_id} has other controls than it has counted, or gaps in their order"
     yield from event_faults(transaction)
+
+
+def unknown_organizations(transaction: Transaction, provider: Configuration | None) -> list[str]:
+    """The organizations that single sign-on gives roles in, and that there are not."""
+    return [] if provider is None else groups.unknown_organizations(transaction, provider.grants)
 
 
 def contents(transaction: Transaction) -> Iterator[str]:

@@ -209,8 +209,10 @@ def check(database: DatabaseOption = None) -> None:
     from normata.errors import Unavailable
     from normata.operations import SECURITY
     from normata.schema import migrations
+    from normata.web.single_sign_on import single_sign_on
 
     settings = settings_with(database_url=database)
+    provider = single_sign_on(settings)
     with closing(open_database(settings)) as checked:
         missing = checked.exists()
         if missing:
@@ -220,6 +222,8 @@ def check(database: DatabaseOption = None) -> None:
             echo(f"warning: {warning}", err=True)
         checked.read_now(migrations.require_current)
         echo(f"schema: current ({checked.read_now(migrations.version)})")
+        for name in checked.read_now(lambda transaction: checkup.unknown_organizations(transaction, provider)):
+            echo(f"warning: NORMATA_OIDC_ROLES names the organization {name}, and there is none", err=True)
         faults = checked.read_now(lambda transaction: list(checkup.faults(checked, transaction, SECURITY)))
         for fault in faults:
             echo(fault, err=True)

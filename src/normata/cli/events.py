@@ -201,11 +201,12 @@ def verify(
         echo(fault, err=True)
     if outcome.faults:
         fail(f"{file} is not the log that the checkpoint was made of")
-    for event in outcome.erased:
-        echo(f"warning: the content of the event {event} is gone: it was erased, or removed by hand", err=True)
+    for event in outcome.lost:
+        echo(f"warning: the content of the event {event} is gone, and no event tells that it was erased", err=True)
     erased = f"; of {len(outcome.erased)} the content was erased" if outcome.erased else ""
     later = f"; {outcome.later} came after it and are not proven" if outcome.later else ""
-    echo(f"{outcome.proven} events are those of the checkpoint{erased}{later}")
+    lost = f"; of {len(outcome.lost)} the content is gone" if outcome.lost else ""
+    echo(f"{outcome.proven} events are those of the checkpoint{erased}{lost}{later}")
 
 
 def _note(text: str) -> str:

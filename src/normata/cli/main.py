@@ -11,7 +11,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, events, explaining, members, organizations, people, reports, serve
+from normata.cli import (
+    backup,
+    coverage,
+    data,
+    erase,
+    events,
+    explaining,
+    members,
+    organizations,
+    people,
+    reports,
+    serve,
+)
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
@@ -39,6 +51,7 @@ app.command()(reports.soa)
 app.command()(explaining.explain)
 app.add_typer(organizations.app, name="organization")
 app.add_typer(members.member, name="member")
+members.user.command("erase")(erase.erase_user)
 app.add_typer(members.user, name="user")
 app.add_typer(people.tokens, name="token")
 app.add_typer(events.app, name="events")
@@ -67,8 +80,6 @@ def main() -> None:
     """Run the command line. Whatever fails is told in one sentence, never by a traceback."""
     try:
         app()
-    except KeyboardInterrupt:
-        fail("interrupted", code=130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, so there is nobody to tell
         raise SystemExit(1) from None
@@ -83,12 +94,12 @@ def _tell(error: Exception) -> NoReturn:
     from normata.changes.source import FaultyInput
     from normata.db.database import BadDatabaseUrl
     from normata.db.transaction import ConstraintViolation, NotPermitted
-    from normata.errors import DomainError, Unavailable
+    from normata.errors import BadSetting, DomainError, Unavailable
 
     match error:
         case FaultyInput():
             _show_faults([str(fault) for fault in error.faults])
-        case BadDatabaseUrl():
+        case BadDatabaseUrl() | BadSetting():
             fail(str(error), code=2)
         case ValidationError():
             fault = error.errors()[0]

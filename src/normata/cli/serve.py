@@ -42,10 +42,12 @@ def serve(
     from normata.db.database import open_database
     from normata.schema import migrations
     from normata.web.server import require_free_address, run
+    from normata.web.single_sign_on import single_sign_on
     from normata.web.telemetry import require_possible
 
     settings = settings_with(host=host, port=port, workers=workers, database_url=database)
     require_possible(settings)
+    single_sign_on(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, serve=True):
         pass  # the schema is one that can be served
@@ -87,10 +89,12 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     """
     from normata.demo import content
     from normata.web.server import base_url, require_free_address, run
+    from normata.web.single_sign_on import single_sign_on
     from normata.web.telemetry import require_possible
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)
+    single_sign_on(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, migrate=True) as demonstrated:
         if not demonstrated.read_now(content.is_loaded):

@@ -35,7 +35,7 @@ HEADERS: Mapping[str, str] = {
 class HtmlPage(HTMLResponse):
     """A page, in the content coding that the browser wants.
 
-    Nothing in it is secret and repeats what a request has sent, so its length tells nobody anything (BREACH).
+    A secret is on one page once, so that nobody can guess at it by the lengths of many (BREACH).
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

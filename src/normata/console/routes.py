@@ -10,6 +10,7 @@ from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
 from normata.console.account.password import change_password
 from normata.console.app.routes import app_endpoints
+from normata.console.account.tokens import make_token, revoke_token
 from normata.console.pages import Pages
 from normata.console.sign_in.invitation import accept_invitation, show_invitation
 from normata.console.sign_in.link import show_link, use_link
@@ -21,22 +22,26 @@ from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
 from normata.console.visit import Console, Endpoint
+from normata.identity.openid.configuration import CALLBACK, Configuration
 from normata.identity.passwords import Hashing
 from normata.identity.webauthn import RelyingParty
 from normata.settings import Settings
 from normata.web.operation import Operation
 from normata.web.services import Services
+from normata.web.single_sign_on import single_sign_on
 
 
 def console_routes(services: Services, settings: Settings, operations: Iterable[Operation]) -> Iterator[Route]:
     """The routes of the pages, and of their styles and scripts. The pages ask and change by ``operations``."""
     assets = Assets()
     site = Site(settings.public_url)
+    provider = single_sign_on(settings)
     console = Console(
         services,
         settings,
         site,
         Pages(assets),
+        provider=None if provider is None else provider.name,
         hashing=Hashing(),
         throttles=Throttles(services.counters, settings.sign_in_limit),
         passkeys=None if site.passkey_host is None else RelyingParty(site.passkey_host, site.origin),
@@ -54,9 +59,26 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         Endpoint(console, "/account/sessions/", post=end_session),
         Endpoint(console, "/account/password/", post=change_password),
         Endpoint(console, "/account/passkeys/", post=add_passkey),
+        Endpoint(console, "/account/tokens/", post=make_token),
+        Endpoint(console, "/account/tokens/revoke/", post=revoke_token),
         Endpoint(console, "/account/passkeys/options/", post=creation_options),
         Endpoint(console, "/account/passkeys/remove/", post=remove_passkey),
     )
     for endpoint in (*endpoints, *app_endpoints(console)):
         yield Route(endpoint.path, endpoint)
+    if provider is not None:
+        for endpoint in _of_provider(console, provider):
+            yield Route(endpoint.path, endpoint)
     yield from assets.routes()
+
+
+def _of_provider(console: Console, configuration: Configuration) -> Iterator[Endpoint]:
+    # Only where there is a provider: to import the client of one takes a while.
+    from normata.console.sign_in.oidc import SingleSignOn  # noqa: PLC0415
+    from normata.identity.openid.provider import Provider  # noqa: PLC0415
+
+    pages = SingleSignOn(Provider(configuration))
+    yield Endpoint(console, "/sign-in/oidc/", get=pages.start)
+    yield Endpoint(console, CALLBACK, get=pages.finish)
+    yield Endpoint(console, "/account/provider/", post=pages.connect)
+    yield Endpoint(console, "/account/provider/remove/", post=pages.disconnect)

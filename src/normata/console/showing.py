@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-_MIDNIGHT = "T00:00:00.000Z"
+from markupsafe import Markup
 
 
-def moment(at: str) -> str:
-    """A timestamp of the wire as people read it, in UTC: a plain date where it is one."""
-    if at.endswith(_MIDNIGHT):
-        return day(at)
-    return datetime.fromisoformat(at).strftime("%-d %b %Y, %H:%M UTC")
+def moment(at: str | None) -> Markup:
+    """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
+    if at is None:
+        return Markup("&ndash;")
+    return Markup('<time datetime="{}">{} {} UTC</time>').format(at, at[:10], at[11:16])
 
 
-def day(at: str) -> str:
-    """The date of a timestamp."""
-    return datetime.fromisoformat(at).strftime("%-d %b %Y")
+def day(at: str) -> Markup:
+    """The day of a moment of the wire, for people."""
+    return Markup('<time datetime="{}">{}</time>').format(at, at[:10])
 
 
 def words(token: str) -> str:

@@ -7,12 +7,19 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from markupsafe import Markup
+
 _ENGLISH = Path(__file__).with_name("texts.en.json")
 
 
 def text(key: str, /, **values: object) -> str:
-    """The sentence ``key``, with ``{name}`` replaced by the value of this name. Raises KeyError for an unknown one."""
-    return english()[key].format(**values)
+    """The sentence ``key``, with ``{name}`` replaced by the value of this name. Raises KeyError for an unknown one.
+
+    It is markup where a value is: then the other values are escaped.
+    """
+    sentence = english()[key]
+    marked = any(isinstance(value, Markup) for value in values.values())
+    return Markup(sentence).format(**values) if marked else sentence.format(**values)  # noqa: S704 - of our own making
 
 
 def has_text(key: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from normata.identity import invitations, passkeys, passwords, sessions, sign_in_attempts, sign_in_links
+from normata.identity import invitations, passkeys, passwords, sessions, sign_in_attempts, sign_in_links, tokens
+from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
+from normata.identity.openid.identities import ADDRESS_LOOKUP, DISCONNECT_WRITES, IDENTITY_LOOKUP, IDENTITY_WRITES
 from normata.identity.session_lookup import SESSION_LOOKUP
 
 SIGN_IN_WRITES = (
@@ -17,6 +19,11 @@ SIGN_IN_WRITES = (
     *passkeys.USE_WRITES,
     *passkeys.REMOVE_WRITES,
     *invitations.ACCEPTING_WRITES,
+    *tokens.CREATION_WRITES,
+    *tokens.REVOCATION_WRITES,
+    *IDENTITY_WRITES,
+    *DISCONNECT_WRITES,
+    *GROUP_WRITES,
 )
 SIGN_IN_LOOKUPS = (
     SESSION_LOOKUP,
@@ -24,4 +31,7 @@ SIGN_IN_LOOKUPS = (
     passwords.PASSWORD_BY_EMAIL,
     passwords.PASSWORD_OF_USER,
     passkeys.PASSKEY_LOOKUP,
+    IDENTITY_LOOKUP,
+    ADDRESS_LOOKUP,
+    ORGANIZATION_LOOKUP,
 )

@@ -106,6 +106,13 @@ class Database(ABC):
         """What is wrong with files, references, policies and grants, a sentence each."""
 
     @abstractmethod
+    def scrub(self) -> bool:
+        """Have the files of the database keep nothing of what was deleted or overwritten. Raises Unavailable.
+
+        False where the files are not this program's own: then their server does it in its own time.
+        """
+
+    @abstractmethod
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """What the login that the URL names could do, and the service never needs: a sentence each."""
 

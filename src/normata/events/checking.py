@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 
 from normata.db.transaction import Transaction
 from normata.db.types import format_timestamp
-from normata.events.content import sealed_text, values_of
+from normata.events.content import ERASE, erased_by, sealed_text, values_of
 from normata.events.history import kind_of
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.events.walking import Walk, content_faults
@@ -45,9 +45,10 @@ def _log_faults(transaction: Transaction, owner: str) -> Iterator[str]:
     roots = {row.size: row.root for row in transaction.stream(_CHECKPOINTS_OF, {"owner": owner})}
     largest = max(roots, default=0)
     walk = Walk(roots)
+    erased = _erased(transaction, owner)
     is_sound = True
     for row in transaction.stream(_LEAVES_OF, {"owner": owner}):
-        for fault in (*walk.up_to(row.number), *_event_faults(row, owner, largest)):
+        for fault in (*walk.up_to(row.number), *_event_faults(row, owner, largest, erased)):
             is_sound = False
             yield f"{within}, {fault}"
         walk.add(row.event_id, row.hash)
@@ -58,17 +59,23 @@ def _log_faults(transaction: Transaction, owner: str) -> Iterator[str]:
         yield f"{within}, {walk.broken} was changed along with its seal: the checkpoints were made of something else"
 
 
-def _event_faults(row: Any, owner: str, largest: int) -> Iterator[str]:
+def _event_faults(row: Any, owner: str, largest: int, erased: Set[str]) -> Iterator[str]:
     name = f"the event {row.event_id} (leaf {row.number})"
     if row.number >= largest:
         yield f"{name} was inserted: no checkpoint has it"
     text = None if row.id is None else sealed_text(row)
     found = list(content_faults(row.event_id, row.number, row.hash, text))
     yield from found
-    if text == "":
-        yield f"{name} has lost its content"
+    if text == "" and row.event_id not in erased:
+        yield f"{name} has lost its content, and no event tells that it was erased"
     elif text and not found and (changed := _columns_that_differ(row, owner)):
         yield f"{name} was changed: its columns {', '.join(changed)} are not what was sealed"
+
+
+def _erased(transaction: Transaction, owner: str) -> set[str]:
+    """The events whose content was erased, as later ones in their log tell. What is wrong with those is told anyway."""
+    bodies = [row.body for row in transaction.stream(_ERASURES) if (row.organization_id or "") == owner]
+    return {event_id for body in bodies if body for event_id in erased_by(values_of(body))}
 
 
 _COLUMNS = {
@@ -117,6 +124,7 @@ _LEAVES_OF = (
     .where(_LEAF.c.organization_id == _OF_OWNER)
     .order_by(_LEAF.c.number)
 )
+_ERASURES = select(_EVENT.c.organization_id, _EVENT.c.body).where(_EVENT.c.action == ERASE)
 _WITHOUT_LEAF = (
     select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at)
     .outerjoin(_LEAF, _LEAF.c.event_id == _EVENT.c.id)

@@ -20,6 +20,11 @@ from normata.schema.wire import wire_names
 
 Values = dict[str, Any] | None
 
+# The event that tells of an erasure, and what its counts have beside numbers: the ids of the events of the same log
+# that have lost their content by it.
+ERASE = "erase"
+ERASED_EVENTS = "erasedEvents"
+
 # The columns of an event that an older version wrote, as they are sealed. Never change this.
 _OLD = {
     "id": "id",
@@ -71,6 +76,13 @@ def old_body(event: Any) -> str:
 def sealed_text(event: Any) -> str:
     """What is sealed of an event; empty where it was erased."""
     return old_body(event) if event.body is None else str(event.body)
+
+
+def erased_by(body: Mapping[str, Any]) -> list[str]:
+    """The events that have lost their content by what an event tells of."""
+    counts = body.get("counts")
+    told = counts.get(ERASED_EVENTS) if body.get("action") == ERASE and isinstance(counts, dict) else None
+    return [one for one in told if isinstance(one, str)] if isinstance(told, list) else []
 
 
 def canonical(value: Any) -> str:

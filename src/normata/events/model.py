@@ -10,14 +10,14 @@ from sqlalchemy.orm import Mapped, mapped_column
 from normata.db.transaction import NO_ORGANIZATION
 from normata.db.types import text
 from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp
-from normata.schema.table import Table, foreign_key
+from normata.schema.table import CODED, Table, erased_to, foreign_key
 
 # The log of what belongs to no organization: centralized frameworks, users, tokens. It is the operator's.
 OPERATORS = NO_ORGANIZATION
 
 Body = Annotated[str, mapped_column(text())]
-Hash = Annotated[str, mapped_column(text(64))]  # SHA-256, in hexadecimal digits
-Owner = Annotated[str, mapped_column(text(255))]  # an organization, or OPERATORS
+Hash = Annotated[str, mapped_column(text(64), info=CODED)]  # SHA-256, in hexadecimal digits
+Owner = Annotated[str, mapped_column(text(255), info=CODED)]  # an organization, or OPERATORS
 Number = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
 
 
@@ -35,13 +35,13 @@ class AuditEvent(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     at: Mapped[Timestamp]
-    action: Mapped[ShortName]
-    entity_type: Mapped[ShortName]
-    entity_id: Mapped[Identifier | None]
-    user_id: Mapped[Identifier | None]
-    token_id: Mapped[Identifier | None]
+    action: Mapped[ShortName] = mapped_column(info=CODED)
+    entity_type: Mapped[ShortName] = mapped_column(info=CODED)
+    entity_id: Mapped[Identifier | None] = mapped_column(info=CODED)
+    user_id: Mapped[Identifier | None] = mapped_column(info=CODED)
+    token_id: Mapped[Identifier | None] = mapped_column(info=CODED)
     request_id: Mapped[ShortText]
-    body: Mapped[Body | None]
+    body: Mapped[Body | None] = mapped_column(info=erased_to(""))
 
     fixed = ("organization_id", "at", "action", "entity_type", "entity_id", "user_id", "token_id", "request_id", "body")
 
@@ -77,7 +77,7 @@ class EventLeaf(Table):
 
     organization_id: Mapped[Owner] = mapped_column(primary_key=True)
     number: Mapped[Number] = mapped_column(primary_key=True)
-    event_id: Mapped[Identifier] = mapped_column(unique=True)
+    event_id: Mapped[Identifier] = mapped_column(unique=True, info=CODED)
     hash: Mapped[Hash]
 
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -96,5 +96,5 @@ class EventCheckpoint(Table):
     organization_id: Mapped[Owner] = mapped_column(primary_key=True)
     size: Mapped[Number] = mapped_column(primary_key=True)
     root: Mapped[Hash]
-    frontier: Mapped[Body]
+    frontier: Mapped[Body] = mapped_column(info=CODED)
     at: Mapped[Timestamp]

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from normata.errors import CommandError
+from normata.events.content import ERASED_EVENTS, erased_by
 from normata.events.exporting import FORMAT
 from normata.events.keys import Note
 from normata.events.walking import Walk, content_faults
@@ -20,12 +21,16 @@ class NoLog(CommandError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found: the faults, a sentence each, how many events are proven and later, and which are erased."""
+    """What was found: the faults, a sentence each, how many events are proven and later, and which have no content.
+
+    Of those that were ``erased`` another event of the log tells so; of those that are ``lost`` none does.
+    """
 
     faults: list[str] = field(default_factory=list)
     proven: int = 0
     later: int = 0
     erased: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
 
 def verify(lines: Iterable[str], note: Note) -> Outcome:
@@ -36,15 +41,22 @@ def verify(lines: Iterable[str], note: Note) -> Outcome:
     roots: dict[int, str] = {}
     walk = Walk(roots)
     seen: set[str] = set()
+    told: set[str] = set()
+    empty: dict[str, str] = {}
     for number, line in numbered:
         entry = _object(line)
         if entry is not None and _is_checkpoint(entry):
             roots[entry["checkpoint"]] = entry["root"]
         elif entry is not None and _is_event(entry):
             _take(entry, walk, note, seen, outcome)
+            told.update(_erased_by(entry["event"]))
+            if entry["event"] == "":
+                empty[entry["id"]] = f"{entry['id']} (leaf {entry['leaf']})"
         else:
             outcome.faults.append(f"line {number} is not one that an export writes")
     outcome.faults += walk.up_to(note.size)
+    outcome.erased = [event for event_id, event in empty.items() if event_id in told]
+    outcome.lost = [event for event_id, event in empty.items() if event_id not in told]
     if not outcome.faults and walk.frontier.root != note.root:
         outcome.faults.append(
             f"{walk.broken} was changed along with its seal"
@@ -66,12 +78,15 @@ def _take(entry: dict[str, Any], walk: Walk, note: Note, seen: set[str], outcome
     seen.add(event_id)
     outcome.faults += walk.up_to(min(leaf, note.size))
     outcome.faults += content_faults(event_id, leaf, entry["hash"], text)
-    if text == "":
-        outcome.erased.append(f"{event_id} (leaf {leaf})")
     if leaf < note.size:
         walk.add(event_id, entry["hash"])
     else:
         outcome.later += 1  # the checkpoint is older, and says nothing of it
+
+
+def _erased_by(text: str | None) -> list[str]:
+    found = _object(text) if text and ERASED_EVENTS in text else None
+    return [] if found is None else erased_by(found)
 
 
 def _require_head(line: str, note: Note) -> None:

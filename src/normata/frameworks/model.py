@@ -23,7 +23,7 @@ from normata.schema.fields import (
     Text,
     Timestamp,
 )
-from normata.schema.table import Table, defaults_to, derived, foreign_key, refers_to
+from normata.schema.table import Table, defaults_to, derived, foreign_key, names_person, refers_to
 from normata.schema.text import natural_key, search_text, slugify
 
 
@@ -47,7 +47,7 @@ class Framework(Table):
     last_sync_at: Mapped[Timestamp | None]
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
-    created_by: Mapped[ShortText | None]
+    created_by: Mapped[ShortText | None] = names_person()
     is_active: Mapped[Flag] = defaults_to(True)
     is_centralized: Mapped[Flag]
     required_tier: Mapped[ShortText] = defaults_to("free-trial")

@@ -158,7 +158,7 @@ def _lookup(name: str, column: str) -> Lookup:
         return (
             f"SELECT {first} invitation.id, invitation.organization_id, organization.name AS organization_name,"  # noqa: S608 - of our own making
             " invitation.email, invitation.role, invitation.expires_at, account.id AS user_id,"
-            " account.name AS user_name"
+            " account.name AS user_name, account.removed_at AS user_removed_at"
             f" FROM {asked and asked + ' JOIN'} invitation {asked and f'ON invitation.{column} = {value}'}"
             " JOIN organization ON organization.id = invitation.organization_id"
             " LEFT JOIN user_account AS account ON account.email_folded = invitation.email_folded"
@@ -167,11 +167,14 @@ def _lookup(name: str, column: str) -> Lookup:
             f" ORDER BY {first} invitation.created_at, invitation.id"
         )
 
-    columns = ("id", "organization_id", "organization_name", "email", "role", "expires_at", "user_id", "user_name")
+    columns = (
+        *("id", "organization_id", "organization_name", "email", "role"),
+        *("expires_at", "user_id", "user_name", "user_removed_at"),
+    )
     return Lookup(
         name=name,
         arguments=("wanted",),
-        columns={column: UtcTimestamp() if column == "expires_at" else text() for column in columns},
+        columns={column: UtcTimestamp() if column.endswith("_at") else text() for column in columns},
         select=question,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import smtplib
 import ssl
 from email.errors import MessageError
@@ -17,6 +18,9 @@ import structlog
 log = structlog.get_logger("normata")
 
 _TIMEOUT = 10.0  # seconds to wait for the server, each time
+
+# One address, whatever reads it: without what quotes, comments and lists are made of (RFC 5322, section 3.2.3).
+_PLAIN_ADDRESS = re.compile(r"""[^@\s\x00-\x1f\x7f()<>\[\]:;\\,"]+@[^@\s\x00-\x1f\x7f()<>\[\]:;\\,"]+""")
 
 # What has become of a message: there is no server for mail, it has been handed to the server, or that has failed.
 Posted = Literal["off", "sent", "failed"]
@@ -46,11 +50,14 @@ class Mailer:
         return "sent"
 
     def _message(self, to: str, subject: str, text: str) -> EmailMessage:
+        if not _PLAIN_ADDRESS.fullmatch(to):
+            raise ValueError("the address cannot be written without quotes")
         name, address = parseaddr(self._sender)
         message = EmailMessage()
         message["Subject"] = " ".join(subject.split())
         message["From"] = Address(name, addr_spec=address)
-        message["To"] = Address(addr_spec=to)
+        local, _, domain = to.rpartition("@")
+        message["To"] = Address(username=local, domain=domain)
         message["Date"] = formatdate()
         message["Message-ID"] = make_msgid(domain=address.rpartition("@")[2])
         message["Auto-Submitted"] = "auto-generated"  # RFC 3834: so that no machine answers

@@ -12,12 +12,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 from normata.db.types import text
 from normata.identity.roles import Role, TokenScope
 from normata.schema.fields import Email, Identifier, Name, Slug, Timestamp
-from normata.schema.table import Table, defaults_to, derived, foreign_key
+from normata.schema.table import CODED, Table, defaults_to, derived, foreign_key
 from normata.schema.text import fold
 
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64))]
-RoleColumn = Annotated[Role, mapped_column(text(8))]
-ScopeColumn = Annotated[TokenScope, mapped_column(text(8))]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
+RoleColumn = Annotated[Role, mapped_column(text(8), info=CODED)]
+ScopeColumn = Annotated[TokenScope, mapped_column(text(8), info=CODED)]
 
 
 class Organization(Table):
@@ -150,6 +150,7 @@ class Invitation(Table):
 
     __tablename__ = "invitation"
     array = "invitations"
+    transient = True
     told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
     readable = told | {"email", "email_folded", "created_by"}
 

@@ -10,15 +10,16 @@ from sqlalchemy.orm import Mapped, mapped_column
 from normata.db.types import text
 from normata.identity.model import Digest
 from normata.schema.fields import Identifier, Name, Timestamp
-from normata.schema.table import Table, foreign_key
+from normata.schema.table import CODED, Table, foreign_key
 
 Means = Literal["link", "invitation", "password", "passkey", "oidc"]
 MEANS: tuple[Means, ...] = get_args(Means)
 
-MeansColumn = Annotated[Means, mapped_column(text(16))]
-Secret = Annotated[str, mapped_column(text())]
+MeansColumn = Annotated[Means, mapped_column(text(16), info=CODED)]
+Secret = Annotated[str, mapped_column(text(), info=CODED)]
 Told = Annotated[str, mapped_column(text(500))]  # what a browser says of itself
-AttemptKind = Annotated[str, mapped_column(text(16))]
+AttemptKind = Annotated[str, mapped_column(text(16), info=CODED)]
+Data = Annotated[str, mapped_column(text())]
 Counter = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
 
 
@@ -74,11 +75,12 @@ class SignInAttempt(Table):
 
     __tablename__ = "sign_in_attempt"
     published = False
+    transient = True
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     kind: Mapped[AttemptKind]
     digest: Mapped[Digest] = mapped_column(unique=True)
-    data: Mapped[Secret]
+    data: Mapped[Data]
     created_at: Mapped[Timestamp]
     expires_at: Mapped[Timestamp]
     used_at: Mapped[Timestamp | None]

@@ -129,6 +129,19 @@ def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
     return ended
 
 
+def revoke_own(unit: UnitOfWork, user_id: str, token_id: str) -> None:
+    """End a token of a user; twice is harmless. Raises NotFound where they have no such token."""
+    found = unit.row(_FIND, {"token": token_id})
+    if found is None or found.user_id != user_id:
+        raise NotFound
+    end(unit, found)
+
+
+def open_tokens(transaction: Transaction, user_id: str, moment: str) -> Sequence[Any]:
+    """A user's tokens that are good at ``moment``, the newest first."""
+    return transaction.rows(_OPEN, {"user": user_id, "moment": moment})
+
+
 # --- For commands
 
 
@@ -243,6 +256,15 @@ _LIST = (
     .order_by(_TOKEN.c.created_at, _TOKEN.c.id)
 )
 _FIND = select(*SHOWN).where(_TOKEN.c.id == bindparam("token"))
+_OPEN = (
+    select(*SHOWN)
+    .where(
+        _TOKEN.c.user_id == bindparam("user"),
+        _TOKEN.c.revoked_at.is_(None),
+        _TOKEN.c.expires_at.is_(None) | (_TOKEN.c.expires_at > bindparam("moment", type_=_TOKEN.c.expires_at.type)),
+    )
+    .order_by(_TOKEN.c.created_at.desc(), _TOKEN.c.id)
+)
 _REVOKE = (
     update(_TOKEN)
     .where(_TOKEN.c.id == bindparam("token"))

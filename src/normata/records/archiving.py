@@ -16,7 +16,7 @@ from normata.errors import Archived
 from normata.records.base import Restorable
 from normata.records.finding import found_for_change
 from normata.schema.fields import Identifier, Name, ShortName, ShortText, Timestamp
-from normata.schema.table import Table, foreign_key, sql_table
+from normata.schema.table import CODED, Table, foreign_key, names_person, sql_table
 from normata.schema.wire import columns
 
 
@@ -34,11 +34,11 @@ class ArchiveEntry(Table):
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     kind: Mapped[ShortName] = mapped_column(primary_key=True)
     record_id: Mapped[Identifier] = mapped_column(primary_key=True)
-    archive_id: Mapped[Identifier]
+    archive_id: Mapped[Identifier] = mapped_column(info=CODED)
     archived_at: Mapped[Timestamp]
-    user_id: Mapped[Identifier | None]
+    user_id: Mapped[Identifier | None] = mapped_column(info=CODED)
     reason: Mapped[ShortText | None]
-    user_name: Mapped[Name | None]
+    user_name: Mapped[Name | None] = names_person()
 
     __table_args__ = (Index(None, "organization_id", "archive_id"),)
 

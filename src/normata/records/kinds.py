@@ -19,7 +19,7 @@ from normata.schema.fields import (
     Timestamp,
     Token,
 )
-from normata.schema.table import defaults_to, due, known, refers_to
+from normata.schema.table import defaults_to, due, known, names_person, refers_to
 
 
 class Task(Maintained):
@@ -95,7 +95,7 @@ class Finding(Maintained):
     notes: Mapped[Text | None]
     verified_at: Mapped[Timestamp | None]
     verified_by_id: Mapped[Identifier | None]
-    verified_by_name: Mapped[ShortText | None]
+    verified_by_name: Mapped[ShortText | None] = names_person()
     verification_note: Mapped[Text | None]
     control_id: Mapped[Identifier | None] = refers_to("control")
     audit_id: Mapped[Identifier | None] = refers_to("audit")
@@ -142,7 +142,7 @@ class Policy(Maintained):
     approver_id: Mapped[Identifier | None] = refers_to("membership")
     current_version: Mapped[ShortText | None]
     last_approved_at: Mapped[Timestamp | None]
-    last_approved_by: Mapped[ShortText | None]
+    last_approved_by: Mapped[ShortText | None] = names_person()
     review_schedule_id: Mapped[Identifier | None]
     last_reviewed_at: Mapped[Timestamp | None]
     next_review_at: Mapped[Timestamp | None] = due(at=("RETIRED",))
@@ -200,7 +200,7 @@ class Audit(Maintained):
     )  # fmt: skip
     started: Mapped[Timestamp | None]
     ended: Mapped[Timestamp | None]
-    auditor: Mapped[ShortText | None]
+    auditor: Mapped[ShortText | None] = names_person()
     notes: Mapped[Text | None]
     framework_id: Mapped[Identifier | None] = refers_to("framework")
 
@@ -315,7 +315,7 @@ class Vendor(Maintained):
     status: Mapped[Token] = known("ACTIVE", "PROSPECTIVE", "UNDER_REVIEW", "SUSPENDED", "TERMINATED")
     treatment_strategy: Mapped[Token] = known("UNKNOWN", "AVOID", "MITIGATE", "TRANSFER", "ACCEPT")
     website: Mapped[ShortText | None]
-    contact_name: Mapped[ShortText | None]
+    contact_name: Mapped[ShortText | None] = names_person()
     contact_email: Mapped[ShortText | None]
     contract_expiry: Mapped[Timestamp | None] = due(at=("TERMINATED",))
     owner_id: Mapped[Identifier | None] = refers_to("membership")
@@ -347,7 +347,7 @@ class Record(Maintained):
     current_version: Mapped[Count | None]
     due_date: Mapped[Timestamp | None] = due(at=("FINALIZED", "SUPERSEDED"))
     finalized_at: Mapped[Timestamp | None]
-    finalized_by: Mapped[ShortText | None]
+    finalized_by: Mapped[ShortText | None] = names_person()
     review_schedule_id: Mapped[Identifier | None]
     last_reviewed_at: Mapped[Timestamp | None]
     next_review_at: Mapped[Timestamp | None] = due(at=("SUPERSEDED",))

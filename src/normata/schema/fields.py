@@ -13,6 +13,7 @@ from sqlalchemy.orm import mapped_column
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from normata.db.types import Conversion, Document, UtcTimestamp, format_timestamp, text
+from normata.schema.table import CODED
 from normata.schema.text import fold
 
 # --- Text
@@ -190,4 +191,4 @@ class _Ranked(TypeDecorator[str]):
 
 Coverage = Annotated[CoverageStatus, mapped_column(_Ranked)]
 Level = Annotated[MatchLevel, mapped_column(_Ranked)]
-Kind = Annotated[ControlType, mapped_column(text(8))]
+Kind = Annotated[ControlType, mapped_column(text(8), info=CODED)]

@@ -25,6 +25,7 @@ class Table(DeclarativeBase):
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
     ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.
     ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
+    ``transient`` tells that rows are of use for some days at most: one that names a person who is erased is deleted.
     ``readable`` has the only columns that the service may read on a database with grants; null for all. ``told`` has
     the only ones that events tell of; null for the readable ones.
     """
@@ -35,6 +36,7 @@ class Table(DeclarativeBase):
     generated: ClassVar[frozenset[str]] = frozenset({"slug", "short_id", "order"})
     shown_in: ClassVar[frozenset[str]] = frozenset()
     bulky: ClassVar[bool] = False
+    transient: ClassVar[bool] = False
     published: ClassVar[bool] = True
     readable: ClassVar[frozenset[str] | None] = None
     told: ClassVar[frozenset[str] | None] = None
@@ -119,6 +121,24 @@ class Due:
 def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any]:
     """A date by which something has to be done, unless a row has a status of ``at``, or a column of ``once`` is set."""
     return mapped_column(info={"due": Due(tuple(at), tuple(once))})
+
+
+def names_person() -> MappedColumn[Any]:
+    """A column that has the name of a person, and nothing else."""
+    return mapped_column(info={"names_person": True})
+
+
+# The info of a text column whose values the program makes or knows: hashes, enums, ids. No person is named there. What
+# says nothing of this kind is taken for a text that people write, and is looked through when a person is erased.
+CODED = {"coded": True}
+
+
+def erased_to(value: str | None) -> dict[str, Any]:
+    """The info of a text column that has JSON of which no part can be changed, see ``normata.erasure``.
+
+    Where it names a person who is erased, ``value`` takes its place.
+    """
+    return {"erased_to": value}
 
 
 def derived() -> MappedColumn[Any]:

@@ -184,6 +184,10 @@ def _forget_figures(pid: int) -> None:
 
 def _load(target: str) -> Any:
     """The application, in a worker process, which ends when the main process does."""
+    # Until Granian handles signals here, the main process's handler would swallow them, and it would wait for a worker
+    # in vain. Ctrl-C goes to all processes; the main process then ends the workers.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     main = multiprocessing.parent_process()
     if main is not None:
         threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()

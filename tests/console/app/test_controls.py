@@ -50,7 +50,9 @@ def test_order_and_pages_stay_in_the_links(readers: People) -> None:
     page = readers["viewer"].get(f"{LIST}?limit=5&sortColumn=name&sortDirection=desc&type=CONTROL")
     assert len(_identifiers(page)) == 5
     following = next(link for link in Parsed(page).links if "page=2" in link)
-    assert {"sortColumn=name", "sortDirection=desc", "type=CONTROL", "limit=5"} <= set(following.split("?")[1].split("&"))
+    assert {"sortColumn=name", "sortDirection=desc", "type=CONTROL", "limit=5"} <= set(
+        following.split("?")[1].split("&")
+    )
     assert _identifiers(readers["viewer"].get(following)) != _identifiers(page)
     assert 'aria-sort="descending"' in page.text
 
@@ -163,7 +165,9 @@ def test_a_form_leads_back_to_pages_of_the_console_alone(place: str, people: Peo
 
 def test_a_control_says_why_it_is_covered(readers: People) -> None:
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.1/"))
-    assert re.search(r"A\.1 moon control 1 SUN-10 Full follows in full from .*A\.1 sun control 1 SUN-2 Full is stated", said)
+    assert re.search(
+        r"A\.1 moon control 1 SUN-10 Full follows in full from .*A\.1 sun control 1 SUN-2 Full is stated", said
+    )
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.2/"))
     assert re.search(r"What would lift it A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said)
 

@@ -95,7 +95,12 @@ def test_what_people_wrote_is_text(page: str, people: People) -> None:
             ],
             "controls": [
                 {"id": f"moon.A.{number}", "frameworkId": "fw-moon", "parentId": "moon.A"}
-                | {"identifier": f"{number} {HOSTILE}", "name": HOSTILE + LONG, "purpose": HOSTILE, "slug": f"m{number}"}
+                | {
+                    "identifier": f"{number} {HOSTILE}",
+                    "name": HOSTILE + LONG,
+                    "purpose": HOSTILE,
+                    "slug": f"m{number}",
+                }
                 | {"description": HOSTILE * 2}
                 for number in (1, 2)
             ],

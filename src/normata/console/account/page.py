@@ -11,8 +11,9 @@ from starlette.responses import Response
 from normata.console.visit import Visit
 from normata.db.transaction import TenantScope, Transaction
 from normata.db.types import format_timestamp, now
-from normata.identity import passkeys, passwords, sessions
+from normata.identity import passkeys, passwords, sessions, tokens
 from normata.identity.model import User
+from normata.identity.openid import identities
 from normata.identity.refusals import SignInRefused
 from normata.identity.sessions import Visitor
 from normata.schema.table import sql_table
@@ -25,8 +26,10 @@ async def show_account(visit: Visit) -> Response:
     return await account_page(visit, await visit.required_visitor())
 
 
-async def account_page(visit: Visit, visitor: Visitor, *, status: int = 200, message: str = "") -> Response:
-    """The page, and what was wrong with what was last sent from it."""
+async def account_page(
+    visit: Visit, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
+) -> Response:
+    """The page, what was wrong with what was last sent from it, and the token that was made by it."""
     found = await visit.console.services.database.read(
         lambda transaction: _read(transaction, visitor), TenantScope(users=(visitor.user_id,))
     )
@@ -36,9 +39,12 @@ async def account_page(visit: Visit, visitor: Visitor, *, status: int = 200, mes
         status=status,
         visitor=visitor,
         message=message,
+        new_token=new_token,
+        places={place.organization_id: place.organization_name for place in visitor.places},
         is_local=is_local,
         has_passkeys=is_local and visit.console.passkeys is not None,
         shortest=passwords.SHORTEST,
+        provider=visit.console.provider,
         **found,
     )
 
@@ -48,6 +54,8 @@ def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
         "email": transaction.scalar(_EMAIL, {"user": visitor.user_id}),
         "password_since": passwords.changed_at(transaction, visitor.user_id),
         "passkeys": passkeys.own(transaction, visitor.user_id),
+        "identities": identities.own(transaction, visitor.user_id),
+        "tokens": tokens.open_tokens(transaction, visitor.user_id, now()),
         "sessions": sessions.open_sessions(transaction, visitor.user_id, now()),
     }
 

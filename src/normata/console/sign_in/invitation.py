@@ -13,6 +13,7 @@ from normata.db.transaction import ConstraintViolation
 from normata.errors import InvitationOver
 from normata.identity import invitations
 from normata.identity.refusals import SignInRefused
+from normata.identity.sessions import Visitor
 
 _LONGEST_NAME = 500
 
@@ -21,10 +22,12 @@ async def show_invitation(visit: Visit) -> Response:
     """Say who is invited to what, and ask whether to accept. Only the button accepts."""
     secret = visit.query.get("secret", "")
     row = await _open_invitation(visit, secret)
+    visitor = await visit.visitor()
     return visit.page(
         "invitation.html",
-        visitor=await visit.visitor(),
+        visitor=visitor,
         invitation=row,
+        must_sign_in=_must_sign_in(row, visitor),
         secret=secret,
         is_local=visit.console.settings.local_sign_in,
         provider=visit.console.provider,
@@ -34,8 +37,9 @@ async def show_invitation(visit: Visit) -> Response:
 async def accept_invitation(visit: Visit) -> Response:
     """Accept it. Raises SignInRefused.
 
-    Somebody who is new is signed in. Somebody who has an account has to sign in to it: the link proves that one knows
-    the link, and whoever has made the invitation does so, too.
+    Somebody who is new is signed in. Somebody who has an account has to sign in to it first. The link proves no more
+    than that one knows the link, as whoever has made the invitation does; and it may be somebody else who has accepted
+    an earlier one and so has the account with this address.
     """
     visit.require_local_sign_in()
     form = await visit.form()
@@ -50,6 +54,9 @@ async def accept_invitation(visit: Visit) -> Response:
 
 
 async def _accept(visit: Visit, row: Any, name: str) -> Response:
+    visitor = await visit.visitor()
+    if _must_sign_in(row, visitor):
+        raise SignInRefused("invitation_of_another")
     reach = invitations.reach_of(row)
     user_id = reach.users[0]
 
@@ -68,6 +75,15 @@ async def _accept(visit: Visit, row: Any, name: str) -> Response:
         writes=invitations.ACCEPTING_WRITES,
     )
     return visit.redirect(START)  # or, for whoever has not signed in, to the page to sign in on
+
+
+def _must_sign_in(row: Any, visitor: Visitor | None) -> bool:
+    """Whether the account that an invitation is for is not the one that this browser is signed in to.
+
+    Nobody can sign in to one that was removed, so its invitation brings it back.
+    """
+    has_account = row.user_id is not None and row.user_removed_at is None
+    return has_account and (visitor is None or visitor.user_id != row.user_id)
 
 
 async def _open_invitation(visit: Visit, secret: str) -> Any:

@@ -17,6 +17,7 @@ from normata.db.postgresql import security as rights
 from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, tell, told
 from normata.db.postgresql.lookup import Lookups
 from normata.db.postgresql.pool import Pool
+from normata.db.postgresql.runner import Runner
 from normata.db.postgresql.transaction import (
     EVERY_ROW,
     READING,
@@ -63,7 +64,7 @@ class PostgreSQL(Database):
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
         # For work that is long. Two at once: more would only take Python's lock from each other.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="normata-long")
-        self._runner: asyncio.Runner | None = None
+        self._runner: Runner | None = None
 
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """See :meth:`Database.read`."""
@@ -79,11 +80,11 @@ class PostgreSQL(Database):
 
     def read_now(self, work: Work[T]) -> T:
         """See :meth:`Database.read_now`."""
-        return self._now().run(self.read(work))
+        return self._now().run(lambda: self.read(work))
 
     def write_now(self, work: Work[T]) -> T:
         """See :meth:`Database.write_now`."""
-        return self._now().run(self.write(work))
+        return self._now().run(lambda: self.write(work))
 
     def alter_now(self, work: Callable[[Connection], T]) -> T:
         """See :meth:`Database.alter_now`."""
@@ -96,7 +97,7 @@ class PostgreSQL(Database):
             connection.exec_driver_sql("SET LOCAL lock_timeout = '5s'")
             return work(connection)
 
-        return self._now().run(self._alter(altered))
+        return self._now().run(lambda: self._alter(altered))
 
     def exists(self) -> str | None:
         """See :meth:`Database.exists`: a server says so itself."""
@@ -109,6 +110,10 @@ class PostgreSQL(Database):
     def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
         """See :meth:`Database.faults`."""
         return rights.faults(_own(transaction).fetch, self._role, metadata, security)
+
+    def scrub(self) -> bool:
+        """See :meth:`Database.scrub`: a server vacuums by itself, and keeps its log of changes as it was told to."""
+        return False
 
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """See :meth:`Database.serving_warnings`: row-level security should bind the login as well."""
@@ -123,7 +128,7 @@ class PostgreSQL(Database):
     def close(self) -> None:
         """See :meth:`Database.close`."""
         runner = self._now()
-        runner.run(self.aclose())
+        runner.run(self.aclose)
         runner.close()
         self._runner = None
 
@@ -195,10 +200,9 @@ class PostgreSQL(Database):
         except Exception as error:
             tell(error)
 
-    def _now(self) -> asyncio.Runner:
-        """One event loop for all calls without one: connections cannot move between loops."""
+    def _now(self) -> Runner:
         if self._runner is None:
-            self._runner = asyncio.Runner()
+            self._runner = Runner()
         return self._runner
 
 

@@ -120,6 +120,23 @@ class SQLite(Database):
             reading.failure = None  # it is told here
             yield f"the database is damaged: {error}"
 
+    def scrub(self) -> bool:
+        """See :meth:`Database.scrub`: the file is written anew, and what was written before the last is cut off.
+
+        Others may go on reading meanwhile, and wait to write.
+        """
+        connection, _ = self._file.open()
+        try:
+            connection.execute("VACUUM")
+            ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise self._file.told(error) from error
+        finally:
+            connection.close()
+        if is_busy:
+            raise Unavailable(f"{self.path} is in use", "locked")
+        return True
+
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """See :meth:`Database.serving_warnings`: whoever can open the file has all of it."""
         del transaction

@@ -86,7 +86,9 @@ narrowed to an organization lists those that are narrowed to the same one.""",
         operation_id="getOwnToken",
         tag="Tokens",
         summary="Get one of your tokens",
-        description="One of your own tokens; not the token itself.",
+        description="""\
+One of your own tokens; not the token itself. A token that is narrowed to an organization gets those that are narrowed
+to the same one; others are not there.""",
         authority="self",
         about=AccessToken,
         id_description="The id of a token of your own.",
@@ -167,7 +169,9 @@ told, because they reach other organizations as well.""",
         operation_id="getToken",
         tag="Tokens",
         summary="Get a token that reaches the organization",
-        description="One of the tokens that reach the organization; not the token itself.",
+        description="""\
+One of the tokens that reach the organization, as the list of them has it; not the token itself. One that reaches other
+organizations only is not there.""",
         role="admin",
         scope="admin",
         about=AccessToken,

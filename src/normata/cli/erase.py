@@ -1,0 +1,148 @@
+"""The command that takes a person's name and address out of everything: ``user erase``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normata.cli.shared import DatabaseOption, change, echo, fail, opened
+from normata.log import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from normata.db.database import Database
+    from normata.erasure.erasing import Erased
+    from normata.erasure.person import Person, Wish
+    from normata.erasure.survey import Place, Survey
+
+
+def erase_user(  # noqa: PLR0917 - Typer makes options of them
+    who: Annotated[str, typer.Argument(metavar="EMAIL|ID", help="The person, by email address or by the user's id.")],
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also", metavar="TEXT", help="Another name or address of theirs, such as a former one. May be repeated."
+        ),
+    ] = None,
+    keep_name: Annotated[
+        bool,
+        typer.Option("--keep-name", help="Leave the name in texts, where it may mean others; only the address goes."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List where the person is named; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Take a person's name and email address out of everything, for good (GDPR, article 17).
+
+    Their account, memberships, tokens, sessions and whatever they sign in with end at once. In texts that others have
+    written, `[erased]` takes the place of the address, and of a name of two words or more. Events that name the person
+    lose their content, and can still be verified. Backups and dumps that were made before keep what they have.
+    """
+    from normata.erasure.erasing import erase
+    from normata.erasure.person import Wish
+    from normata.events.sealing import seal_all_now
+
+    wish = Wish(who, tuple(also or ()), keep_name)
+    with opened(database, create=False) as source:
+        if dry_run or not yes:
+            person, found = _looked_up(source, wish)
+            if dry_run:
+                _list(person, found)
+                return
+            _ask(wish, person, found)
+        seal_all_now(source)  # what an event has said is sealed before it goes
+        erased = change(source, lambda unit: erase(unit, wish))
+        _tell(wish, erased)
+        _scrub(source)
+
+
+def _looked_up(source: Database, wish: Wish) -> tuple[Person, Survey]:
+    from normata.db.transaction import Transaction
+    from normata.erasure.person import find_person
+    from normata.erasure.survey import survey
+
+    def work(transaction: Transaction) -> tuple[Person, Survey]:
+        person = find_person(transaction, wish)
+        return person, survey(transaction, person)
+
+    return source.read_now(work)
+
+
+def _list(person: Person, found: Survey) -> None:
+    """A line for each row that would go or change: what it is, its key, and the columns that name the person."""
+    for place in found.own:
+        _print("delete", place)
+    for place in found.places:
+        _print("delete" if place.table.transient else "change", place)
+    _warn(person, found)
+
+
+def _print(what: str, place: Place) -> None:
+    typer.echo("\t".join(map(visible, (what, *place.told))))
+
+
+def _ask(wish: Wish, person: Person, found: Survey) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        fail("nobody is at the terminal to be asked; --yes erases without asking")
+    from normata.erasure.columns import called
+
+    _warn(person, found)
+    counts = Counter(called(place.table) for place in found.places)
+    places = f"rows that name them: {_counted(counts)}" if counts else "nothing else names them"
+    echo(f"{wish.who} will be erased for good; {places}", err=True)
+    if not typer.confirm("Erase them?", err=True):
+        fail("nothing was changed")
+
+
+def _tell(wish: Wish, erased: Erased) -> None:
+    if not (erased.deleted or erased.changed or erased.events):
+        echo(f"{wish.who}: nothing is left to erase")
+    else:
+        echo(f"{wish.who}: erased")
+        for what, counts in (("deleted", erased.deleted), ("changed", erased.changed)):
+            if counts:
+                echo(f"{what}: {_counted(counts)}")
+        if erased.events:
+            echo(f"events without their content: {erased.events}")
+    _warn(erased.person, erased.found)
+
+
+def _warn(person: Person, found: Survey) -> None:
+    if person.user_id is None:
+        echo("warning: no user has this address; it is looked for all the same", err=True)
+    if person.namesakes:
+        echo(
+            "warning: another user has the same name, and texts may mean them; --keep-name leaves the name in texts",
+            err=True,
+        )
+    if found.ambiguous:
+        echo(
+            f"warning: {found.ambiguous} texts have a word that may be the name, or no name at all, and are left alone;"
+            " --also with the name takes it out of them",
+            err=True,
+        )
+    for place in found.ids:
+        echo(f"warning: an id cannot be changed, and has the name or address: {' '.join(place.told)}", err=True)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {counts[name]}" for name in sorted(counts))
+
+
+def _scrub(source: Database) -> None:
+    from normata.errors import Unavailable
+
+    try:
+        is_done = source.scrub()
+    except Unavailable as error:
+        fail(f"it was erased, but the file still has some of the bytes ({error}); run the command again")
+    if not is_done:
+        echo(
+            "the server has the old rows until it vacuums, and its WAL and backups have them for as long as they are"
+            " kept: see docs/postgresql.md",
+            err=True,
+        )

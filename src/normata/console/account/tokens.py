@@ -1,0 +1,69 @@
+"""Making and revoking one's own access tokens: how a person who has signed in gets the first one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import get_args
+
+from starlette.responses import Response
+
+from normata.changes.unit_of_work import UnitOfWork
+from normata.console.account.page import account_page, require_fresh
+from normata.console.texts import text
+from normata.console.visit import Visit
+from normata.errors import NotFound
+from normata.identity import tokens
+from normata.identity.roles import TokenScope
+from normata.identity.sessions import Visitor
+
+LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # by what the form sends
+SCOPES = get_args(TokenScope)
+_LONGEST_NAME = 100
+
+
+async def make_token(visit: Visit) -> Response:
+    """Make a token, and show it, once. It outlives the session, so it takes a sign-in of a short while ago.
+
+    Raises SignInRefused, and NotFound for an organization that the person is no member of.
+    """
+    visitor = await visit.required_visitor()
+    require_fresh(visitor)
+    form = await visit.form()
+    name, scope = form.get("name", "").strip()[:_LONGEST_NAME], form.get("scope", "")
+    lifetime = LIFETIMES.get(form.get("days", ""))
+    if not name or scope not in SCOPES or lifetime is None:
+        return await account_page(visit, visitor, status=400, message=text("account.token_fault"))
+    organization_id = _organization(visitor, form.get("organization", ""))
+
+    def work(unit: UnitOfWork) -> str:
+        return tokens.issue(
+            unit,
+            visitor.user_id,
+            scope=scope,
+            name=name,
+            organization_id=organization_id,
+            expires_at=tokens.later(unit.moment, lifetime),
+        ).token
+
+    made = await visit.change_own(visitor, work, tokens.CREATION_WRITES)
+    return await account_page(visit, visitor, new_token=made)
+
+
+async def revoke_token(visit: Visit) -> Response:
+    """End one of the person's own tokens; twice is harmless. Raises NotFound."""
+    visitor = await visit.required_visitor()
+    form = await visit.form()
+    token_id = form.get("token", "")
+    await visit.change_own(
+        visitor, lambda unit: tokens.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
+    )
+    return visit.redirect("/account/#tokens")
+
+
+def _organization(visitor: Visitor, wanted: str) -> str | None:
+    """The organization that a token is to be narrowed to; null for all. Raises NotFound."""
+    if not wanted:
+        return None
+    if wanted not in {place.organization_id for place in visitor.places}:
+        raise NotFound
+    return wanted

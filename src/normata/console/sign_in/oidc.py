@@ -1,0 +1,233 @@
+"""Signing in by a provider of OpenID Connect: the browser goes there, and comes back with an answer."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import structlog
+from starlette.responses import RedirectResponse, Response
+
+from normata.changes.unit_of_work import UnitOfWork
+from normata.console.account.page import require_fresh
+from normata.console.pages import HEADERS
+from normata.console.returning import safe_path
+from normata.console.sign_in.signing_in import START, Proof, signed_in
+from normata.console.texts import text
+from normata.console.visit import Visit
+from normata.db.transaction import NO_TENANT, ConstraintViolation
+from normata.errors import InvitationOver
+from normata.identity import sign_in_attempts
+from normata.identity.openid import groups, identities
+from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
+from normata.identity.openid.groups import GROUP_WRITES
+from normata.identity.openid.identities import CONNECT_WRITES, DISCONNECT_WRITES, IDENTITY_WRITES
+from normata.identity.openid.person import Person
+from normata.identity.openid.provider import Provider
+from normata.identity.refusals import SignInRefused
+from normata.identity.sign_in_secrets import digest_of, is_secret, new_secret
+
+COOKIE = "normata-oidc"
+_KIND = "oidc"
+_LONGEST_CODE = 4_000
+
+# What a provider may say in place of a code: RFC 6749, section 4.1.2.1, and OpenID Connect Core 1.0, section 3.1.2.6.
+_ERRORS = frozenset(
+    {
+        *("access_denied", "invalid_request", "invalid_scope", "server_error", "temporarily_unavailable"),
+        *("unauthorized_client", "unsupported_response_type", "account_selection_required", "consent_required"),
+        *("interaction_required", "login_required"),
+    }
+)
+
+_log = structlog.get_logger("normata")
+
+
+@dataclass(frozen=True, slots=True)
+class SingleSignOn:
+    """The pages of a provider: those to go to it, and the one to come back to."""
+
+    provider: Provider
+
+    async def start(self, visit: Visit) -> Response:
+        """Send the browser to the provider. Raises SignInRefused."""
+        visit.console.throttles.count_address(visit.address)
+        try:
+            url, cookie = await self._ask(visit, return_to=safe_path(visit.query.get("return_to", "")))
+        except ProviderFailed as error:
+            return _failure(visit, error)
+        return RedirectResponse(url, 303, {**HEADERS, "Set-Cookie": cookie})
+
+    async def connect(self, visit: Visit) -> Response:
+        """Have a person who has signed in by other means go to the provider, to be known by it from then on.
+
+        The answer is a page with a link to it: browsers do not follow a form to another site, see the policy of pages.
+        Raises SignInRefused.
+        """
+        visitor = await visit.required_visitor()
+        require_fresh(visitor)
+        try:
+            url, cookie = await self._ask(visit, connect=visitor.user_id)
+        except ProviderFailed as error:
+            return _failure(visit, error)
+        return visit.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
+
+    async def disconnect(self, visit: Visit) -> Response:
+        """Have the provider's person be the visitor's no more. Raises NotFound."""
+        visitor = await visit.required_visitor()
+        identity = (await visit.form()).get("identity", "")
+        await visit.change_own(
+            visitor, lambda unit: identities.disconnect(unit, visitor.user_id, identity), DISCONNECT_WRITES
+        )
+        return visit.redirect(START)
+
+    async def finish(self, visit: Visit) -> Response:
+        """Sign in whom the provider names, or connect them. Raises SignInRefused."""
+        answer = _answer(visit)
+        kept = await _kept(visit, answer)
+        try:
+            await self.provider.require_issuer(answer.get("iss"))
+            person = await self.provider.redeem(_code(answer), nonce=kept["nonce"], verifier=kept["verifier"])
+        except ProviderFailed as error:
+            return _failure(visit, error)
+        if kept["connect"]:
+            response = await self._connect(visit, person, kept["connect"])
+        else:
+            response = await self._sign_in(visit, person, kept["return_to"])
+        response.headers.append("Set-Cookie", visit.console.site.cookie(COOKIE, "", max_age=0))
+        return response
+
+    async def _ask(self, visit: Visit, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
+        """The address to go to, and the cookie that goes with it. Raises ProviderFailed.
+
+        What only the answer fits is kept in the database for ten minutes. The cookie binds it to this browser: somebody
+        could otherwise have another's browser bring an answer that signs in as them (RFC 6749, section 10.12).
+        """
+        question = await self.provider.ask()
+        browser = new_secret()
+        data = {
+            "nonce": question.nonce,
+            "verifier": question.verifier,
+            "browser": digest_of(browser),
+            "return_to": return_to,
+            "connect": connect,
+        }
+        await visit.console.services.changes.make(
+            lambda unit: sign_in_attempts.begin(unit, _KIND, question.state, data),
+            actor=visit.actor(None),
+            scope=NO_TENANT,
+            writes=sign_in_attempts.BEGIN_WRITES,
+        )
+        lifetime = int(sign_in_attempts.LIFETIME.total_seconds())
+        return question.url, visit.console.site.cookie(COOKIE, browser, max_age=lifetime)
+
+    async def _connect(self, visit: Visit, person: Person, user_id: str) -> Response:
+        """Have the user who has asked for it be known by the provider. Raises SignInRefused."""
+        visitor = await visit.required_visitor()
+        if visitor.user_id != user_id:
+            raise SignInRefused("other_browser")
+        await identities.require_unknown(visit.console.services.database, person)
+        try:
+            await visit.change_own(visitor, lambda unit: identities.connect(unit, user_id, person), CONNECT_WRITES)
+        except ConstraintViolation:
+            raise SignInRefused("identity_taken") from None
+        return visit.redirect(START)
+
+    async def _sign_in(self, visit: Visit, person: Person, return_to: str) -> Response:
+        """Begin the session of the user whom the person is.
+
+        Two that come at once for the first time may be in each other's way; whoever comes second finds what the first
+        has made.
+        """
+        try:
+            return await self._sign_in_once(visit, person, return_to)
+        except (ConstraintViolation, InvitationOver):
+            try:
+                return await self._sign_in_once(visit, person, return_to)
+            except InvitationOver:
+                raise SignInRefused("not_invited") from None
+
+    async def _sign_in_once(self, visit: Visit, person: Person, return_to: str) -> Response:
+        database = visit.console.services.database
+        known = await identities.find(database, person)
+        told: list[groups.Allotment] = []
+        if person.groups is not None:
+            told, unknown = await groups.allotments(database, self.provider.configuration.grants, person.groups)
+            if unknown:
+                _warn(visit, "sign_in_organization_unknown", organizations=unknown)
+        kept: list[str] = []
+
+        def work(unit: UnitOfWork) -> None:
+            identities.arrive(unit, known, person)
+            kept[:] = groups.allot(unit, known.user_id, told)
+
+        proof = Proof(
+            means="oidc",
+            user_id=known.user_id,
+            user_name=known.user_name,
+            work=work,
+            writes=(*IDENTITY_WRITES, *GROUP_WRITES),
+            organizations=tuple(sorted({*known.organizations, *(one.organization_id for one in told)})),
+        )
+        response = await signed_in(visit, proof, return_to)
+        if kept:
+            _warn(visit, "sign_in_last_owner_kept", organizations=kept)
+        return response
+
+
+def _answer(visit: Visit) -> Mapping[str, str]:
+    """What the browser brings. Raises SignInRefused where something is said twice: which of the two would count?"""
+    pairs = parse_qsl(visit.request.url.query, keep_blank_values=True)
+    answer = dict(pairs)
+    if len(answer) != len(pairs):
+        raise SignInRefused("oidc_answer")
+    return answer
+
+
+async def _kept(visit: Visit, answer: Mapping[str, str]) -> dict[str, Any]:
+    """What was kept for this answer, which nobody can use again. Raises SignInRefused."""
+    state = answer.get("state", "")
+    if not is_secret(state):
+        raise SignInRefused("oidc_answer")
+    kept = await visit.console.services.changes.make(
+        lambda unit: sign_in_attempts.finish(unit, _KIND, state),
+        actor=visit.actor(None),
+        scope=NO_TENANT,
+        writes=sign_in_attempts.FINISH_WRITES,
+    )
+    if not hmac.compare_digest(str(kept["browser"]), digest_of(visit.cookie(COOKIE))):
+        raise SignInRefused("other_browser")
+    return kept
+
+
+def _code(answer: Mapping[str, str]) -> str:
+    """The code of an answer. Raises SignInRefused where the provider says an error in its place."""
+    error = answer.get("error")
+    if error is not None:
+        raise SignInRefused(f"provider_{error}" if error in _ERRORS else "provider_error")
+    code = answer.get("code", "")
+    if not code or len(code) > _LONGEST_CODE or not code.isprintable():
+        raise SignInRefused("oidc_answer")
+    return code
+
+
+def _failure(visit: Visit, error: ProviderFailed) -> Response:
+    """The page that tells that the provider has failed, with the request's id."""
+    is_down = isinstance(error, ProviderUnreachable)
+    visit.context.problem, visit.context.reason = "provider_failed", error.cause
+    _warn(visit, "sign_in_provider_failed", cause=error.cause)
+    return visit.page(
+        "message.html",
+        status=503 if is_down else 502,
+        headers={"Retry-After": "10"} if is_down else None,
+        title=text("refused.title"),
+        message=text("provider.unreachable" if is_down else "provider.failed"),
+        visitor=None,
+    )
+
+
+def _warn(visit: Visit, event: str, **more: object) -> None:
+    _log.warning(event, request_id=visit.context.request_id, **more)

@@ -1,0 +1,75 @@
+"""Running coroutines for callers without an event loop, so that an interrupt always ends them as an interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Runner:
+    """One event loop for all calls: connections cannot move between loops.
+
+    asyncio's own runner raises CancelledError instead of KeyboardInterrupt for an interrupt that arrives just when it
+    starts. And what awaits may turn the cancellation into another error, or finish all the same.
+    """
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+
+    def run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What ``call`` returns. Raises KeyboardInterrupt after an interrupt, whatever became of the call."""
+        task: asyncio.Task[T] | None = None
+        is_interrupted = False
+
+        def interrupt() -> None:
+            nonlocal is_interrupted
+            if is_interrupted:
+                raise KeyboardInterrupt  # somebody is in a hurry
+            is_interrupted = True
+            if task is not None and not task.done():
+                task.cancel()
+                task.get_loop().call_soon_threadsafe(lambda: None)  # wakes the loop
+
+        async def called() -> T:
+            nonlocal task
+            task = asyncio.create_task(call())
+            if is_interrupted:
+                task.cancel()
+            return await task
+
+        with _interrupts(interrupt):
+            try:
+                result = self._runner.run(called())
+            except BaseException:
+                if not is_interrupted:
+                    raise
+        if is_interrupted:
+            raise KeyboardInterrupt
+        return result
+
+    def close(self) -> None:
+        """Close the event loop."""
+        self._runner.close()
+
+
+@contextmanager
+def _interrupts(handle: Callable[[], None]) -> Iterator[None]:
+    """Handle interrupts for a block, where Python would raise KeyboardInterrupt for them wherever it is.
+
+    Only the main thread gets signals. Where a program handles them in a way of its own, it goes on to do so.
+    """
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_default or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: handle())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

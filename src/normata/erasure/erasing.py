@@ -1,0 +1,201 @@
+"""Erasing a person: what is their own goes, and where others name them, their name and address are replaced.
+
+An event whose body names them loses its body. Its leaf stays, so that the log can still be proven, and an event of the
+same log says whose content was erased. Who did something stays known by an id that says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Delete, Select, Update, bindparam, delete, select, update
+
+from normata.changes.defaults import free_slug
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.erasure.columns import called, keys_of, own_tables, owner_of, texts_of
+from normata.erasure.person import Person, Wish, find_person
+from normata.erasure.survey import Place, Survey, survey, without
+from normata.events.content import ERASE, ERASED_EVENTS
+from normata.events.model import AuditEvent
+from normata.identity.model import Membership, User
+from normata.schema.table import Table, sql_table
+
+ERASED_NAME = "Erased person"
+
+
+@dataclass(slots=True)
+class Erased:
+    """What an erasure has done: rows deleted and changed, by what people know their tables by, and what it has found.
+
+    ``events`` counts the events that have lost their content.
+    """
+
+    person: Person
+    found: Survey
+    deleted: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+
+
+def erase(unit: UnitOfWork, wish: Wish) -> Erased:
+    """Take a person's name and address out of everything. Again is harmless. Raises NoSuchPerson and LastOwner."""
+    unit.lock("content")  # a load would bring back what it has read before
+    person = find_person(unit, wish)
+    erased = Erased(person, survey(unit, person))
+    log = _Log()
+    for place in erased.found.places:
+        _take_out(unit, place, person, erased, log)
+    if person.user_id is not None:
+        _erase_own(unit, person.user_id, erased, log)
+    log.publish(unit, person.user_id)
+    return erased
+
+
+class _Log:
+    """Gathers what the events will tell: for each organization, or none, counts of rows, and events without content."""
+
+    def __init__(self) -> None:
+        self._rows: defaultdict[str | None, Counter[type[Table]]] = defaultdict(Counter)
+        self._events: defaultdict[str | None, list[str]] = defaultdict(list)
+
+    def note(self, table: type[Table], organization_id: str | None) -> None:
+        """A row was changed or deleted."""
+        self._rows[organization_id][table] += 1
+
+    def note_event(self, event_id: str, organization_id: str | None) -> None:
+        """An event has lost its content."""
+        self.note(AuditEvent, organization_id)
+        self._events[organization_id].append(event_id)
+
+    def publish(self, unit: UnitOfWork, user_id: str | None) -> None:
+        """Publish what has happened: to each organization, and to the operator."""
+        if not self._rows:
+            return
+        for organization_id in (None, *sorted(name for name in self._rows if name is not None)):
+            rows = self._rows[organization_id]
+            for table in rows:
+                unit.publish(Change(ERASE, table, organization_id))  # for the lists that show its rows
+            counts = {called(table): rows[table] for table in sorted(rows, key=called)}
+            told = {"rows": counts, ERASED_EVENTS: sorted(self._events[organization_id])}
+            unit.publish(Change(ERASE, User, organization_id, user_id, counts=told))
+
+
+# --- What others have written
+
+
+def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, log: _Log) -> None:
+    table = place.table
+    key = {f"key_{name}": value for name, value in zip(keys_of(table), place.key, strict=True)}
+    row = unit.row(_lock(table), key)
+    if row is None:  # it has gone meanwhile
+        return
+    before = row._asdict()
+    owner = owner_of(table)
+    organization_id = None if owner is None else before[owner]
+    if table.transient:
+        unit.rows(_delete(table, keys_of(table)), key)
+        erased.deleted[called(table)] += 1
+        log.note(table, organization_id)
+        return
+    after = _row_without(unit, table, before, person)
+    changed = tuple(name for name in after if after[name] != before[name])
+    if not changed:
+        return
+    unit.rows(_update(table, changed), {**key, **{f"new_{name}": after[name] for name in changed}})
+    if table is AuditEvent:
+        erased.events += 1
+        log.note_event(before["id"], organization_id)
+    else:
+        erased.changed[called(table)] += 1
+        log.note(table, organization_id)
+
+
+def _row_without(unit: UnitOfWork, table: type[Table], before: Mapping[str, Any], person: Person) -> dict[str, Any]:
+    """The row as it shall be, with all that follows from its texts."""
+    texts = texts_of(table)
+    after = dict(before) | {name: without(table, before, name, person) for name in texts}
+    if all(after[name] == before[name] for name in texts):
+        return after
+    for name in texts:
+        if texts[name] == "whole":  # it repeats what the other columns have, and they are not as they were
+            after[name] = sql_table(table).c[name].info["erased_to"]
+        elif texts[name] == "slug" and after[name] != before[name]:
+            after[name] = free_slug(unit, table, after, after[name])
+    if "updated_at" in after:
+        after["updated_at"] = unit.moment
+    table.derive(after)
+    return after
+
+
+# --- What is the person's own
+
+
+def _erase_own(unit: UnitOfWork, user_id: str, erased: Erased, log: _Log) -> None:
+    for table, column in own_tables():
+        owner = owner_of(table)
+        for row in unit.rows(_delete(table, (column,), returning=owner), {f"key_{column}": user_id}):
+            erased.deleted[called(table)] += 1
+            log.note(table, row[0] if owner is not None else None)
+    for row in unit.rows(_END_MEMBERSHIPS, {"user": user_id, "moment": unit.moment}):
+        erased.changed[called(Membership)] += 1
+        log.note(Membership, row.organization_id)
+    gone = {"user": user_id, "name": ERASED_NAME, "moment": unit.moment}
+    if unit.rows(_ERASE_USER, gone):
+        erased.changed[called(User)] += 1
+        for organization_id in (None, *unit.scalars(_ORGANIZATIONS, {"user": user_id})):
+            log.note(User, organization_id)
+
+
+_USER, _MEMBER = sql_table(User), sql_table(Membership)
+_END_MEMBERSHIPS = (
+    update(_MEMBER)
+    .where(_MEMBER.c.user_id == bindparam("user"), _MEMBER.c.removed_at.is_(None))
+    .values(removed_at=bindparam("moment", type_=_MEMBER.c.removed_at.type))
+    .returning(_MEMBER.c.organization_id)
+)
+_ORGANIZATIONS = select(_MEMBER.c.organization_id).where(_MEMBER.c.user_id == bindparam("user"))
+_ERASE_USER = (
+    update(_USER)
+    .where(_USER.c.id == bindparam("user"), _USER.c.removed_at.is_(None) | _USER.c.email.is_not(None))
+    .values(
+        name=bindparam("name"),
+        email=None,
+        email_folded=None,
+        removed_at=bindparam("moment", type_=_USER.c.removed_at.type),
+    )
+    .returning(_USER.c.id)
+)
+
+
+# --- Statements
+
+
+def _is_meant(table: type[Table], names: Iterable[str]) -> Any:
+    columns = sql_table(table).c
+    conditions = [columns[name] == bindparam(f"key_{name}", type_=columns[name].type) for name in names]
+    meant, *others = conditions
+    for one in others:
+        meant &= one
+    return meant
+
+
+@cache
+def _lock(table: type[Table]) -> Select[Any]:
+    return select(*sql_table(table).c).where(_is_meant(table, keys_of(table))).with_for_update(key_share=True)
+
+
+@cache
+def _delete(table: type[Table], names: tuple[str, ...], *, returning: str | None = None) -> Delete:
+    sql = sql_table(table)
+    return delete(sql).where(_is_meant(table, names)).returning(sql.c[returning or names[0]])  # type: ignore[return-value]
+
+
+@cache
+def _update(table: type[Table], names: tuple[str, ...]) -> Update:
+    sql = sql_table(table)
+    values: dict[str, Any] = {name: bindparam(f"new_{name}", type_=sql.c[name].type) for name in names}
+    return update(sql).where(_is_meant(table, keys_of(table))).values(values)

@@ -1,0 +1,169 @@
+"""Who is to be erased: the person's account, and everything that they are or were called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from normata.changes.registry import tables
+from normata.db.transaction import Transaction
+from normata.erasure.columns import person_members, uses
+from normata.erasure.traces import Called, Traces, is_ambiguous
+from normata.errors import CommandError
+from normata.identity.model import Membership, User
+from normata.schema.table import sql_table
+from normata.schema.text import fold
+
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+_FEWEST = 2  # letters of a name
+
+
+class NoSuchPerson(CommandError):
+    """There is no user with this id, or the user is no person; or a name or an address is none."""
+
+
+class LastOwner(CommandError):
+    """The person is the only owner of an organization, which nobody could then run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Who is to be erased: the id or the email address of a user, or an address that no user has.
+
+    ``also`` has other names and addresses of theirs. With ``keep_name``, their name stays in what people write, where
+    it may mean somebody or something else.
+    """
+
+    who: str
+    also: Sequence[str] = ()
+    keep_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person who is to be erased; ``user_id`` is null where no user has their address.
+
+    ``namesakes`` counts the other users of the same name, ``is_erased`` tells that it has been done before.
+    """
+
+    user_id: str | None
+    traces: Traces
+    has_ambiguous_name: bool
+    namesakes: int
+    is_erased: bool
+
+
+def find_person(transaction: Transaction, wish: Wish) -> Person:
+    """The person that is meant. Raises NoSuchPerson and LastOwner."""
+    _require_clear(wish)
+    user = _user(transaction, wish.who)
+    if user is None and "@" not in wish.who:
+        raise NoSuchPerson(f"there is no user with the id {wish.who}; name an email address, or an id")
+    if user is not None and user.organization_id is not None:
+        raise NoSuchPerson(f"{wish.who} is a service account, and no person")
+    if user is not None:
+        _require_other_owners(transaction, wish.who, user.id)
+    is_erased = user is not None and user.email is None and user.removed_at is not None
+    called = _called(transaction, wish, user, is_erased=is_erased)
+    return Person(
+        user_id=None if user is None else user.id,
+        traces=Traces(called, person_members()),
+        has_ambiguous_name=bool(called.ambiguous),
+        namesakes=0 if user is None or is_erased else _namesakes(transaction, user),
+        is_erased=is_erased,
+    )
+
+
+def _require_clear(wish: Wish) -> None:
+    """Refuse what would be found where nobody means it."""
+    for one in (wish.who, *wish.also):
+        if "@" in one and not _is_address(one):
+            raise NoSuchPerson(f"{one} is no email address")
+    for name in wish.also:
+        if sum(map(str.isalnum, name)) < _FEWEST:
+            raise NoSuchPerson(f"--also {name}: a name has at least {_FEWEST} letters")
+
+
+def _user(transaction: Transaction, who: str) -> Any | None:
+    # An id comes before an address of the same spelling.
+    found = transaction.rows(_FIND, {"id": who, "folded": fold(who)})
+    return min(found, key=lambda user: user.id != who, default=None)
+
+
+def _require_other_owners(transaction: Transaction, who: str, user_id: str) -> None:
+    alone = transaction.scalars(_OWNED_ALONE, {"user": user_id})
+    if alone:
+        organizations = f"the organization{'s' if len(alone) > 1 else ''} {', '.join(alone)}"
+        raise LastOwner(f"{who} is the last owner of {organizations}; make somebody else an owner there first")
+
+
+def _called(transaction: Transaction, wish: Wish, user: Any, *, is_erased: bool) -> Called:
+    addresses = {one for one in (wish.who, *wish.also) if "@" in one}
+    names = {one.strip() for one in wish.also if "@" not in one and one.strip()}
+    known: set[str] = set()
+    if user is not None:
+        known = set(_former_names(transaction, user.id))
+        if not is_erased:
+            known.add(user.name)
+            addresses |= {user.email} if user.email else set()
+    # Who has no name is called by their address or id.
+    others = {fold(one) for one in (*addresses, wish.who if user is None else user.id)}
+    addresses |= {name for name in known if _is_address(name)}
+    known = {name for name in known - names if fold(name) not in others and not _is_address(name) and name.strip()}
+    ambiguous = {name for name in known if wish.keep_name or is_ambiguous(name)}
+    return Called(sorted(addresses), sorted(names | (known - ambiguous)), sorted(ambiguous))
+
+
+def _is_address(name: str) -> bool:
+    return _ADDRESS.fullmatch(name) is not None
+
+
+def _former_names(transaction: Transaction, user_id: str) -> Iterator[str]:
+    """What the person was called when something was noted with their name and their id."""
+    for table in tables():
+        columns = sql_table(table).c
+        if "user_id" in columns:
+            for name in (name for name, use in uses(table).items() if use == "person"):
+                statement = (
+                    select(columns[name]).distinct().where(columns.user_id == user_id, columns[name].is_not(None))
+                )
+                yield from transaction.scalars(statement)
+
+
+def _namesakes(transaction: Transaction, user: Any) -> int:
+    name = fold(user.name)
+    return sum(fold(other) == name for other in transaction.scalars(_OTHER_NAMES, {"user": user.id}))
+
+
+_USER, _MEMBER = sql_table(User), sql_table(Membership)
+_OTHER = _MEMBER.alias()
+_OTHER_USER = _USER.alias()
+
+_FIND = select(*_USER.c).where((_USER.c.id == bindparam("id")) | (_USER.c.email_folded == bindparam("folded")))
+_OTHER_NAMES = select(_USER.c.name).where(_USER.c.id != bindparam("user"), _USER.c.removed_at.is_(None))
+_OTHER_OWNERS = (
+    select(func.count())
+    .select_from(_OTHER.join(_OTHER_USER, _OTHER_USER.c.id == _OTHER.c.user_id))
+    .where(
+        _OTHER.c.organization_id == _MEMBER.c.organization_id,
+        _OTHER.c.user_id != _MEMBER.c.user_id,
+        _OTHER.c.role == "owner",
+        _OTHER.c.removed_at.is_(None),
+        _OTHER_USER.c.removed_at.is_(None),
+    )
+    .scalar_subquery()
+)
+_OWNED_ALONE = (
+    select(_MEMBER.c.organization_id)
+    .where(
+        _MEMBER.c.user_id == bindparam("user"),
+        _MEMBER.c.role == "owner",
+        _MEMBER.c.removed_at.is_(None),
+        _OTHER_OWNERS == 0,
+    )
+    .order_by(_MEMBER.c.organization_id)
+)

@@ -1,0 +1,141 @@
+"""Where a person is named, in all tables: what an erasure will change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, String, bindparam, select
+
+from normata.changes.registry import tables
+from normata.db.transaction import Transaction
+from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_of
+from normata.erasure.person import Person
+from normata.identity.model import User
+from normata.schema.table import Table, sql_table
+
+_CLEARED = "user_id"  # says whose name a column has that names a person
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row that names the person, by the values of its key, and the columns that do so.
+
+    There are none where the row is the person's own, and is deleted as a whole.
+    """
+
+    table: type[Table]
+    key: tuple[Any, ...]
+    columns: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[str, str, str]:
+        """The table, the key and the columns, for people."""
+        return called(self.table), " ".join(map(str, self.key)), " ".join(self.columns)
+
+
+@dataclass(slots=True)
+class Survey:
+    """Where a person is named, and the rows that are their ``own``.
+
+    ``ids`` are rows whose own id names them, which nothing can change.
+    ``ambiguous`` counts the texts with a word that may be the person's name, and may be none.
+    """
+
+    places: list[Place] = field(default_factory=list)
+    own: list[Place] = field(default_factory=list)
+    ids: list[Place] = field(default_factory=list)
+    ambiguous: int = 0
+
+
+def survey(transaction: Transaction, person: Person) -> Survey:
+    """Look through every text of every table, and find what is the person's own and goes anyway."""
+    found = Survey()
+    if person.user_id is not None:
+        for table, column in own_tables():
+            keys = transaction.rows(_select_own(table, column), {"user": person.user_id})
+            found.own += [Place(table, tuple(key)) for key in keys]
+        if person.traces.without(person.user_id) != person.user_id:
+            found.ids.append(Place(User, (person.user_id,), ("id",)))
+    for table in tables():
+        if table is not User and texts_of(table):
+            _look_through(transaction, table, person, found)
+    return found
+
+
+def _look_through(transaction: Transaction, table: type[Table], person: Person, found: Survey) -> None:
+    keys, ids, texts, own = keys_of(table), ids_of(table), texts_of(table), _own_columns()
+    for row in transaction.stream(_select(table)):
+        values = row._asdict()
+        if person.user_id is not None and table in own and values[own[table]] == person.user_id:
+            continue
+        if not person.traces.may_be_in("\n".join(map(_as_text, row))):
+            continue
+        key = tuple(values[name] for name in keys)
+        columns = tuple(name for name in texts if without(table, values, name, person) != values[name])
+        if columns:
+            found.places.append(Place(table, key, columns))
+        naming = tuple(name for name in ids if person.traces.without(values[name]) != values[name])
+        if naming:
+            found.ids.append(Place(table, key, naming))
+        if person.has_ambiguous_name:
+            found.ambiguous += sum(_is_ambiguous(values[name], person) for name in texts if name not in columns)
+
+
+def without(table: type[Table], row: Mapping[str, Any], name: str, person: Person) -> Any:
+    """The value of a column of a row without the person."""
+    value = row[name]
+    found = None if value is None else _without(table, row, name, person)
+    # What takes the place of a short name is longer than it.
+    return found[: _length(table, name)] if isinstance(found, str) and found != value else found
+
+
+def _length(table: type[Table], name: str) -> int | None:
+    kind = sql_table(table).c[name].type
+    return kind.length if isinstance(kind, String) else None
+
+
+def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Person) -> Any:
+    value, use, traces = row[name], texts_of(table)[name], person.traces
+    match use:
+        case "document":
+            return traces.without_document(value)
+        case "person" if row.get(_CLEARED) is not None:
+            # The name of the user with that id, whatever it was then; of another one it is a namesake's.
+            return None if row[_CLEARED] == person.user_id else value
+        case "person":
+            return traces.without_person(value)
+        case "slug":
+            return traces.without_slug(value)
+        case "whole":
+            return sql_table(table).c[name].info["erased_to"] if traces.are_in_json(value) else value
+    return traces.without(value)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _is_ambiguous(value: Any, person: Person) -> bool:
+    return isinstance(value, str) and person.traces.are_ambiguous_in(value)
+
+
+@cache
+def _own_columns() -> dict[type[Table], str]:
+    return dict(own_tables())
+
+
+@cache
+def _select_own(table: type[Table], column: str) -> Select[Any]:
+    columns = sql_table(table).c
+    return select(*(columns[name] for name in keys_of(table))).where(columns[column] == bindparam("user"))
+
+
+@cache
+def _select(table: type[Table]) -> Select[Any]:
+    columns = sql_table(table).c
+    others = (name for name in (_CLEARED, _own_columns().get(table)) if name is not None and name in columns)
+    return select(*(columns[name] for name in dict.fromkeys((*keys_of(table), *texts_of(table), *others))))

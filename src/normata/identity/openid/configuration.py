@@ -1,0 +1,98 @@
+"""What an operator says of the provider, read from the settings and checked at the start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from normata.errors import BadSetting
+from normata.identity.roles import ROLES, Role
+
+CALLBACK = "/sign-in/oidc/callback/"
+
+# A group's name may have every character: a DN has equals signs and commas. So an entry is known by how it ends.
+_ENTRY = re.compile(rf"\s*(?P<group>.+?)=(?P<organization>[^\s/:=,]+):(?P<role>{'|'.join(ROLES)})\s*(?:,|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """That the members of a provider's ``group`` have a role in an organization, named by its id or slug."""
+
+    group: str
+    organization: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The provider, and who Normata is to it. ``client_secret`` is empty for a public client (RFC 6749, 2.1)."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect_uri: str
+    name: str
+    groups_claim: str
+    grants: tuple[Grant, ...]
+
+
+def read_configuration(
+    *, issuer: str, client_id: str, client_secret: str, name: str, groups_claim: str, roles: str, public_url: str
+) -> Configuration | None:
+    """The configuration that the settings make; null where they name no provider. Raises BadSetting."""
+    if not issuer:
+        for setting, value in (("CLIENT_ID", client_id), ("CLIENT_SECRET", client_secret), ("ROLES", roles)):
+            if value:
+                raise BadSetting(f"NORMATA_OIDC_{setting} is set, but NORMATA_OIDC_ISSUER is not")
+        return None
+    if not is_safe_address(issuer) or "?" in issuer:
+        raise BadSetting("NORMATA_OIDC_ISSUER is an https:// address without a query (http:// on a loopback address)")
+    if not client_id:
+        raise BadSetting("NORMATA_OIDC_ISSUER is set, but NORMATA_OIDC_CLIENT_ID is not")
+    return Configuration(
+        issuer=issuer,
+        client_id=client_id,
+        client_secret=client_secret,
+        redirect_uri=public_url.rstrip("/") + CALLBACK,
+        name=name or urlsplit(issuer).hostname or issuer,
+        groups_claim=groups_claim,
+        grants=tuple(_grants(roles)),
+    )
+
+
+def is_safe_address(url: str) -> bool:
+    """Whether secrets may be sent to this address: over TLS, or to this very machine."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or parts.fragment or re.search(r"[\s\x00-\x20\x7f\\]", url):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _grants(roles: str) -> Iterator[Grant]:
+    rest = roles.strip()
+    while rest:
+        entry = _ENTRY.match(rest)
+        if entry is None:
+            raise BadSetting(
+                f"NORMATA_OIDC_ROLES is a list of group=organization:role, separated by commas, with a role of"
+                f" {', '.join(ROLES)}; this is none: {rest[:100]}"
+            )
+        role = next(role for role in ROLES if role == entry["role"])
+        yield Grant(entry["group"], entry["organization"], role)
+        rest = rest[entry.end() :].strip()

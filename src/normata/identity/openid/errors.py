@@ -1,0 +1,21 @@
+"""How a provider can fail. What it says of a person that is not good enough is a SignInRefused."""
+
+from __future__ import annotations
+
+from normata.errors import DomainError
+
+
+class ProviderFailed(DomainError):
+    """The provider has answered what cannot be used. ``cause`` is a word for the log."""
+
+    message = "The sign-in service has given an answer that cannot be used."
+
+    def __init__(self, cause: str, message: str | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class ProviderUnreachable(ProviderFailed):
+    """The provider cannot be reached, or not in time, or says itself that it cannot answer."""
+
+    message = "The sign-in service cannot be reached now."

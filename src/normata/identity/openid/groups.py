@@ -1,0 +1,136 @@
+"""Roles that a provider's groups give.
+
+The setting names pairs of an organization and a role. Such a role is the groups' alone: who signs in has it as long as
+they are in a group that gives it. Roles that the setting does not name are given by people, and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, func, or_, select, update
+
+from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.db.database import Database
+from normata.db.lookup import Lookup
+from normata.db.transaction import Transaction
+from normata.db.types import text
+from normata.identity import members
+from normata.identity.authority import lock_members
+from normata.identity.memberships import JOINING_WRITES, join
+from normata.identity.model import Membership, Organization
+from normata.identity.openid.configuration import Grant
+from normata.identity.roles import ROLES, Role
+from normata.schema.table import sql_table
+
+GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
+
+
+class Allotment(NamedTuple):
+    """What a person's groups say of an organization: the roles that groups ``give`` there, and the one ``given``."""
+
+    organization_id: str
+    give: frozenset[Role]
+    given: Role | None
+
+
+async def allotments(
+    database: Database, grants: Sequence[Grant], groups: Collection[str]
+) -> tuple[list[Allotment], list[str]]:
+    """What somebody's groups say of each organization that is named; and the names that are no organization's."""
+    by_organization: dict[str, list[Grant]] = {}
+    unknown = []
+    for name in dict.fromkeys(grant.organization for grant in grants):
+        # An id comes before a slug of the same spelling.
+        found = sorted(
+            (row.organization_id for row in await database.look_up(ORGANIZATION_LOOKUP, name)),
+            key=lambda organization_id: organization_id != name,
+        )
+        if not found:
+            unknown.append(name)
+            continue
+        by_organization.setdefault(found[0], []).extend(grant for grant in grants if grant.organization == name)
+    told = [
+        Allotment(
+            organization_id,
+            frozenset(grant.role for grant in named),
+            _largest({grant.role for grant in named if grant.group in groups}),
+        )
+        for organization_id, named in sorted(by_organization.items())
+    ]
+    return told, unknown
+
+
+def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> list[str]:
+    """The names in the setting that are no organization's, for whoever sees all organizations."""
+    names = dict.fromkeys(grant.organization for grant in grants)
+    return [name for name in names if transaction.scalar(_CALLED, {"name": name}) is None]
+
+
+def role_by(allotment: Allotment, current: Role | None) -> Role | None:
+    """The role that somebody has from now on who has had the role ``current``; null where they are no member."""
+    by_hand = {current} if current is not None and current not in allotment.give else set()
+    return _largest(by_hand | ({allotment.given} if allotment.given is not None else set()))
+
+
+def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str]:
+    """Give a user the roles that their groups say. Returns the organizations whose last owner the user would go from.
+
+    There they stay what they are. The user is the actor of ``unit``, which has all these organizations in its scope
+    and may write GROUP_WRITES.
+    """
+    kept = []
+    for allotment in told:  # in a fixed order, so that two sign-ins do not wait for each other in a circle
+        organization_id = allotment.organization_id
+        lock_members(unit, organization_id)
+        asked = {"organization": organization_id, "user": user_id}
+        member = unit.row(_MEMBER, asked)
+        current = member.role if member is not None and member.removed_at is None else None
+        role = role_by(allotment, current)
+        if member is None or current is None:
+            if role is not None:
+                join(unit, organization_id, user_id, role)
+        elif current == "owner" != role and not unit.scalar(_OTHER_OWNERS, asked):
+            kept.append(organization_id)
+        elif role is None:
+            members.remove(unit, member.id)
+        elif role != current:
+            before = member._asdict()
+            unit.rows(_CHANGE, {"member": member.id, "new_role": role})
+            unit.publish(Change("update", Membership, organization_id, member.id, before | {"role": role}, before))
+    return kept
+
+
+def _largest(roles: Collection[Role]) -> Role | None:
+    return max(roles, key=ROLES.index) if roles else None
+
+
+def _select(name: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} organization.id AS organization_id"  # noqa: S608 - of our own making
+        f" FROM {asked and asked + ' JOIN'} organization"
+        f" {asked and f'ON organization.id = {name} OR organization.slug = {name}'}"
+        f" WHERE (organization.id = {name} OR organization.slug = {name}) AND organization.removed_at IS NULL"
+        f" ORDER BY {number and number + ','} organization.id"
+    )
+
+
+ORGANIZATION_LOOKUP = Lookup(
+    name="normata_organization_lookup",
+    arguments=("wanted",),
+    columns={"organization_id": text()},
+    select=_select,
+)
+
+_TABLE, _ORGANIZATION = sql_table(Membership), sql_table(Organization)
+_CALLED = select(_ORGANIZATION.c.id).where(
+    or_(_ORGANIZATION.c.id == bindparam("name"), _ORGANIZATION.c.slug == bindparam("name")),
+    _ORGANIZATION.c.removed_at.is_(None),
+)
+_IS_THEIRS = _TABLE.c.organization_id == bindparam("organization")
+_MEMBER = select(*_TABLE.c).where(_IS_THEIRS, _TABLE.c.user_id == bindparam("user"))
+_OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(
+    _IS_THEIRS, _TABLE.c.user_id != bindparam("user"), _TABLE.c.role == "owner", _TABLE.c.removed_at.is_(None)
+)
+_CHANGE = update(_TABLE).where(_TABLE.c.id == bindparam("member")).values(role=bindparam("new_role"))

@@ -1,0 +1,99 @@
+"""Whether an ID token is the provider's, for us, for this sign-in, and for now (OpenID Connect Core 1.0, 3.1.3.7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import (
+    BadSignatureError,
+    ClaimError,
+    ExpiredTokenError,
+    InvalidKeyIdError,
+    JoseError,
+    MissingAlgorithmError,
+    UnsupportedAlgorithmError,
+)
+from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
+from pydantic import TypeAdapter, ValidationError
+
+from normata.identity.openid.errors import ProviderFailed
+from normata.identity.refusals import SignInRefused
+from normata.schema.fields import Identifier
+
+LEEWAY = 60  # seconds that the two clocks may differ
+
+# Signatures with a key pair. HS* would be made with the client's secret, and `none` with nothing.
+ALGORITHMS = frozenset(f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512))
+
+_SUBJECT: TypeAdapter[str] = TypeAdapter(Identifier)
+
+
+class UnknownKey(SignInRefused):
+    """The token names a key that is not among those given."""
+
+    def __init__(self) -> None:
+        super().__init__("id_token_key")
+
+
+def verify(
+    token: str,
+    keys: KeySet,
+    *,
+    algorithms: tuple[str, ...],
+    issuer: str,
+    client_id: str,
+    nonce: str,
+    access_token: str,
+) -> dict[str, Any]:
+    """The claims of an ID token that may be believed. ``algorithms`` are those that the provider announces.
+
+    Raises UnknownKey, so that the caller can ask for newer keys, SignInRefused with what is wrong as its cause, and
+    ProviderFailed where the provider announces no algorithm that we take.
+    """
+    acceptable = ALGORITHMS.intersection(algorithms)
+    if not acceptable:
+        raise ProviderFailed("no_algorithm", "The sign-in service signs in no way that is taken here.")
+    try:
+        registry = JWSRegistry(algorithms=acceptable, strict_check_header=False)
+        decoded = jwt.decode(token, keys, registry=registry)
+        claims = CodeIDToken(
+            decoded.claims,
+            decoded.header,
+            {
+                "iss": {"essential": True, "value": issuer},
+                "sub": {"essential": True},
+                "aud": {"essential": True, "value": client_id},
+                "exp": {"essential": True},
+                "iat": {"essential": True},
+                "nonce": {"essential": True, "value": nonce},
+                # Not needed, but where they are they say something: the library lets an empty one pass otherwise.
+                "azp": {"essential": False},
+                "at_hash": {"essential": False},
+            },
+            {"client_id": client_id, "nonce": nonce, "access_token": access_token},
+        )
+        claims.validate(leeway=LEEWAY)
+        _SUBJECT.validate_python(claims["sub"])
+    except InvalidKeyIdError as error:
+        raise UnknownKey from error
+    except (JoseError, ValidationError, ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+        raise SignInRefused(_cause(error)) from error
+    return dict(claims)
+
+
+def _cause(error: Exception) -> str:
+    match error:
+        case ExpiredTokenError():
+            return "id_token_expired"
+        case ClaimError():
+            return f"id_token_{error.claim.partition(',')[0]}"  # a name of the standard's, never one of the token's
+        case BadSignatureError():
+            return "id_token_signature"
+        case UnsupportedAlgorithmError() | MissingAlgorithmError():
+            return "id_token_algorithm"
+        case ValidationError():
+            return "id_token_sub"
+    return "id_token_malformed"

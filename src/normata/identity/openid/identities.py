@@ -1,0 +1,219 @@
+"""Which user is it whom the provider names? A person is an issuer and a subject; an address only leads there once.
+
+Whoever has an address at the provider gets what is there for this address: invitations, or a user who was invited and
+has never come by this provider. So the address has to be one that the provider has verified, and it opens nothing else:
+
+- A user who has come by this provider before, as another subject, is not given to a new one: the provider may have
+  given the address of somebody who left to somebody else.
+- An operator is not given away by an address at all. They connect their account themselves, signed in by other means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.db.database import Database
+from normata.db.lookup import Lookup
+from normata.db.transaction import Transaction
+from normata.db.types import UtcTimestamp, now, text
+from normata.errors import NotFound
+from normata.identity.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
+from normata.identity.model import Operator, User
+from normata.identity.openid.person import Person
+from normata.identity.refusals import SignInRefused
+from normata.identity.sign_in_model import ExternalIdentity
+from normata.schema.table import new_id, sql_table
+from normata.schema.text import fold
+
+CONNECT_WRITES = (insert_of(ExternalIdentity),)
+DISCONNECT_WRITES = (delete_of(ExternalIdentity),)
+IDENTITY_WRITES = (*CONNECT_WRITES, update_of(ExternalIdentity, "last_used_at"), *ACCEPTING_WRITES)
+
+
+class Known(NamedTuple):
+    """The user whom a person is, or becomes.
+
+    ``identity_id`` is null where the user is to be connected with the person first. ``invitations`` are those that the
+    person accepts by signing in; ``is_new`` where that makes the user.
+    """
+
+    user_id: str
+    user_name: str
+    identity_id: str | None
+    invitations: tuple[Any, ...] = ()
+    is_new: bool = False
+
+    @property
+    def organizations(self) -> tuple[str, ...]:
+        """The organizations that the person joins by signing in."""
+        return tuple(row.organization_id for row in self.invitations)
+
+
+async def find(database: Database, person: Person) -> Known:
+    """The user whom a person is, or may become. Raises SignInRefused, and Unavailable."""
+    invited = await _invitations(database, person)
+    for row in await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
+        return _known(row, row.identity_id, invited)
+    if person.email is None:
+        raise SignInRefused("email_not_verified")
+    for row in await database.look_up(ADDRESS_LOOKUP, fold(person.email), person.issuer):
+        if row.operator is not None:
+            raise SignInRefused("operator_not_connected")
+        if row.other_identity is not None:
+            raise SignInRefused("other_identity")
+        return _known(row, None, invited)
+    if not invited:
+        raise SignInRefused("not_invited")
+    return Known(new_id(), person.name or invited[0].email, None, invited, is_new=True)
+
+
+def _known(user: Any, identity_id: str | None, invited: Sequence[Any]) -> Known:
+    """A user who is there. Whoever was removed may be invited again; all others accept what they are invited to."""
+    theirs = tuple(invitation for invitation in invited if invitation.user_id == user.user_id)
+    if user.removed_at is not None and not theirs:
+        raise SignInRefused("user_removed")
+    return Known(user.user_id, user.user_name, identity_id, theirs)
+
+
+async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
+    """The open invitations to the address that the provider has verified."""
+    if person.email is None:
+        return ()
+    found = await database.look_up(INVITATIONS_OF_ADDRESS, fold(person.email))
+    return tuple(row for row in found if row.expires_at > now())
+
+
+def arrive(unit: UnitOfWork, known: Known, person: Person) -> None:
+    """Make the person the user who was found: accept what they were invited to, and connect them.
+
+    ``unit`` has the user and the organizations of ``known`` in its scope, and may write IDENTITY_WRITES. Raises
+    SignInRefused where the user may not be connected any more, and InvitationOver.
+    """
+    user_id = None if known.is_new else known.user_id
+    for invitation in known.invitations:
+        user_id = accept(unit, invitation._replace(user_id=user_id), person.name or "")
+    if known.identity_id is None:
+        _require_connectable(unit, known.user_id)
+        connect(unit, known.user_id, person)
+        return
+    used = unit.row(_USE, {"identity": known.identity_id, "moment": unit.moment})
+    if used is None:
+        raise SignInRefused("user_removed")
+    row = used._asdict()
+    unit.publish(Change("use", ExternalIdentity, None, used.id, row, changed=("last_used_at",)))
+
+
+def connect(unit: UnitOfWork, user_id: str, person: Person) -> None:
+    """Have a person be a user from now on. Raises SignInRefused where another person of the provider is this user.
+
+    Two people with one address, who come at the same time, must not both become the user.
+    """
+    unit.lock(f"identities of {user_id}")
+    if unit.scalar(_OTHER, {"user": user_id, "issuer": person.issuer}) is not None:
+        raise SignInRefused("other_identity")
+    row = {
+        "id": new_id(),
+        "user_id": user_id,
+        "issuer": person.issuer,
+        "created_at": unit.moment,
+        "last_used_at": unit.moment,
+    }
+    unit.rows(_CONNECT, row | {"subject": person.subject})
+    unit.publish(Change("connect", ExternalIdentity, None, row["id"], row))
+
+
+def disconnect(unit: UnitOfWork, user_id: str, identity_id: str) -> None:
+    """Have a person of a provider be no user any more. Raises NotFound."""
+    row = unit.row(_DISCONNECT, {"identity": identity_id, "user": user_id})
+    if row is None:
+        raise NotFound
+    unit.publish(Change("disconnect", ExternalIdentity, None, row.id, None, row._asdict()))
+
+
+async def require_unknown(database: Database, person: Person) -> None:
+    """Raise SignInRefused where a person is a user already, be it a removed one."""
+    if await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
+        raise SignInRefused("identity_taken")
+
+
+def own(transaction: Transaction, user_id: str) -> list[Any]:
+    """Who a user is at providers, the first connected first; without the subjects."""
+    return transaction.rows(_OWN, {"user": user_id})
+
+
+def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
+    """Look once more: an operator, or who was removed meanwhile, is not connected by an address."""
+    asked = {"user": user_id}
+    if unit.scalar(_OPERATOR, asked) is not None:
+        raise SignInRefused("operator_not_connected")
+    user = unit.row(_USER_ROW, asked)
+    if user is None or user.removed_at is not None:
+        raise SignInRefused("user_removed")
+
+
+def _identity(issuer: str, subject: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} identity.id AS identity_id, account.id AS user_id,"  # noqa: S608 - of our own making
+        " account.name AS user_name, account.removed_at"
+        f" FROM {asked and asked + ' JOIN'} external_identity AS identity"
+        f" {asked and f'ON identity.issuer = {issuer} AND identity.subject = {subject}'}"
+        " JOIN user_account AS account ON account.id = identity.user_id"
+        f" WHERE identity.issuer = {issuer} AND identity.subject = {subject}"
+        f" ORDER BY {number and number + ','} identity.id"
+    )
+
+
+def _address(email: str, issuer: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - of our own making
+        " operator.user_id AS operator,"
+        " (SELECT identity.id FROM external_identity AS identity WHERE identity.user_id = account.id"
+        f" AND identity.issuer = {issuer} ORDER BY identity.id LIMIT 1) AS other_identity"
+        f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.email_folded = {email}'}"
+        " LEFT JOIN operator ON operator.user_id = account.id"
+        f" WHERE account.email_folded = {email} AND account.organization_id IS NULL"
+        f" ORDER BY {number and number + ','} account.id"
+    )
+
+
+# Nobody is signed in yet, so these go past row-level security. One row at most: the provider's person, or the user with
+# an address, as `fold` makes it.
+IDENTITY_LOOKUP = Lookup(
+    name="normata_identity_lookup",
+    arguments=("of_issuer", "of_subject"),
+    columns={"identity_id": text(), "user_id": text(), "user_name": text(), "removed_at": UtcTimestamp()},
+    select=_identity,
+)
+ADDRESS_LOOKUP = Lookup(
+    name="normata_address_lookup",
+    arguments=("wanted", "of_issuer"),
+    columns={
+        "user_id": text(),
+        "user_name": text(),
+        "removed_at": UtcTimestamp(),
+        "operator": text(),
+        "other_identity": text(),
+    },
+    select=_address,
+)
+
+_TABLE, _USER, _RUNS = sql_table(ExternalIdentity), sql_table(User), sql_table(Operator)
+_SHOWN = [_TABLE.c[name] for name in ("id", "user_id", "issuer", "created_at", "last_used_at")]
+_CONNECT = insert(_TABLE).values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
+_USE = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("identity"))
+    .values(last_used_at=bindparam("moment", type_=_TABLE.c.last_used_at.type))
+    .returning(*_SHOWN)
+)
+_DISCONNECT = (
+    delete(_TABLE).where(_TABLE.c.id == bindparam("identity"), _TABLE.c.user_id == bindparam("user")).returning(*_SHOWN)
+)
+_OWN = select(*_SHOWN).where(_TABLE.c.user_id == bindparam("user")).order_by(_TABLE.c.created_at, _TABLE.c.id)
+_OTHER = select(_TABLE.c.id).where(_TABLE.c.user_id == bindparam("user"), _TABLE.c.issuer == bindparam("issuer"))
+_OPERATOR = select(_RUNS.c.user_id).where(_RUNS.c.user_id == bindparam("user"))
+_USER_ROW = select(_USER.c.id, _USER.c.removed_at).where(_USER.c.id == bindparam("user"))

@@ -1,0 +1,45 @@
+"""What is fetched from the provider, and kept for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+LIFETIME = 300.0  # seconds that what was fetched is good
+PAUSE = 10.0  # seconds between two fetches at least, whatever is asked for
+
+
+class Kept(Generic[T]):
+    """A value that one task fetches for all who wait for it.
+
+    A failure is kept as well, for a pause: whoever comes while the provider is down is told so at once, and does not
+    make one more request to it.
+    """
+
+    def __init__(self, fetch: Callable[[], Awaitable[T]]) -> None:
+        self._fetch = fetch
+        self._task: asyncio.Task[T] | None = None
+        self._since = 0.0
+
+    async def get(self, *, anew: bool = False) -> T:
+        """The value; ``anew`` asks for one that is younger than a pause. Raises what the fetch raises."""
+        age = time.monotonic() - self._since
+        task = self._task
+        if task is None or (task.done() and age >= self._lifetime(task, anew=anew)):
+            task = self._task = asyncio.create_task(self._run())
+            self._since = time.monotonic()
+        # One who goes away must not take the fetch from the others.
+        return await asyncio.shield(task)
+
+    async def _run(self) -> T:
+        return await self._fetch()
+
+    @staticmethod
+    def _lifetime(task: asyncio.Task[T], *, anew: bool) -> float:
+        if task.cancelled():
+            return 0.0
+        return PAUSE if anew or task.exception() is not None else LIFETIME

@@ -1,0 +1,168 @@
+"""Asking the provider who somebody is: the way there, and what to make of the way back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from authlib.integrations.base_client import OAuthError
+from pydantic import TypeAdapter, ValidationError
+
+from normata.identity.openid import id_token
+from normata.identity.openid.configuration import Configuration
+from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
+from normata.identity.openid.errors import ProviderFailed
+from normata.identity.openid.exchange import Exchange, trust
+from normata.identity.openid.kept import Kept
+from normata.identity.openid.person import Person
+from normata.identity.refusals import SignInRefused
+from normata.schema.fields import Email, Name
+
+
+class Question(NamedTuple):
+    """Where to send a browser, and what only the answer to this question fits.
+
+    The ``state`` comes back with the browser, the ``nonce`` in the ID token; the ``verifier`` (RFC 7636) redeems the
+    code. Each is 256 random bits.
+    """
+
+    url: str
+    state: str
+    nonce: str
+    verifier: str
+
+
+class Provider:
+    """The client of one provider, for all sign-ins of a process. It is made before requests are served."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        trust()  # now, and not while requests wait
+        self._metadata = Kept(lambda: fetch_metadata(configuration))
+        self._keys = Kept(self._fetch_keys)
+
+    async def ask(self) -> Question:
+        """A new question. Raises ProviderFailed, ProviderUnreachable."""
+        metadata = await self._metadata.get()
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        async with Exchange(self.configuration) as exchange:
+            url, _ = exchange.create_authorization_url(
+                metadata.authorization_endpoint,
+                state=state,
+                nonce=nonce,
+                code_verifier=verifier,
+                scope=" ".join(self._scopes(metadata)),
+            )
+        return Question(url, state, nonce, verifier)
+
+    async def require_issuer(self, named: str | None) -> None:
+        """Raise SignInRefused where an answer names another issuer, or none from a provider that does (RFC 9207)."""
+        if named is None:
+            metadata = await self._metadata.get()
+            if not metadata.authorization_response_iss_parameter_supported:
+                return
+        if named != self.configuration.issuer:
+            raise SignInRefused("oidc_issuer")
+
+    async def redeem(self, code: str, *, nonce: str, verifier: str) -> Person:
+        """Who has signed in. Raises SignInRefused, ProviderFailed, ProviderUnreachable."""
+        metadata = await self._metadata.get()
+        async with Exchange(self.configuration, metadata.authentication(self.configuration)) as exchange:
+            access_token, token = await _tokens(exchange, metadata, code, verifier)
+            claims = await self._verified(metadata, token, nonce=nonce, access_token=access_token)
+            more: Mapping[str, Any] = {}
+            if metadata.userinfo_endpoint is not None and not self._is_enough(claims):
+                more = await exchange.json(metadata.userinfo_endpoint, bearer=access_token)
+                if more.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
+                    raise SignInRefused("userinfo_sub")
+        return Person(
+            issuer=self.configuration.issuer,
+            subject=claims["sub"],
+            email=_verified_email(claims) or _verified_email(more),
+            name=_valid(_NAME, claims.get("name") or more.get("name")),
+            groups=self._groups(claims, more),
+        )
+
+    async def _fetch_keys(self) -> Any:
+        return await fetch_keys(self.configuration, await self._metadata.get())
+
+    async def _verified(self, metadata: Metadata, token: str, *, nonce: str, access_token: str) -> dict[str, Any]:
+        """The ID token's claims; where it names a key that is not known yet, the keys are fetched anew."""
+        for anew in (False, True):
+            try:
+                return id_token.verify(
+                    token,
+                    await self._keys.get(anew=anew),
+                    algorithms=metadata.id_token_signing_alg_values_supported,
+                    issuer=self.configuration.issuer,
+                    client_id=self.configuration.client_id,
+                    nonce=nonce,
+                    access_token=access_token,
+                )
+            except id_token.UnknownKey:
+                if anew:
+                    raise
+        raise AssertionError("it has returned or raised")
+
+    def _scopes(self, metadata: Metadata) -> list[str]:
+        claim = self.configuration.groups_claim
+        # Some providers tell groups to those who ask for them only, by a scope of the claim's name.
+        wants_groups = self.configuration.grants and claim in metadata.scopes_supported
+        return ["openid", "email", "profile", *([claim] if wants_groups else [])]
+
+    def _is_enough(self, claims: Mapping[str, Any]) -> bool:
+        """Whether the ID token tells all that is needed (it need not: section 5.4), so that nothing more is asked."""
+        has_groups = not self.configuration.grants or self.configuration.groups_claim in claims
+        return "email" in claims and "email_verified" in claims and has_groups
+
+    def _groups(self, *sources: Mapping[str, Any]) -> frozenset[str] | None:
+        if not self.configuration.grants:
+            return None
+        claim = self.configuration.groups_claim
+        for source in sources:
+            if claim in source:
+                told = source[claim]
+                return frozenset(name for name in (told if isinstance(told, list) else [told]) if isinstance(name, str))
+        # Section 5.6.2: the claim is somewhere else. To take it for none would take people's roles away.
+        if any(claim in (names if isinstance(names := source.get("_claim_names"), dict) else ()) for source in sources):
+            raise SignInRefused("groups_elsewhere")
+        return frozenset()
+
+
+# Of RFC 6749, section 5.2: nothing else that a provider writes gets into the log.
+_CODES = ("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope")
+
+
+async def _tokens(exchange: Exchange, metadata: Metadata, code: str, verifier: str) -> tuple[str, str]:
+    """The access token and the ID token for a code."""
+    try:
+        told = await exchange.fetch_token(
+            metadata.token_endpoint, grant_type="authorization_code", code=code, code_verifier=verifier
+        )
+        access_token, token, kind = told.get("access_token"), told.get("id_token"), told.get("token_type")
+    except OAuthError as error:
+        if error.error == "invalid_grant":  # RFC 6749, section 5.2
+            raise SignInRefused("oidc_code") from error
+        raise ProviderFailed(f"token_endpoint_{error.error}" if error.error in _CODES else "token_endpoint") from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ProviderFailed("token_endpoint") from error
+    if not (isinstance(token, str) and isinstance(access_token, str) and str(kind).lower() == "bearer"):
+        raise ProviderFailed("tokens")
+    return access_token, token
+
+
+_EMAIL: TypeAdapter[str] = TypeAdapter(Email)
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+
+
+def _verified_email(claims: Mapping[str, Any]) -> str | None:
+    """The address that these claims say to be verified: both of the same source, and `true` and nothing like it."""
+    return _valid(_EMAIL, claims.get("email")) if claims.get("email_verified") is True else None
+
+
+def _valid(kind: TypeAdapter[str], value: Any) -> str | None:
+    try:
+        return kind.validate_python(value, strict=True)
+    except ValidationError:
+        return None

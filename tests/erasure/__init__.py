@@ -1,0 +1,1 @@
+"""Tests of erasing a person."""

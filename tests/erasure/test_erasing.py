@@ -1,0 +1,340 @@
+"""Whoever is erased is nowhere any more, in no table, event or dump; and all else is as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from normata.bundle.dumping import dump
+from normata.cli.check import faults
+from normata.db.database import Database
+from normata.db.transaction import Transaction
+from normata.erasure.columns import called
+from normata.erasure.erasing import Erased, erase
+from normata.erasure.person import LastOwner, NoSuchPerson, Wish, find_person
+from normata.erasure.survey import survey
+from normata.events.checking import event_faults
+from normata.events.exporting import export
+from normata.events.keys import Signer, read_note
+from normata.events.model import OPERATORS, AuditEvent
+from normata.events.sealing import last_checkpoint, seal_all_now
+from normata.events.verifying import verify
+from normata.frameworks.model import ControlCoverage, EffectiveCoverage
+from normata.identity.model import Membership, User
+from normata.operations import SECURITY
+from normata.records.kinds import Asset, Audit, Policy, Task
+from tests import stored, world
+from tests.databases import change, tamper
+from tests.erasure.people import ADDRESS, ANN, MEMBER, NAME, bearer, named, traces
+from tests.served import Served
+from tests.world import ALPHA, BETA, record_id
+
+
+def erased(service: Served, who: str = ADDRESS, **wish: Any) -> Erased:
+    """Erase somebody as the command does."""
+    seal_all_now(service.database)
+    done = change(service.database, lambda unit: erase(unit, Wish(who, **wish)))
+    seal_all_now(service.database)
+    return done
+
+
+def dumped(database: Database, organization_id: str | None = None) -> str:
+    """A bundle, as text."""
+    file = io.StringIO()
+    database.read_now(lambda transaction: dump(transaction, organization_id, file))
+    return file.getvalue()
+
+
+def exported(database: Database, owner: str) -> list[str]:
+    """A log, as `normata events export` writes it."""
+    return database.read_now(lambda transaction: list(export(transaction, owner)))
+
+
+def everything_wrong(database: Database) -> list[str]:
+    """What `normata check` finds, but for the coverage of a world in which texts were changed past all rules."""
+    return database.read_now(lambda transaction: list(faults(database, transaction, SECURITY)))
+
+
+# --- Everywhere
+
+
+def test_nothing_names_them_any_more(everywhere: Served) -> None:
+    before = named(everywhere.database)
+    assert len(before) > 100
+    done = erased(everywhere)
+    assert named(everywhere.database) == []
+    assert traces(dumped(everywhere.database)) == traces(dumped(everywhere.database, ALPHA)) == []
+    assert everything_wrong(everywhere.database) == []
+    assert done.events > 0
+    assert done.found.ids == []
+    user = stored.row(everywhere.database, User, ANN)
+    assert (user["name"], user["email"], user["email_folded"]) == ("Erased person", None, None)
+    assert user["removed_at"] is not None
+
+
+def test_what_is_told_is_what_was_done(everywhere: Served) -> None:
+    """A survey finds each row; of what is their own the rows are gone."""
+
+    def look(transaction: Transaction) -> Any:
+        return survey(transaction, find_person(transaction, Wish(ANN)))
+
+    found = everywhere.database.read_now(look)
+    assert everywhere.database.read_now(look) == found, "it changes nothing"
+    done = erased(everywhere, ANN)
+    deleted = [place for place in found.places if place.table.transient]
+    assert sum(done.deleted.values()) == len(found.own) + len(deleted)
+    assert {called(place.table) for place in found.own} <= done.deleted.keys()
+    of_events = [place for place in found.places if place.table is AuditEvent]
+    assert done.events == len(of_events)
+    memberships_and_user = 3
+    assert sum(done.changed.values()) == len(found.places) - len(deleted) - len(of_events) + memberships_and_user
+
+
+def test_again_is_harmless(everywhere: Served) -> None:
+    erased(everywhere)
+    once = stored.everything(everywhere.database), stored.rows(everywhere.database, AuditEvent)
+    for who in (ADDRESS, ANN):
+        again = erased(everywhere, who)
+        assert (dict(again.deleted), dict(again.changed), again.events) == ({}, {}, 0)
+        assert (stored.everything(everywhere.database), stored.rows(everywhere.database, AuditEvent)) == once
+
+
+def test_what_names_nobody_stays(service: Served) -> None:
+    """Byte by byte; and so does what follows from what was stated."""
+    before = stored.everything(service.database)
+    coverage = before[str(EffectiveCoverage.__tablename__)]
+    erased(service)
+    after = stored.everything(service.database)
+    assert after[str(EffectiveCoverage.__tablename__)] == coverage
+    for table in ("control", "framework", "control_coverage", "vendor", "organization", "label", "event_leaf"):
+        assert after.get(table) == before.get(table), table
+    tasks = {task["title"]: task for task in after["task"]}
+    [plain] = [task for task in before["task"] if task["title"] == "Plain"]
+    assert tasks["Plain"] == plain
+    assert plain["assignee_member_id"] == MEMBER, "the membership stays, as records name it"
+
+
+# --- Records
+
+
+def test_texts_slugs_and_what_is_derived_from_them(service: Served) -> None:
+    [before] = stored.rows(service.database, Task, title=f"Laptop of {NAME}")
+    assert before["slug"] == "laptop-of-ann-smith"
+    service.load({"tasks": [{"id": "other", "organizationId": ALPHA, "title": "Laptop of erased"}]})
+    erased(service)
+    after = stored.row(service.database, Task, before["id"])
+    assert after["title"] == "Laptop of [erased]"
+    assert after["slug"] == "laptop-of-erased-2"
+    assert after["description"] == "Ask [erased] <[erased]>."
+    assert after["instructions"] == "Nothing about her."
+    assert after["updated_at"] > before["updated_at"]
+    assert (after["created_at"], after["assignee_member_id"]) == (before["created_at"], before["assignee_member_id"])
+    policy = stored.row(service.database, Policy, record_id(Policy, "live"))
+    assert policy["content"] == {"authors": [{"name": "[erased]", "mail": "[erased]"}]}
+    assert (policy["title"], policy["last_approved_by"]) == ("Policy for [erased]", "[erased]")
+    found = service.listing("/tasks/", "viewer").page(search="erased")
+    assert {item["id"] for item in found["items"]} == {before["id"], "other"}
+    assert service.listing("/tasks/", "viewer").page(search="ann")["total"] == 0
+
+
+def test_entity_tags_and_kept_pages_change(service: Served) -> None:
+    service.load({"controlCoverages": [{"id": "say-sun.A.2", "coverageGap": f"{NAME} knows", "organizationId": ALPHA}]})
+    viewer = service.bearer("viewer")
+
+    def get(path: str, tag: str = "") -> Any:
+        headers = viewer | ({"If-None-Match": tag} if tag else {})
+        return service.client.get(path, params={"organizationId": ALPHA}, headers=headers)
+
+    tags: dict[str, str] = {}
+    for path in (f"/policies/{record_id(Policy, 'live')}/", "/controls/"):
+        before = get(path)
+        tags[path] = before.headers["etag"]
+        assert (get(path, tags[path]).status_code, bool(traces(before.text))) == (304, True)
+    erased(service)
+    for path, tag in tags.items():
+        after = get(path, tag)
+        assert (after.status_code, traces(after.text)) == (200, [])
+        assert after.headers["etag"] != tag
+    assert stored.row(service.database, ControlCoverage, "say-sun.A.2")["coverage_gap"] == "[erased] knows"
+
+
+# --- The person
+
+
+def test_they_are_out_at_once(service: Served) -> None:
+    ann = bearer(service)
+    where = {"organizationId": ALPHA}
+    assert service.client.get("/tasks/", params=where, headers=ann).status_code == 200
+    erased(service)
+    assert service.client.get("/tasks/", params=where, headers=ann).status_code == 401
+    members = stored.rows(service.database, Membership, user_id=ANN)
+    assert [member["id"] for member in members] == [MEMBER, "member-ann-beta"]
+    assert all(member["removed_at"] for member in members)
+
+
+def test_the_last_owner_is_not_erased(service: Served) -> None:
+    before = stored.everything(service.database)
+    with pytest.raises(LastOwner, match=f"last owner of the organization {ALPHA};"):
+        erased(service, world.USERS["owner"])
+    assert stored.everything(service.database) == before
+    service.load({"memberships": [{"id": MEMBER, "role": "owner"}]})
+    erased(service, world.USERS["owner"])
+    with pytest.raises(LastOwner):
+        erased(service)
+
+
+def test_who_owns_but_was_removed_does_not_count(service: Served) -> None:
+    service.load({"memberships": [{"id": MEMBER, "role": "owner", "removedAt": world.EARLIER}]})
+    with pytest.raises(LastOwner):
+        erased(service, world.USERS["owner"])
+    assert erased(service).changed["users"] == 1
+
+
+def test_only_people_are_erased(service: Served) -> None:
+    service.load({"users": [{"id": "robot", "name": "Robot", "organizationId": ALPHA}]})
+    with pytest.raises(NoSuchPerson, match="service account"):
+        erased(service, "robot")
+    with pytest.raises(NoSuchPerson, match="no user with the id nobody-at-all"):
+        erased(service, "nobody-at-all")
+
+
+@pytest.mark.parametrize(
+    ("who", "also"), [("@", ()), ("a b@c.example", ()), (ADDRESS, ("@x",)), (ADDRESS, ("x",)), (ADDRESS, (" ",))]
+)
+def test_what_would_be_found_everywhere_is_refused(service: Served, who: str, also: tuple[str, ...]) -> None:
+    before = stored.everything(service.database)
+    with pytest.raises(NoSuchPerson):
+        erased(service, who, also=also)
+    assert stored.everything(service.database) == before
+
+
+def test_an_address_that_no_user_has_is_erased_all_the_same(service: Served) -> None:
+    """Somebody was invited, and never came."""
+    service.load({"vendors": [{"id": "v", "organizationId": ALPHA, "name": "V", "contactEmail": "Zoe@v.example"}]})
+    done = erased(service, "zoe@V.example")
+    assert done.person.user_id is None
+    assert (dict(done.changed), dict(done.deleted), done.events) == ({"vendors": 1}, {}, 1)
+    [told] = stored.rows(service.database, AuditEvent, action="erase", organization_id=ALPHA)
+    assert told["entity_id"] is None
+    assert everything_wrong(service.database) == []
+
+
+# --- Names
+
+
+def test_a_name_of_one_word_stays_in_texts_unless_asked_for(service: Served) -> None:
+    texts = {"name": "Ann", "notes": "Ann, that is, annual", "auditor": "ann"}
+    service.load(
+        {
+            "users": [{"id": ANN, "name": "Ann"}],
+            "audits": [{"id": "audit", "organizationId": ALPHA, **texts}],
+        }
+    )
+    done = erased(service)
+    row = stored.rows(service.database, Audit, id="audit")[0]
+    assert (row["name"], row["notes"], row["auditor"]) == ("Ann", "Ann, that is, annual", "[erased]")
+    assert done.found.ambiguous >= 2
+    erased(service, ANN, also=("Ann",))
+    row = stored.rows(service.database, Audit, id="audit")[0]
+    assert (row["name"], row["notes"]) == ("[erased]", "[erased], that is, annual")
+
+
+def test_what_they_were_called_before(service: Served) -> None:
+    """The archive has the name of that time."""
+    service.load({"users": [{"id": ANN, "name": "Ann Jones"}]})
+    assert named(service.database)
+    erased(service)
+    assert named(service.database) == []
+
+
+def test_namesakes_keep_their_own_name(service: Served) -> None:
+    """But texts cannot tell the two apart."""
+    service.load({"users": [{"id": "twin", "email": "twin@alpha.example", "name": NAME}]})
+    service.load({"memberships": [{"id": "m-twin", "organizationId": ALPHA, "userId": "twin", "role": "editor"}]})
+    done = erased(service, keep_name=True)
+    assert done.person.namesakes == 1
+    assert stored.row(service.database, User, "twin")["name"] == NAME
+    [task] = stored.rows(service.database, Task, title=f"Laptop of {NAME}")
+    assert task["description"] == f"Ask {NAME.upper()} <[erased]>."
+    erased(service, "twin@alpha.example")
+    assert named(service.database) == []
+
+
+def test_an_id_that_names_them_is_told(service: Served) -> None:
+    service.load({"labels": [{"id": f"of {ADDRESS}", "organizationId": ALPHA, "name": "L"}]})
+    [place] = erased(service).found.ids
+    assert place.told == ("labels", f"of {ADDRESS}", "id")
+    service.load({"users": [{"id": "zoe@x.example", "email": "zoe@x.example", "name": "Zoe"}]})
+    [place] = erased(service, "zoe@x.example").found.ids
+    assert place.told == ("users", "zoe@x.example", "id")
+
+
+# --- Events
+
+
+def test_events_lose_what_names_them_and_keep_who_did_what(service: Served) -> None:
+    before = {row["id"]: row for row in stored.rows(service.database, AuditEvent)}
+    done = erased(service)
+    after = {row["id"]: row for row in stored.rows(service.database, AuditEvent)}
+    changed = [event_id for event_id in before if after[event_id] != before[event_id]]
+    assert len(changed) == done.events > 0
+    assert all(traces(before[event_id]["body"]) for event_id in changed)
+    assert all(after[event_id] == before[event_id] | {"body": ""} for event_id in changed)
+    told = [row for row in after.values() if row["action"] == "erase"]
+    assert {row["organization_id"] for row in told} == {None, ALPHA, BETA}
+    assert {row["entity_id"] for row in told} == {ANN}
+    of_alpha = json.loads(next(row["body"] for row in told if row["organization_id"] == ALPHA))
+    assert set(of_alpha["counts"]["erasedEvents"]) == {
+        event_id for event_id in changed if after[event_id]["organization_id"] == ALPHA
+    }
+    assert not traces(of_alpha)
+    shown = service.client.get(
+        f"/assets/{record_id(Asset, 'live')}/events/",
+        params={"organizationId": ALPHA},
+        headers=service.bearer("viewer"),
+    ).json()["items"]
+    assert [(item["action"], item["userId"], item["reason"]) for item in shown if item["userId"] == ANN] == [
+        ("restore", ANN, None),
+        ("archive", ANN, None),
+    ]
+
+
+def test_logs_are_proven_all_the_same(service: Served, tmp_path: Any) -> None:
+    """With a checkpoint that was kept before, and with one from after."""
+    database = service.database
+    seal_all_now(database)
+    signer = Signer(tmp_path / "key")
+
+    def note(owner: str) -> Any:
+        return read_note(signer.note(database.read_now(lambda transaction: last_checkpoint(transaction, owner))))
+
+    kept = {owner: note(owner) for owner in (ALPHA, BETA, OPERATORS)}
+    done = erased(service)
+    seen = 0
+    for owner, before in kept.items():
+        lines = exported(database, owner)
+        assert not traces(lines)
+        for one in (before, note(owner)):
+            outcome = verify(lines, one)
+            assert (outcome.faults, outcome.lost) == ([], [])
+        seen += len(outcome.erased)
+    assert seen == done.events
+    assert database.read_now(lambda transaction: list(event_faults(transaction))) == []
+    # Content that is gone without a word is still found.
+    [victim] = stored.rows(database, AuditEvent, action="erase", organization_id=BETA)
+    tamper(database, f"UPDATE audit_event SET body = '' WHERE id = '{victim['id']}'")
+    [fault] = database.read_now(lambda transaction: list(event_faults(transaction)))
+    assert victim["id"] in fault
+    assert "no event tells" in fault
+
+
+def test_a_dump_of_everything_loads_again(service: Served, empty: Database) -> None:
+    """With the events that have lost their content, and those that tell so."""
+    erased(service)
+    world.load(empty, json.loads(dumped(service.database)))
+    seal_all_now(empty)
+    assert named(empty) == []
+    assert everything_wrong(empty) == []

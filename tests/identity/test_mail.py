@@ -1,0 +1,122 @@
+"""Mail, sent to a real server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from normata.identity.mail import Mailer, invitation_mail
+from tests.identity.smtp_server import PASSWORD, USER, Inbox, certificate, mail_server
+
+SENDER = "Normata Ünlü <normata@example.org>"
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> Path:
+    """The key and the certificate of a server."""
+    return certificate(tmp_path)
+
+
+@pytest.fixture
+def trusted(pem: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, of a server whom this machine trusts."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    return pem
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    """A server without encryption."""
+    with mail_server() as found:
+        yield found
+
+
+def post(inbox: Inbox, *, to: str = "kim@example.org", subject: str = "Hello", url: str | None = None) -> str:
+    """What becomes of a message."""
+    return Mailer(url or inbox.url, SENDER).post_now(to, subject, "Tschüß\nhttp://localhost:8000/x?secret=y\n")
+
+
+def test_a_message_arrives_as_it_was_written(inbox: Inbox) -> None:
+    assert post(inbox) == "sent"
+    (message,) = inbox.messages
+    assert (message["Subject"], message["To"], message["From"]) == ("Hello", "kim@example.org", SENDER)
+    assert message.get_content().splitlines() == ["Tschüß", "http://localhost:8000/x?secret=y"]
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert message["Date"]
+    assert message["Message-ID"].endswith("@example.org>")
+    assert (inbox.recipients, inbox.senders) == (["kim@example.org"], ["normata@example.org"])
+
+
+def test_nothing_is_sent_where_there_is_no_server() -> None:
+    assert Mailer("", SENDER).post_now("kim@example.org", "Hello", "text") == "off"
+
+
+def test_a_server_that_is_encrypted(trusted: Path) -> None:
+    with mail_server(trusted) as inbox:
+        assert post(inbox) == "sent"
+    assert len(inbox.messages) == 1
+
+
+def test_encryption_is_begun_where_it_is_offered(trusted: Path) -> None:
+    with mail_server(trusted, starttls=True) as inbox:
+        assert post(inbox) == "sent"
+    assert inbox.encrypted == [True]
+
+
+@pytest.mark.parametrize("starttls", [True, False])
+def test_a_server_that_nobody_vouches_for_gets_nothing(pem: Path, starttls: bool) -> None:
+    with mail_server(pem, starttls=starttls) as inbox:
+        assert post(inbox) == "failed"
+    assert inbox.messages == []
+
+
+def test_user_and_password_are_those_of_the_address(trusted: Path) -> None:
+    """Escaped where they have characters that an address has for itself."""
+    with mail_server(trusted, starttls=True, login=True) as inbox:
+        place = inbox.url.removeprefix("smtp://")
+        assert post(inbox, url=f"smtp://{USER}:{quote(PASSWORD, safe='')}@{place}") == "sent"
+        assert post(inbox, url=f"smtp://{USER}:wrong@{place}") == "failed"
+    assert inbox.users == [USER.encode()]
+
+
+def test_a_recipient_that_is_refused_is_told_and_logged_without_the_address(
+    inbox: Inbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inbox.refuses = True
+    assert post(inbox, to="kim@example.org") == "failed"
+    logged = "".join(capsys.readouterr())
+    assert "mail_failed" in logged
+    assert "kim" not in logged
+
+
+def test_a_server_that_is_not_there() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    assert Mailer(f"smtp://127.0.0.1:{port}", SENDER).post_now("kim@example.org", "Hello", "text") == "failed"
+
+
+@pytest.mark.parametrize(
+    "to", ["kim@example.org\r\nBcc: eve@example.org", "kim@example.org>,<eve@example.org", "@", "no"]
+)
+def test_an_address_cannot_name_others(inbox: Inbox, to: str) -> None:
+    assert post(inbox, to=to) == "failed"
+    assert inbox.messages == []
+
+
+def test_a_name_cannot_make_headers(inbox: Inbox) -> None:
+    subject, text = invitation_mail("Acme\r\nBcc: eve@example.org", "Ann\nX: y", "http://localhost:8000/x")
+    assert Mailer(inbox.url, SENDER).post_now("kim@example.org", subject, text) == "sent"
+    (message,) = inbox.messages
+    assert message["Bcc"] is None
+    assert message["Subject"] == "You are invited to Acme Bcc: eve@example.org"
+    assert "http://localhost:8000/x" in message.get_content()
+
+
+def test_an_address_may_have_letters_of_every_script(inbox: Inbox) -> None:
+    assert post(inbox, to="käthe@exämple.org") == "sent"
+    assert inbox.recipients == ["käthe@exämple.org"]
