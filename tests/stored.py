@@ -12,6 +12,7 @@ from normata.db.database import Database
 from normata.db.transaction import Transaction
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.identity.model import AccessToken
+from normata.identity.sign_in_model import Session
 from normata.schema.table import sql_table
 from normata.tables import Table
 from tests import world
@@ -56,6 +57,11 @@ def rows(database: Database, table: type[Table], **wanted: object) -> Rows:
 def tokens(database: Database, **wanted: object) -> Rows:
     """The tokens that a test has made; the world has some of its own."""
     return [row for row in rows(database, AccessToken, **wanted) if row["id"] not in world.TOKENS]
+
+
+def sessions(database: Database, **wanted: object) -> Rows:
+    """The sessions that a test has begun; the world has some of its own."""
+    return [row for row in rows(database, Session, **wanted) if row["id"] not in world.SESSIONS]
 
 
 def events(database: Database, **wanted: object) -> Rows:

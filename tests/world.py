@@ -19,6 +19,7 @@ from normata.db.database import Database
 from normata.db.transaction import Transaction
 from normata.identity import operators
 from normata.identity.model import AccessToken, Invitation
+from normata.identity.sign_in_model import Session
 from normata.records.base import Restorable
 from normata.tables import Table
 from normata.wiring import changes_of
@@ -114,11 +115,17 @@ def tokens() -> list[dict[str, Any]]:
     ]
 
 
+def sessions() -> list[dict[str, Any]]:
+    """A session of each person, which has expired. Nobody has it: what it is the hash of is no secret."""
+    return [{"id": f"session-{key}", "userId": f"user-{key}"} for key in (*ROLES, "foreigner")]
+
+
 TOKENS = frozenset(row["id"] for row in tokens())
+SESSIONS = frozenset(row["id"] for row in sessions())
 
 
 def furnish(unit: UnitOfWork) -> None:
-    """Add what no bundle has: the operator, the invitations, and tokens."""
+    """Add what no bundle has: the operator, the invitations, tokens and sessions."""
     operators.set_operator(unit, "user-operator", is_operator=True)
     for row in tokens():
         values = {
@@ -132,6 +139,20 @@ def furnish(unit: UnitOfWork) -> None:
         }
         unit.rows(insert(AccessToken).values(values))
         unit.publish(Change("create", AccessToken, row["organizationId"], row["id"], values))
+    for row in sessions():
+        values = {
+            "id": row["id"],
+            "user_id": row["userId"],
+            "digest": sha256(row["id"].encode()).hexdigest(),
+            "means": "link",
+            "created_at": EARLIER,
+            "last_used_at": EARLIER,
+            "expires_at": EARLIER,
+            "address": "192.0.2.7",
+            "user_agent": "A browser",
+        }
+        unit.rows(insert(Session).values(values))
+        unit.publish(Change("create", Session, None, row["id"], values))
     for row in invitations():
         values = {
             "id": row["id"],

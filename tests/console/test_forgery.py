@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from normata.console.visit import Endpoint
-from normata.identity.sign_in_model import Session
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link
 from tests.served import Served, served
@@ -52,7 +51,7 @@ def test_a_forged_request_changes_nothing(sqlite_url: str, headers: dict[str, st
         browser = Browser(instance)
         assert browser.post("/sign-in/link/", secret=new_link(instance, "editor")).status_code == 303
         secret = new_link(instance, "viewer")
-        (session,) = stored.rows(instance.database, Session)
+        (session,) = stored.sessions(instance.database)
         before = stored.everything(instance.database)
         for path in PAGES:
             answer = browser.post(path, headers=headers, secret=secret, session=session["id"], password="x" * 20)

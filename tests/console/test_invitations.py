@@ -9,7 +9,6 @@ import pytest
 from normata.identity import invitations
 from normata.identity.model import Invitation, Membership, User
 from normata.identity.roles import Role
-from normata.identity.sign_in_model import Session
 from tests import stored
 from tests.console.browser import Browser, is_refused, text_of
 from tests.databases import change
@@ -42,7 +41,7 @@ def test_somebody_new_accepts_and_is_signed_in(browser: Browser, instance: Serve
     assert user["name"] == "Nora New"
     (member,) = stored.rows(instance.database, Membership, user_id=user["id"])
     assert (member["organization_id"], member["role"]) == (ALPHA, "editor")
-    (session,) = stored.rows(instance.database, Session)
+    (session,) = stored.sessions(instance.database)
     assert (session["user_id"], session["means"]) == (user["id"], "invitation")
     page = text_of(browser.get("/account/"))
     assert "Nora New" in page
@@ -95,8 +94,8 @@ def test_accepting_signs_out_who_was_signed_in(browser: Browser, instance: Serve
     secret = invite(instance)
     assert "You are signed in as Viewer" in text_of(browser.get(f"/sign-in/invitation/?secret={secret}"))
     assert browser.post("/sign-in/invitation/", secret=secret, name="Nora").status_code == 303
-    assert [row["user_id"] for row in stored.rows(instance.database, Session, ended_at=None)] != ["user-viewer"]
-    assert len(stored.rows(instance.database, Session, ended_at=None)) == 1
+    assert [row["user_id"] for row in stored.sessions(instance.database, ended_at=None)] != ["user-viewer"]
+    assert len(stored.sessions(instance.database, ended_at=None)) == 1
 
 
 def test_where_local_sign_in_is_off_the_page_says_so(sqlite_url: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from normata.identity.sign_in_model import Passkey, Session, SignInAttempt
+from normata.identity.sign_in_model import Passkey, SignInAttempt
 from tests import stored
 from tests.console.authenticator import Authenticator
 from tests.console.browser import Browser, is_refused, new_link, text_of
@@ -50,7 +50,7 @@ def test_a_passkey_is_added_used_and_removed(browser: Browser, authenticator: Au
     assert "Key in the drawer" in text_of(page)
     (passkey,) = stored.rows(instance.database, Passkey)
     assert (passkey["sign_count"], passkey["last_used_at"] is None) == (6, False)
-    assert [row["means"] for row in stored.rows(instance.database, Session, ended_at=None)] == ["passkey"]
+    assert [row["means"] for row in stored.sessions(instance.database, ended_at=None)] == ["passkey"]
 
     assert browser.post("/account/passkeys/remove/", passkey=passkey["id"]).status_code == 303
     assert "Key in the drawer" not in text_of(browser.get("/account/"))

@@ -11,7 +11,6 @@ import pytest
 from httpx2 import Response
 
 from normata.db.types import format_timestamp
-from normata.identity.sign_in_model import Session
 from normata.web.operation import Operation
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link, text_of
@@ -129,7 +128,7 @@ def test_a_session_lasts_no_longer(
 
 def test_a_session_lasts_seven_days_at_most(browser: Browser, instance: Served, sign_in: SignIn) -> None:
     sign_in(browser, "editor")
-    (session,) = stored.rows(instance.database, Session)
+    (session,) = stored.sessions(instance.database)
     lasts = datetime.fromisoformat(session["expires_at"]) - datetime.fromisoformat(session["created_at"])
     assert lasts == timedelta(days=7)
 
@@ -163,7 +162,7 @@ def test_people_see_their_sessions_and_end_them(browser: Browser, instance: Serv
     page = browser.get("/account/")
     assert "An old <browser>" in text_of(page)
     assert "<browser>" not in page.text
-    ids = {row["user_agent"]: row["id"] for row in stored.rows(instance.database, Session, user_id="user-editor")}
+    ids = {row["user_agent"]: row["id"] for row in stored.sessions(instance.database, user_id="user-editor")}
 
     assert stranger.post("/account/sessions/", session=ids["An old <browser>"]).status_code == 404
     assert other.get("/account/").status_code == 200
@@ -177,7 +176,7 @@ def test_last_use_is_stored_once_a_minute(browser: Browser, instance: Served, si
     run_sql(instance.database, f"UPDATE session SET last_used_at = {before(hours=1)}")
     browser.get("/account/")
     browser.client.portal.call(instance.app.services.session_use.store)  # type: ignore[union-attr]
-    (session,) = stored.rows(instance.database, Session)
+    (session,) = stored.sessions(instance.database)
     assert f"'{session['last_used_at']}'" > before(minutes=1)
 
 

@@ -285,8 +285,8 @@ REFUSED = {
         ),
         "INSERT INTO password (user_id, hash, changed_at) VALUES ('user-owner', 'x', now())",
         (
-            "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address, user_agent)"
-            " VALUES ('x', 'user-owner', 'x', 'link', now(), now(), now(), '', '')"
+            "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address,"
+            " user_agent) VALUES ('x', 'user-owner', 'x', 'link', now(), now(), now(), '', '')"
         ),
     ),
     "tokens": (

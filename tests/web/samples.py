@@ -39,6 +39,7 @@ from normata.errors import NotArchived
 from normata.frameworks.model import Control, FrameworkAdoption
 from normata.identity.model import AccessToken, Invitation, Membership, Organization
 from normata.identity.roles import ROLES, role_suffices
+from normata.identity.sign_in_model import Session
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -198,6 +199,8 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
     if table is AccessToken:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         return f"token-{asking}" if operation.authority == "self" else f"token-robot-{organization_id}"
+    if table is Session:
+        return f"session-{user or (enough(operation) if organization_id == ALPHA else 'foreigner')}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = world.bundle()["frameworkAdoptions"]
@@ -243,7 +246,7 @@ def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> lis
 
 def _every(table: type[Table]) -> Sequence[dict[str, Any]]:
     """The rows that the world has of a table, as a bundle has them."""
-    others = {Invitation: world.invitations, AccessToken: world.tokens}
+    others = {Invitation: world.invitations, AccessToken: world.tokens, Session: world.sessions}
     return others[table]() if table in others else world.bundle().get(table.array, ())
 
 
