@@ -33,9 +33,9 @@ def test_the_worst_gap_is_closed_from_another_framework(open_page: Open) -> None
 
 
 @pytest.mark.parametrize("with_script", [True, False])
-def test_coverage_is_stated_in_the_row(open_page: Open, with_script: bool) -> None:  # noqa: FBT001
+def test_coverage_is_stated_in_the_row(open_page: Open, with_script: bool) -> None:
     page = open_page(java_script_enabled=with_script)
-    page.goto(f"{CONTROLS}?frameworks=iso-27001&effectiveCoverageStatus=NONE&sortColumn=name")
+    page.goto(f"{CONTROLS}?frameworks=iso-27001-2022&effectiveCoverageStatus=NONE&sortColumn=name")
     row = page.get_by_role("row").filter(has_text="Access to source code")
     row.get_by_role("button", name="State A.8.4").click()
     form = page.locator("form:popover-open")
@@ -52,7 +52,7 @@ def test_coverage_is_stated_in_the_row(open_page: Open, with_script: bool) -> No
 
 def test_the_selection_survives_an_edit(open_page: Open) -> None:
     page = open_page()
-    page.goto(f"{CONTROLS}?frameworks=iso-27001")
+    page.goto(f"{CONTROLS}?frameworks=iso-27001-2022")
     for control in ("A.5.1", "A.5.2"):
         page.get_by_role("checkbox", name=control, exact=True).check()
     page.get_by_role("button", name="State A.5.3").click()
@@ -64,7 +64,7 @@ def test_the_selection_survives_an_edit(open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("with_script", [True, False])
-def test_all_selected_are_stated_after_a_preview(open_page: Open, with_script: bool) -> None:  # noqa: FBT001
+def test_all_selected_are_stated_after_a_preview(open_page: Open, with_script: bool) -> None:
     page = open_page(java_script_enabled=with_script)
     page.goto(f"{CONTROLS}?search=HRL-04")
     for control in ("HRL-04.5", "HRL-04.6"):

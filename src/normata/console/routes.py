@@ -9,8 +9,8 @@ from starlette.routing import Route
 from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
 from normata.console.account.password import change_password
-from normata.console.app.routes import app_endpoints
 from normata.console.account.tokens import make_token, revoke_token
+from normata.console.app.routes import app_endpoints
 from normata.console.pages import Pages
 from normata.console.sign_in.invitation import accept_invitation, show_invitation
 from normata.console.sign_in.link import show_link, use_link

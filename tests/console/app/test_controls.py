@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.console.app.conftest import People
-from tests.console.app.pages import ALPHA, Parsed
+from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import is_refused, text_of
 from tests.served import Served
 from tests.world import ALPHA as ALPHA_ID
@@ -64,9 +64,7 @@ def test_an_empty_list_says_what_to_do(readers: People) -> None:
 def test_state_in_the_row(people: People) -> None:
     page = people["editor"].get(f"{LIST}?frameworks=fw-moon&limit=50")
     form = Parsed(page).form("controls/moon.A.5/coverage/")
-    answer = people["editor"].post(
-        form.action, **form.fields | {"coverageStatus": "PARTIAL", "coverageGap": "Line 1\r\nLine 2 <b>"}
-    )
+    answer = send(people["editor"], form, coverageStatus="PARTIAL", coverageGap="Line 1\r\nLine 2 <b>")
     assert answer.status_code == 303
     back, _, place = answer.headers["location"].partition("#")
     assert back == f"{LIST}?frameworks=fw-moon&limit=50&done=stated"
@@ -80,7 +78,7 @@ def test_state_in_the_row(people: People) -> None:
 def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
     form = Parsed(people["editor"].get(f"{LIST}?frameworks=fw-moon")).form("controls/moon.A.5/coverage/")
-    people["editor"].post(form.action, **form.fields | {"coverageStatus": "NONE"})
+    send(people["editor"], form, coverageStatus="NONE")
     coverage = _control(people.instance, "moon.A.5")["coverage"]
     assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
 
@@ -88,7 +86,7 @@ def test_what_the_row_does_not_show_stays(people: People) -> None:
 def test_a_fault_is_told_at_its_field_and_nothing_typed_is_lost(people: People) -> None:
     form = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
     del form.fields["applies"]  # the box is not ticked
-    answer = people["editor"].post(form.action, **form.fields | {"coverageGap": "Typed, and long."})
+    answer = send(people["editor"], form, coverageGap="Typed, and long.")
     assert is_refused(answer, status=400)
     assert 'id="fault-justification">is required where the control is not applicable' in answer.text
     assert Parsed(answer).form("moon.A.5/coverage/").fields["coverageGap"] == "Typed, and long."
@@ -98,11 +96,11 @@ def test_a_fault_is_told_at_its_field_and_nothing_typed_is_lost(people: People) 
 
 def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
     forms = {user: Parsed(people[user].get(ONE)).form("moon.A.5/coverage/") for user in ("editor", "admin")}
-    first = people["editor"].post(forms["editor"].action, **forms["editor"].fields | {"coverageGap": "The first."})
+    first = send(people["editor"], forms["editor"], coverageGap="The first.")
     assert first.status_code == 303
 
     typed = {"coverageStatus": "FULL", "coverageGap": "The second."}
-    second = people["admin"].post(forms["admin"].action, **forms["admin"].fields | typed)
+    second = send(people["admin"], forms["admin"], **typed)
 
     assert is_refused(second, status=412)
     assert "Somebody else has changed this meanwhile" in text_of(second)
@@ -110,7 +108,7 @@ def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
     form = Parsed(second).form("moon.A.5/coverage/")
     assert form.fields["coverageGap"] == "The second."
     assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The first."
-    again = people["admin"].post(form.action, **form.fields)
+    again = send(people["admin"], form)
     assert again.status_code == 303
     assert _control(people.instance, "moon.A.5")["coverage"] | {"updatedAt": ""} == {
         "coverageStatus": "FULL",

@@ -9,6 +9,7 @@ import pytest
 
 from normata.console import texts
 from normata.console.app.routes import PAGES
+from normata.operations import OPERATIONS
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, POSTED, READ, Parsed, path_of
@@ -67,8 +68,9 @@ def test_a_viewer_sees_no_form_that_changes_anything(page: str, readers: People)
 def test_a_viewer_changes_nothing(page: str, people: People) -> None:
     browser = people["viewer"]
     before = stored.everything(people.instance.database)
-    fields = {"coverageStatus": "FULL", "selected": "moon.A.5", "control": "moon.A.5", "step": "do"}
-    answer = browser.post(path_of(page), **fields)
+    answer = browser.post(
+        path_of(page), coverageStatus="FULL", selected="moon.A.5", control="moon.A.5", step="do"
+    )
     assert is_refused(answer, status=403)
     assert stored.everything(people.instance.database) == before
 
@@ -161,6 +163,26 @@ def test_texts_that_are_used_are_there() -> None:
     named = {key for source in sources for key in re.findall(r"\btext\(\s*[\"']([a-zA-Z_.]+)[\"'][,)]", source)}
     assert named
     assert named <= texts.english().keys()
+
+
+def test_pages_ask_and_change_by_operations_alone() -> None:
+    """One module reaches the database, to ask operations and to make their changes; no page does so by itself."""
+    for path in SOURCE.joinpath("console", "app").glob("*.py"):
+        source = path.read_text("utf-8")
+        if path.name == "visiting.py":
+            assert not re.search(r"\bsqlalchemy\b|\.write\(|execute|\.rows\(", source)
+        else:
+            assert not re.search(r"\bsqlalchemy\b|\bservices\b|\bUnitOfWork\b|\bTransaction\b", source), path
+
+
+def test_the_documentation_names_every_page_and_its_operations() -> None:
+    told = SOURCE.parents[1].joinpath("docs", "console.md").read_text("utf-8")
+    assert {page.path for page in PAGES} <= set(re.findall(r"`/app/\{organization\}/([^`]*)`", told))
+    known = {operation.operation_id for operation in OPERATIONS}
+    sources = [path.read_text("utf-8") for path in SOURCE.joinpath("console", "app").glob("*.py")]
+    named = {name for source in sources for name in re.findall(r'"([a-z]+[A-Z][A-Za-z]*)"', source)} & known
+    assert named
+    assert named == set(re.findall(r"`([a-z]+[A-Z][A-Za-z]*)`", told)) & known
 
 
 def test_no_two_pages_are_at_one_address() -> None:

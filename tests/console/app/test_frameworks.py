@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.console.app.conftest import People
-from tests.console.app.pages import ALPHA, Parsed
+from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
 from tests.databases import on_sqlite
 from tests.world import ALPHA as ALPHA_ID
@@ -43,7 +43,7 @@ def test_a_framework_is_adopted_and_left(people: People) -> None:
     preview = browser.get(f"{ALPHA}frameworks/fw-star/adoption/")
     assert re.search(r"Applicable 12", text_of(preview))
     form = Parsed(preview).form("fw-star/adoption/")
-    answer = browser.post(form.action, **form.fields, step="adopt")
+    answer = send(browser, form, step="adopt")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{ALPHA}frameworks/fw-star/?done=adopted")
     assert "The framework is adopted." in text_of(browser.get(answer.headers["location"]))
     answer = browser.post(form.action, step="leave")
@@ -112,7 +112,7 @@ def test_working_through_goes_from_gap_to_gap(people: People) -> None:
         form = Parsed(page).form("/work/")
         seen.append(form.fields["control"])
         assert f" of {left}" in text_of(page)
-        answer = browser.post(form.action, **form.fields, coverageStatus="FULL")
+        answer = send(browser, form, coverageStatus="FULL")
         assert answer.status_code == 303
         page = browser.get(answer.headers["location"])
     assert len(set(seen)) == 3
@@ -124,12 +124,12 @@ def test_working_through_goes_from_gap_to_gap(people: People) -> None:
 def test_working_through_tells_what_is_wrong(people: People) -> None:
     browser = people["editor"]
     form = Parsed(browser.get(f"{MOON}work/")).form("/work/")
-    answer = browser.post(form.action, **form.fields | {"coverageGap": "Typed."}, applies="false")
+    answer = send(browser, form, coverageGap="Typed.", applies="false")
     assert is_refused(answer, status=400)
     assert 'id="fault-justification">is required' in answer.text
     again = Parsed(answer).form("/work/")
     assert (again.fields["control"], again.fields["coverageGap"]) == (form.fields["control"], "Typed.")
-    answer = browser.post(again.action, **again.fields | {"justification": "We have none."}, applies="false")
+    answer = send(browser, again, justification="We have none.", applies="false")
     assert answer.status_code == 303
     assert "Gap 1 of 10" in text_of(browser.get(f"{MOON}work/"))
 
