@@ -148,7 +148,7 @@ def test_the_way_in_offers_all_organizations(people: People) -> None:
     )
     browser: Browser = people["editor"]
     chosen = Parsed(browser.get("/app/"))
-    assert [link for link in chosen.links if link.startswith("/app/")] == [ALPHA, "/app/beta/"]
+    assert [link for link in chosen.links if link.startswith("/app/")] == ["/app/", ALPHA, "/app/beta/"]
     assert "/app/beta/" in Parsed(browser.get(ALPHA)).links
     assert browser.get("/app/beta/controls/").status_code == 200
     assert is_refused(browser.post("/app/beta/controls/star.A.1/coverage/", coverageStatus="FULL"), status=403)
