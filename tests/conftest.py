@@ -74,6 +74,23 @@ def postgres_template(postgres: Server) -> Iterator[str]:
     postgres.drop(name)
 
 
+@pytest.fixture(scope="session")
+def empty_sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a current schema and nothing in it, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "empty.db"
+    build(f"sqlite:///{path}", with_world=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def empty_postgres_template(postgres: Server) -> Iterator[str]:
+    """The name of a database with a current schema and nothing in it, to be copied."""
+    name = f"normata_template_{uuid4().hex}"
+    build(postgres.create(name), with_world=False)
+    yield name
+    postgres.drop(name)
+
+
 @pytest.fixture
 def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     """The address of a fresh copy of the test world in SQLite."""
@@ -115,15 +132,13 @@ def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a database with a current schema and nothing in it; the test runs once on each database."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'empty.db'}"
-        build(url, with_world=False)
-        yield url
+        path = tmp_path / "empty.db"
+        shutil.copy(request.getfixturevalue("empty_sqlite_template"), path)
+        yield f"sqlite:///{path}"
         return
     server: Server = request.getfixturevalue("postgres")
     name = f"normata_{uuid4().hex}"
-    url = server.create(name)
-    build(url, with_world=False)
-    yield url
+    yield server.create(name, template=request.getfixturevalue("empty_postgres_template"))
     server.drop(name)
 
 

@@ -40,7 +40,8 @@ class Server:
 
     def create(self, database: str, *, template: str = "template0") -> str:
         """Make a database and return its address."""
-        self.run(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+        # To copy files takes the server half of the time that writing pages to its log does.
+        self.run(f'CREATE DATABASE "{database}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return self.url(database)
 
     def drop(self, database: str) -> None:

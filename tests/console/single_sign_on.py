@@ -23,9 +23,10 @@ SESSION = "normata-session"
 
 @contextmanager
 def instance_of(url: str, issuer: str, **settings: Any) -> Iterator[Served]:
-    """The shipped application, with a provider."""
+    """The shipped application, with a provider. Nobody has a token: their addresses lead to their accounts."""
     given = {"oidc_client_id": CLIENT, "oidc_client_secret": SECRET, "log_level": "warning"} | settings
     with served(url, oidc_issuer=issuer, **given) as application:
+        application.sql("DELETE FROM access_token")
         yield application
 
 

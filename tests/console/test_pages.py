@@ -168,3 +168,10 @@ def test_a_refused_sign_in_is_logged_with_its_cause_and_nothing_else(
     (page,) = (line for line in lines if line["event"] == "request" and line["path"] == "/account/")
     assert (page["user"], page["token"]) == ("user-editor", None)
     assert page["session"]
+
+
+def test_every_cause_has_a_sentence() -> None:
+    sources = [path.read_text("utf-8") for path in SOURCE.rglob("*.py")]
+    causes = {cause for source in sources for cause in re.findall(r"SignInRefused\(\s*\"(\w+)\"", source)}
+    assert "link_used" in causes
+    assert {f"refused.{cause}" for cause in causes} - texts.english().keys() == set()

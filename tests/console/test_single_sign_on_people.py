@@ -91,6 +91,35 @@ def test_whoever_is_invited_becomes_a_user_and_a_member(instance: Served, forger
     assert "'grace'" not in told
 
 
+MEANS = {
+    "password": "INSERT INTO password (user_id, hash, changed_at) VALUES ('user-editor', 'x', '2026-01-02 00:00:00')",
+    "passkey": "INSERT INTO passkey (id, user_id, credential_id, credential, sign_count, name, created_at)"
+    " VALUES ('p', 'user-editor', 'x', 'x', 0, 'x', '2026-01-02 00:00:00')",
+    "session": "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address,"
+    " user_agent) VALUES ('s', 'user-editor', 'x', 'link', '2026-01-02 00:00:00', '2026-01-02 00:00:00', {}, '', '')",
+    "token": "INSERT INTO access_token (id, user_id, digest, scope, created_at, expires_at)"
+    " VALUES ('t', 'user-editor', 'x', 'read', '2026-01-02 00:00:00', {})",
+}
+
+
+@pytest.mark.parametrize("means", MEANS)
+def test_an_account_that_somebody_can_act_with_is_not_given_away_by_its_address(
+    instance: Served, forger: Forger, means: str
+) -> None:
+    """They may have accepted an invitation to an address that is not theirs."""
+    instance.sql(MEANS[means].format("'2126-01-02T00:00:00.000Z'"))
+    knows(forger, "ada", EMAIL)
+    refused_as(instance, forger, "account_not_connected")
+    assert stored.rows(instance.database, ExternalIdentity) == []
+
+
+@pytest.mark.parametrize("means", ["session", "token"])
+def test_what_has_expired_is_in_nobodys_way(instance: Served, forger: Forger, means: str) -> None:
+    instance.sql(MEANS[means].format("'2026-01-03T00:00:00.000Z'"))
+    knows(forger, "ada", EMAIL)
+    assert "Editor" in arrives(instance, forger)
+
+
 @pytest.mark.parametrize("is_connected", [True, False])
 def test_whoever_has_an_account_accepts_invitations_as_well(
     instance: Served, forger: Forger, is_connected: bool

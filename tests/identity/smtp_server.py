@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from asyncio.base_events import Server
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,9 +96,9 @@ class _AnyPort(Controller):
     """A server on a port that is free."""
 
     def _trigger_server(self) -> None:
-        assert self.server is not None
+        assert isinstance(self.server, Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()
+        super()._trigger_server()  # type: ignore[no-untyped-call] # it has no types
 
 
 @contextmanager

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-import pytest
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import pytest
+from pydantic.alias_generators import to_camel
+
+from normata.changes.references import references_of
+from normata.identity import sessions
 from normata.identity.model import Membership
+from normata.identity.sign_in_model import Session
+from normata.notifications.model import Notification
+from normata.notifications.reminders import Reminders
+from normata.records import responsibilities
+from normata.records.base import Restorable
+from normata.records.kinds import Task
+from normata.records.responsibilities import member_columns
+from normata.tables import Table
+from normata.wiring import changes_of
 from tests import stored
-from tests.served import Headers, Served, refused
-from tests.world import ALPHA
+from tests.identity.inviting import as_service
+from tests.served import Headers, Served, refused, served
+from tests.world import ALPHA, record_id
 
 QUERY = {"organizationId": ALPHA}
+TABLES: list[type[Table]] = [mapper.class_ for mapper in Table.registry.mappers]
 
 
 def admin(service: Served, user: str = "admin") -> Headers:
@@ -20,7 +37,9 @@ def admin(service: Served, user: str = "admin") -> Headers:
 def test_members_are_listed_by_name(service: Served) -> None:
     answer = service.client.get("/members/", params=QUERY, headers=service.bearer("viewer"))
     assert [(item["id"], item["name"], item["role"]) for item in answer.json()["items"]] == [
-        (f"member-{role}", role.title(), role) for role in ("admin", "editor", "owner", "viewer")
+        *((f"member-{role}", role.title(), role) for role in ("admin", "editor", "owner")),
+        ("member-robot-org-alpha", "Robot org-alpha", "editor"),
+        ("member-viewer", "Viewer", "viewer"),
     ]
     assert answer.json()["items"][0]["email"] == "admin@alpha.example"
 
@@ -59,7 +78,7 @@ def test_nobody_gives_or_takes_a_larger_role_than_their_own(service: Served, use
 def test_nobody_removes_who_has_a_larger_role(service: Served) -> None:
     for user, member in (("admin", "member-owner"), ("editor", "member-viewer"), ("viewer", "member-editor")):
         refused(service.client.delete(f"/members/{member}/", headers=admin(service, user)), 403, "forbidden")
-    assert stored.rows(service.database, Membership, removed_at=None, organization_id=ALPHA).__len__() == 4
+    assert all(row["removed_at"] is None for row in stored.rows(service.database, Membership))
 
 
 def test_the_last_owner_stays(service: Served) -> None:
@@ -81,26 +100,201 @@ def test_everybody_may_leave(service: Served) -> None:
 
 def test_removing_ends_everything_at_once(service: Served) -> None:
     """The sessions of the user, and what is narrowed to the organization; other tokens see it no more."""
-    token = service.token("editor")
-    service.load({"organizations": [{"id": "org-more", "name": "More"}]})
-    service.load({"memberships": [{"id": "more", "organizationId": "org-more", "userId": "user-editor"}]})
-    service.sql(
-        "INSERT INTO session (id, user_id, digest, means, created_at, last_used_at, expires_at, address, user_agent)"
-        " SELECT 's1', 'user-editor', digest, 'link', created_at, created_at, created_at, '', ''"
-        " FROM access_token LIMIT 1"
+    service.load(
+        {
+            "organizations": [{"id": "org-more", "name": "More"}],
+            "memberships": [{"id": "more", "organizationId": "org-more", "userId": "user-editor"}],
+        }
     )
     own = service.bearer("editor")
-    narrowed = service.token("editor")
-    digest = __import__("normata.identity.tokens", fromlist=["digest"]).digest(narrowed)
-    service.sql(f"UPDATE access_token SET organization_id = '{ALPHA}' WHERE digest = '{digest}'")
-    answer = service.client.delete("/members/member-editor/", headers=admin(service))
+    narrowed = service.bearer("editor", organization=ALPHA)
+    elsewhere = service.bearer("editor", organization="org-more")
+    changes_of(service.database).make_now(
+        lambda unit: sessions.begin(unit, "user-editor", "link", address="192.0.2.7", user_agent="a browser")
+    )
+    answer = service.client.delete("/members/member-editor/", headers=service.bearer("admin"))
     assert answer.status_code == 200, answer.text
     told = answer.json()
     assert told["member"]["removedAt"] is not None
     assert told["responsibilities"]["tasks"] == 1
     refused(service.client.get("/members/", params=QUERY, headers=own), 404, "not_found")
-    assert service.client.get("/members/", params={"organizationId": "org-more"}, headers=own).is_success
-    refused(service.client.get("/me/", headers={"Authorization": f"Bearer {narrowed}"}), 401, "unauthenticated")
-    again = service.client.delete("/members/member-editor/", headers=admin(service))
+    for headers in (own, elsewhere):
+        assert service.client.get("/members/", params={"organizationId": "org-more"}, headers=headers).is_success
+    refused(service.client.get("/me/", headers=narrowed), 401, "unauthenticated")
+    assert [row["ended_at"] is None for row in stored.rows(service.database, Session)] == [False]
+    again = service.client.delete("/members/member-editor/", headers=service.bearer("admin"))
     assert again.json() == told
-    del token
+    events = [(event["action"], event["entity_type"]) for event in stored.events(service.database)]
+    assert set(events) == {("end", "Session"), ("remove", "Membership"), ("revoke", "AccessToken")}
+    assert all(event["organization_id"] == ALPHA for event in stored.events(service.database))
+    # Where somebody signed in from is nothing that an organization should know.
+    assert not any("192.0.2.7" in event["body"] for event in stored.events(service.database))
+
+
+def test_a_kept_page_is_of_no_use_to_who_was_removed(service: Served) -> None:
+    """Not in this process, not in another one, and not by what the client has kept."""
+    headers = service.bearer("editor")
+    with served(service.url) as other:
+        kept = [one.client.get("/frameworks/", params=QUERY, headers=headers) for one in (service, other) * 2]
+        assert {answer.status_code for answer in kept} == {200}
+        tag = {"If-None-Match": kept[0].headers["etag"]}
+        assert service.client.get("/frameworks/", params=QUERY, headers=headers | tag).status_code == 304
+        assert service.client.delete("/members/member-editor/", headers=service.bearer("admin")).is_success
+        for one in (service, other):
+            for more in ({}, tag):
+                answer = one.client.get("/frameworks/", params=QUERY, headers=headers | more)
+                refused(answer, 404, "not_found")
+
+
+def test_who_was_removed_is_still_named(service: Served) -> None:
+    """Records name them, so they can be looked up; but they are in no list that does not ask for them."""
+    headers = service.bearer("admin")
+    assert service.client.delete("/members/member-editor/", headers=headers).is_success
+    member = service.client.get("/members/member-editor/", params=QUERY, headers=headers).json()
+    assert (member["name"], member["removedAt"] is None) == ("Editor", False)
+    for removed, listed in (("exclude", False), ("include", True), ("only", True)):
+        answer = service.client.get("/members/", params={**QUERY, "removed": removed}, headers=headers).json()
+        assert ("member-editor" in [item["id"] for item in answer["items"]]) == listed
+    response = service.client.patch("/members/member-editor/", json={"role": "admin"}, headers=headers)
+    refused(response, 409, "member_removed")
+
+
+def test_two_owners_cannot_go_at_once(service: Served) -> None:
+    """Each would leave the other one; but one of them is the last."""
+    service.sql("UPDATE membership SET role = 'owner' WHERE id = 'member-admin'")
+    headers = [service.bearer(user) for user in ("owner", "admin")]
+    with ThreadPoolExecutor(2) as pool:
+        answers = pool.map(
+            lambda one: service.client.delete(f"/members/member-{one[0]}/", headers=one[1]),
+            zip(("owner", "admin"), headers, strict=True),
+        )
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+# --- What they answer for
+
+
+def test_what_a_member_answers_for_is_listed(service: Served) -> None:
+    headers = service.bearer("viewer")
+    path = "/members/member-editor/responsibilities/"
+    answer = service.client.get(path, params=QUERY, headers=headers).json()
+    kinds = [kind for kind in Restorable.kinds if kind.responsible is not None]
+    named = {(item["kind"], item["id"], item["field"]) for item in answer["items"]}
+    assert named == {(kind.path, record_id(kind, "live"), to_camel(str(kind.responsible))) for kind in kinds}
+    assert answer["total"] == len(kinds)
+    for member in ("member-foreigner", "member-nobody"):
+        response = service.client.get(f"/members/{member}/responsibilities/", params=QUERY, headers=headers)
+        refused(response, 404, "not_found")
+
+
+def test_every_column_that_names_a_member_counts() -> None:
+    """Of every table: one that is added tomorrow must not be forgotten."""
+    naming = {
+        (str(table.__tablename__), name)
+        for table in TABLES
+        for name, target in references_of(table)
+        if target == Membership.__tablename__
+    }
+    assert naming == {(str(kind.__tablename__), name) for kind in Restorable.kinds for name in member_columns(kind)}
+    assert naming
+
+
+def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
+    """With an event for each record, and a message to who takes over."""
+    headers = service.bearer("admin")
+    assert service.client.delete("/members/member-editor/", headers=headers).is_success
+    path, kinds = "/members/member-editor/handover/", [kind for kind in Restorable.kinds if kind.responsible]
+    some = service.client.post(path, json={"toMemberId": "member-viewer", "kinds": ["tasks"]}, headers=headers)
+    assert some.json() == {"records": {"tasks": 1}, "more": False, "left": 0}
+    rest = service.client.post(path, json={"toMemberId": "member-viewer"}, headers=headers).json()
+    assert rest["records"] == {kind.path: 1 for kind in kinds if kind.path != "tasks"}
+    left = service.client.get("/members/member-editor/responsibilities/", params=QUERY, headers=headers).json()
+    assert left["total"] == 0
+    for kind in kinds:
+        row = stored.row(service.database, kind, record_id(kind, "live"))
+        assert row[str(kind.responsible)] == "member-viewer"
+    updates = [event for event in stored.events(service.database) if event["action"] == "update"]
+    assert {event["entity_id"] for event in updates} == {record_id(kind, "live") for kind in kinds}
+    notes = [row for row in stored.rows(service.database, Notification) if row["type"] == "record.assigned"]
+    assert len(notes) == len(kinds)
+    assert {note["user_id"] for note in notes} == {"user-viewer"}
+
+
+def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responsibilities, "MOST_AT_ONCE", 2)
+    headers = service.bearer("editor")
+    answers: list[dict[str, Any]] = []
+    while not answers or answers[-1]["more"]:
+        response = service.client.post(
+            "/members/member-editor/handover/", json={"toMemberId": "member-viewer"}, headers=headers
+        )
+        answers.append(response.json())
+    total = sum(1 for kind in Restorable.kinds if kind.responsible)
+    assert [sum(answer["records"].values()) for answer in answers[:-1]] == [2] * (len(answers) - 1)
+    assert sum(sum(answer["records"].values()) for answer in answers) == total
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({"toMemberId": "member-foreigner"}, ["toMemberId"]),
+        ({"toMemberId": "member-editor"}, ["toMemberId"]),
+        ({"toMemberId": "nobody", "kinds": ["tasks", "labels"]}, ["kinds", "toMemberId"]),
+    ],
+)
+def test_a_handover_to_nobody_is_refused(service: Served, body: dict[str, Any], names: list[str]) -> None:
+    response = service.client.post("/members/member-editor/handover/", json=body, headers=service.bearer("editor"))
+    assert sorted(fault["name"] for fault in refused(response, 400, "validation")["errors"]) == names
+
+
+# --- Who was removed is nobody to name, and nobody to tell
+
+
+def test_no_record_names_who_was_removed_anew(service: Served) -> None:
+    """But one that does already may be changed otherwise; and a bundle may hold what is history."""
+    headers = service.bearer("admin")
+    service.load({"tasks": [{"id": "old", "organizationId": ALPHA, "title": "Old"}]})
+    assert service.client.delete("/members/member-editor/", headers=headers).is_success
+    new = {"organizationId": ALPHA, "title": "New", "assigneeMemberId": "member-editor"}
+    for response in (
+        service.client.post("/tasks/", json=new, headers=headers),
+        service.client.patch("/tasks/old/", json={"assigneeMemberId": "member-editor"}, headers=headers),
+        service.client.post("/members/member-admin/handover/", json={"toMemberId": "member-editor"}, headers=headers),
+    ):
+        (fault,) = refused(response, 400, "validation")["errors"]
+        assert fault["name"] in ("assigneeMemberId", "toMemberId")
+    live = record_id(Task, "live")
+    assert service.client.patch(f"/tasks/{live}/", json={"title": "Changed"}, headers=headers).is_success
+    service.load({"tasks": [{"id": "new", **new}]})
+
+
+def test_nothing_is_told_to_who_was_removed(service: Served) -> None:
+    """Neither of what happens to their records, nor of their dates: until somebody has taken over."""
+    headers = service.bearer("admin")
+    service.load(
+        {
+            "tasks": [
+                {
+                    "id": "due",
+                    "organizationId": ALPHA,
+                    "title": "Due",
+                    "assigneeMemberId": "member-editor",
+                    "deadline": "2026-06-15T16:00:00.000Z",
+                }
+            ]
+        }
+    )
+    assert service.client.delete("/members/member-editor/", headers=headers).is_success
+    before = len(stored.rows(service.database, Notification))
+    assert service.client.post("/tasks/due/archive/", headers=headers).is_success
+    assert service.client.post("/tasks/due/restore/", headers=headers).is_success
+
+    def remind() -> int:
+        moment = "2026-06-15T12:00:00.000Z"
+        return as_service(service.url, lambda database: Reminders(database, changes_of(database)).remind(moment))
+
+    assert remind() == 0
+    assert len(stored.rows(service.database, Notification)) == before
+    body = {"toMemberId": "member-viewer", "kinds": ["tasks"]}
+    assert service.client.post("/members/member-editor/handover/", json=body, headers=headers).is_success
+    assert remind() == 1

@@ -215,7 +215,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     records = {kind.sql().name for kind in KINDS}
     noted = {"archive_entry", "short_id_counter", "idempotency_key"}
     people = {"user_account", "membership", "organization", "invitation", "access_token"}
-    signing_in = {"session", "password", "passkey", "sign_in_attempt"}  # links are made by commands alone
+    # Links to sign in with are made by commands alone.
+    signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt"}
     assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted, *people, *signing_in)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
@@ -229,6 +230,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("session", name) for name in ("ended_at", "last_used_at")),
         *(("password", name) for name in ("hash", "changed_at")),
         *(("passkey", name) for name in ("sign_count", "last_used_at")),
+        ("external_identity", "last_used_at"),
         *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),
         ("list_revision", "revision"),
         ("notification", "read_at"),
@@ -258,7 +260,7 @@ SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 # Keys have served their time after a day, attempts to sign in after ten minutes, sessions a month after their end.
 DELETED = {
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
-    *("idempotency_key", "sign_in_attempt", "session", "passkey"),
+    *("idempotency_key", "sign_in_attempt", "session", "passkey", "external_identity"),
 }
 
 REFUSED = {
@@ -278,6 +280,7 @@ REFUSED = {
         "UPDATE session SET expires_at = 'infinity'",
         "UPDATE password SET user_id = 'user-owner'",
         "UPDATE passkey SET credential = 'x'",
+        "UPDATE external_identity SET user_id = 'user-owner'",
         "UPDATE sign_in_link SET expires_at = 'infinity'",
         (
             "INSERT INTO sign_in_link (id, user_id, digest, created_at, expires_at)"

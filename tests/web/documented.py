@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -53,6 +54,17 @@ def examples(media: dict[str, Any]) -> Iterator[Any]:
 
 def faults(schema: dict[str, Any], value: Any) -> list[str]:
     """What is wrong with a value by a schema of the document; empty where it is valid."""
-    whole = {**schema, "components": document()["components"]}
-    validator = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
-    return [f"{error.instance_path}: {error.message}" for error in validator.iter_errors(value)]
+    errors = _validator(json.dumps(schema)).iter_errors(value)
+    return [f"{error.instance_path}: {error.message}" for error in errors]
+
+
+@cache
+def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
+    # The document is read once for all of its schemas: it is large.
+    whole = json.loads(schema.replace('"$ref": "#/', '"$ref": "urn:openapi#/'))
+    return jsonschema_rs.Draft202012Validator(whole, validate_formats=True, registry=_registry())
+
+
+@cache
+def _registry() -> jsonschema_rs.Registry:
+    return jsonschema_rs.Registry([("urn:openapi", document())])

@@ -30,12 +30,14 @@ RIGHTS = [
 
 
 @pytest.mark.parametrize(("operation", "role", "scope"), RIGHTS)
-def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, service: Served) -> None:
+def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, request: pytest.FixtureRequest) -> None:
     """With the least role and scope, and with the largest; with the slash at the end and without it, and no redirect.
 
     It is answered as its document says: the status, the headers, and a body that its schema allows. A change leaves
     events that name who made it, and in which request.
     """
+    is_change = isinstance(operation, ChangeOperation)
+    service: Served = request.getfixturevalue("service" if is_change else "shared")
     wanted = sample(operation, user=role)
     path = wanted.path if role == enough(operation) else wanted.path.rstrip("/")
     headers = service.bearer(role, scope=scope) | {"X-Request-Id": "chain-2"}
@@ -46,7 +48,7 @@ def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, serv
     assert documented.headers(answer) <= set(response.headers)
     assert documented.faults(answer["content"]["application/json"]["schema"], response.json()) == []
     events = {(event["request_id"], event["user_id"]) for event in stored.events(service.database)}
-    assert events == ({("chain-2", f"user-{role}")} if isinstance(operation, ChangeOperation) else set())
+    assert events == ({("chain-2", f"user-{role}")} if is_change else set())
 
 
 @operations(lambda operation: operation.method == "GET")

@@ -7,13 +7,19 @@ from sqlalchemy import bindparam, delete, insert, select
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.transaction import Transaction
 from normata.errors import NotOperator
+from normata.identity.caller import Caller
 from normata.identity.model import Operator
 from normata.schema.table import sql_table
 
 
-def require_operator(transaction: Transaction, user_id: str) -> None:
-    """Raise NotOperator unless the user runs the instance. The user's own rows are in the scope of ``transaction``."""
-    if transaction.scalar(_FIND, {"user": user_id}) is None:
+def require_operator(transaction: Transaction, caller: Caller) -> None:
+    """Raise NotOperator unless the caller runs the instance. Their own rows are in the scope of ``transaction``.
+
+    A token that is narrowed to an organization does not: it reaches nothing beyond that.
+    """
+    if caller.narrowed_to is not None:
+        raise NotOperator("The token is narrowed to an organization; this takes one that is not.")
+    if transaction.scalar(_FIND, {"user": caller.user_id}) is None:
         raise NotOperator
 
 

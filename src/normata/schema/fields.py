@@ -27,6 +27,12 @@ Identifier = Annotated[
     mapped_column(text(255)),
 ]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
+# What people are asked for: at least one character of it can be seen.
+VisibleName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$"),
+    mapped_column(text(500)),
+]
 Slug = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s/\x00-\x1f\x7f]+$"), mapped_column(text(200))
 ]

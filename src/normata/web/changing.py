@@ -84,7 +84,7 @@ class ChangeEndpoint:
 
         def work(unit: UnitOfWork) -> Answer:
             if operation.authority == "operator":
-                require_operator(unit, caller.user_id)
+                require_operator(unit, caller)
             result = operation.work(unit, given)
             content = operation.present(result)
             done[:] = [(result, content)]  # it may be run twice

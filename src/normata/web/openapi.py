@@ -15,18 +15,9 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.schema.descriptions import FIELDS
+from normata.web import openapi_headers
 from normata.web.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
-from normata.web.openapi_headers import (
-    DISPOSITION,
-    EVERYWHERE,
-    IF_MATCH,
-    IF_NONE_MATCH,
-    LINK,
-    LOCATION,
-    NAMED_EVERYWHERE,
-    VALIDATORS,
-    not_modified,
-)
+from normata.web.openapi_headers import DISPOSITION, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VALIDATORS, not_modified
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.web.problems import FieldFault, responses
 from normata.web.problems import examples as error_examples
@@ -51,9 +42,12 @@ acts as its user until it expires or is revoked: in all of the user's organizati
 to. What a user may do depends on the role in the organization. Each role includes the ones before
 it:
 
-- `viewer` reads, with a token of the scope `read` or `write`. All else takes the scope `write`.
+- `viewer` reads, with a token of any scope. What changes something takes the scope `write`, and what manages people,
+  tokens and organizations the scope `admin`.
 - `editor` states coverage, makes matches, and makes, changes, archives and restores records.
-- `admin` and `owner` adopt and leave frameworks, make frameworks and their controls, and import catalogs.
+- `admin` adopts and leaves frameworks, makes frameworks and their controls, imports catalogs, invites people, and gives
+  roles up to its own.
+- `owner` appoints and removes owners, and removes the organization.
 
 An organization or anything in it that you may not see gets the same answer as what does not exist.
 
@@ -258,7 +252,7 @@ def _polished(document: dict[str, Any], operations: Sequence[Operation]) -> dict
     components["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "An access token: `Bearer <ACCESS_TOKEN>`."}
     }
-    components["headers"] = {**EVERYWHERE}
+    components["headers"] = {**openapi_headers.EVERYWHERE}
     schemas = components["schemas"]
     # Faults are told as problems with 400; FastAPI's own shape for them, and its 422, never leave the service.
     for name in ("HTTPValidationError", "ValidationError"):
@@ -356,8 +350,7 @@ def _polish_operation(operation: dict[str, Any]) -> None:
         parameter["description"] = parameter.get("description") or schema["description"]
         parameter["schema"] = {name: value for name, value in schema.items() if name not in ("title", "description")}
     for response in operation["responses"].values():
-        named = {name: {"$ref": f"#/components/headers/{component}"} for name, component in NAMED_EVERYWHERE.items()}
-        response.setdefault("headers", {}).update(named)
+        response.setdefault("headers", {}).update(openapi_headers.REFERENCES)
 
 
 def _drop_titles(schema: Any) -> None:

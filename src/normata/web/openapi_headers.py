@@ -26,7 +26,10 @@ EVERYWHERE = {
         "schema": {"type": "string"},
     },
 }
-NAMED_EVERYWHERE = {"X-Request-Id": "RequestId", "RateLimit": "RateLimit", "RateLimit-Policy": "RateLimitPolicy"}
+REFERENCES = {
+    name: {"$ref": f"#/components/headers/{name.removeprefix('X-').replace('-', '')}"}
+    for name in ("X-Request-Id", "RateLimit", "RateLimit-Policy")
+}
 VALIDATORS = {
     "ETag": {
         "description": "Names what the answer holds, to be sent back as `If-None-Match` or `If-Match`.",

@@ -109,7 +109,7 @@ class ReadEndpoint:
 
         def work(transaction: Transaction) -> Page:
             if operation.authority == "operator":
-                require_operator(transaction, caller.user_id)
+                require_operator(transaction, caller)
             answer = operation.build(transaction, query, asker)
             return Page("", Content(encode(answer)), answer["total"] if isinstance(operation, ListOperation) else None)
 

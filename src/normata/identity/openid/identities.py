@@ -6,6 +6,9 @@ has never come by this provider. So the address has to be one that the provider 
 - A user who has come by this provider before, as another subject, is not given to a new one: the provider may have
   given the address of somebody who left to somebody else.
 - An operator is not given away by an address at all. They connect their account themselves, signed in by other means.
+- Nor is an account that somebody can act with already: with a password, a passkey, a token or a session. Nobody has
+  proved that the address is theirs: whoever has accepted an earlier invitation, the inviting admin included, may have
+  set these up. Were the two made one, they would see all that the owner of the address is given later.
 """
 
 from __future__ import annotations
@@ -65,10 +68,18 @@ async def find(database: Database, person: Person) -> Known:
             raise SignInRefused("operator_not_connected")
         if row.other_identity is not None:
             raise SignInRefused("other_identity")
+        if row.removed_at is None and _is_in_use(row):
+            raise SignInRefused("account_not_connected")
         return _known(row, None, invited)
     if not invited:
         raise SignInRefused("not_invited")
     return Known(new_id(), person.name or invited[0].email, None, invited, is_new=True)
+
+
+def _is_in_use(user: Any) -> bool:
+    """Whether somebody can act as a user already, without the provider."""
+    until = [moment for moment in (user.session_until, user.token_until) if moment is not None]
+    return user.credential is not None or any(moment > now() for moment in until)
 
 
 def _known(user: Any, identity_id: str | None, invited: Sequence[Any]) -> Known:
@@ -172,7 +183,15 @@ def _address(email: str, issuer: str, *, asked: str, number: str) -> str:
         f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - of our own making
         " operator.user_id AS operator,"
         " (SELECT identity.id FROM external_identity AS identity WHERE identity.user_id = account.id"
-        f" AND identity.issuer = {issuer} ORDER BY identity.id LIMIT 1) AS other_identity"
+        f" AND identity.issuer = {issuer} ORDER BY identity.id LIMIT 1) AS other_identity,"
+        " CASE WHEN EXISTS (SELECT 1 FROM password WHERE password.user_id = account.id)"
+        " OR EXISTS (SELECT 1 FROM passkey WHERE passkey.user_id = account.id)"
+        " OR EXISTS (SELECT 1 FROM access_token AS token WHERE token.user_id = account.id"
+        " AND token.revoked_at IS NULL AND token.expires_at IS NULL) THEN account.id END AS credential,"
+        " (SELECT max(session.expires_at) FROM session WHERE session.user_id = account.id"
+        " AND session.ended_at IS NULL) AS session_until,"
+        " (SELECT max(token.expires_at) FROM access_token AS token WHERE token.user_id = account.id"
+        " AND token.revoked_at IS NULL) AS token_until"
         f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.email_folded = {email}'}"
         " LEFT JOIN operator ON operator.user_id = account.id"
         f" WHERE account.email_folded = {email} AND account.organization_id IS NULL"
@@ -197,6 +216,9 @@ ADDRESS_LOOKUP = Lookup(
         "removed_at": UtcTimestamp(),
         "operator": text(),
         "other_identity": text(),
+        "credential": text(),
+        "session_until": UtcTimestamp(),
+        "token_until": UtcTimestamp(),
     },
     select=_address,
 )

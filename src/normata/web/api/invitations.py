@@ -127,7 +127,9 @@ another, invite the same address once more.""",
         operation_id="getInvitation",
         tag="Members",
         summary="Get an invitation",
-        description="One invitation, whether it can still be accepted or not.",
+        description="""\
+One invitation of the organization, whether it can still be accepted or not. Its link is not shown again: it is kept
+nowhere.""",
         role="admin",
         scope="admin",
         about=InvitationTable,

@@ -109,7 +109,9 @@ are listed where `removed` asks for them; records may still name them.""",
         operation_id="getMember",
         tag="Members",
         summary="Get a member",
-        description="One member of the organization, also one who was removed.",
+        description="""\
+One member of the organization: who they are, and their role. One who was removed is found, too, since records still
+name them.""",
         about=Membership,
         id_description=_ID,
         query=OrganizationQuery,

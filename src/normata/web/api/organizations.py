@@ -10,7 +10,7 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.identity import invitations, organization_life, whoami
 from normata.identity.model import Organization as OrganizationTable
-from normata.schema.fields import Email, Name, Slug, Timestamp
+from normata.schema.fields import Email, Slug, Timestamp, VisibleName
 from normata.schema.paging import OwnPageQuery, Page, Query
 from normata.schema.wire import Input, Wire
 from normata.web.api.invitations import SENT, InvitationSent, Sending, mailed, sending
@@ -41,7 +41,7 @@ class OrganizationMade(Organization):
 class OrganizationCreation(Input):
     """A new organization, and who is to own it."""
 
-    name: Annotated[Name, Field(description="The name.")]
+    name: Annotated[VisibleName, Field(description="The name.")]
     slug: Annotated[
         Slug | None, Field(description="A readable name for addresses; made from the name where it is left out.")
     ] = None
@@ -51,7 +51,7 @@ class OrganizationCreation(Input):
 class OrganizationPatch(Input):
     """What is to change of an organization."""
 
-    name: Annotated[Name, Field(description="The new name.")]
+    name: Annotated[VisibleName, Field(description="The new name.")]
 
 
 class _Made(NamedTuple):
@@ -88,7 +88,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="listOrganizations",
         tag="Account",
         summary="List your organizations",
-        description="The organizations that you are a member of and that the token sees, by name, with your role.",
+        description="""\
+The organizations that you are a member of, by name, each with your membership and your role in it. A token that is
+narrowed to an organization lists this one alone.""",
         authority="self",
         query=OwnPageQuery,
         build=lambda transaction, query, asker: whoami.list_own(transaction, asker.caller, query),
@@ -101,7 +103,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="getOrganization",
         tag="Account",
         summary="Get an organization of yours",
-        description="One organization that you are a member of, with your role in it.",
+        description="""\
+One organization that you are a member of, with your membership and your role in it. It is not found where you are no
+member, or where the token is narrowed to another one.""",
         authority="self",
         about=OrganizationTable,
         id_description=_ID,
@@ -155,7 +159,9 @@ organization by it.""",
         operation_id="changeOrganization",
         tag="Members",
         summary="Rename an organization",
-        description="Gives an organization another name. Its slug stays, since addresses have it.",
+        description="""\
+Gives an organization another name. Its slug stays, since addresses have it. All members see the new name with their
+next request.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,

@@ -12,7 +12,7 @@ from normata.identity import members, service_accounts
 from normata.identity.model import User
 from normata.identity.organizations import reached
 from normata.identity.service_accounts import ServiceAccount, ServiceRole
-from normata.schema.fields import Name
+from normata.schema.fields import VisibleName
 from normata.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
 from normata.schema.wire import Input
 from normata.web.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
@@ -26,7 +26,7 @@ class ServiceAccountCreation(Input):
     """A new service account."""
 
     organization_id: OrganizationId
-    name: Annotated[Name, Field(description="What people call the program.", pattern=r"\S")]
+    name: Annotated[VisibleName, Field(description="What people call the program.")]
     role: Annotated[ServiceRole, Field(description="What it may do; not more than you may.")]
 
 
@@ -37,9 +37,7 @@ def _nothing() -> None:
 class ServiceAccountPatch(Input):
     """What is to change of a service account. What is left out stays as it is."""
 
-    name: Annotated[
-        Name | None, Field(default_factory=_nothing, description="What people call the program.", pattern=r"\S")
-    ]
+    name: Annotated[VisibleName | None, Field(default_factory=_nothing, description="What people call the program.")]
     role: Annotated[
         ServiceRole | None, Field(default_factory=_nothing, description="What it may do; not more than you may.")
     ]
@@ -65,7 +63,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="listServiceAccounts",
         tag="Members",
         summary="List service accounts",
-        description="The programs that work in the organization, by name.",
+        description="""\
+The programs that work in the organization, by name, each with its role and its membership. Those that were removed are
+not among them.""",
         role="admin",
         scope="admin",
         query=PageQuery,
@@ -79,7 +79,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="getServiceAccount",
         tag="Members",
         summary="Get a service account",
-        description="One program that works in the organization.",
+        description="""\
+One program that works in the organization, with its role and its membership. One that was removed is not found; as a
+member it can still be looked up.""",
         role="admin",
         scope="admin",
         about=User,
@@ -120,7 +122,9 @@ work of a program does not end when a person leaves.""",
         operation_id="changeServiceAccount",
         tag="Members",
         summary="Change a service account",
-        description="Gives a service account another name, another role, or both.",
+        description="""\
+Gives a service account another name, another role, or both. Neither its role before nor the new one may be larger than
+your own.""",
         role="admin",
         scope="admin",
         about=User,

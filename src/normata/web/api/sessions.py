@@ -57,7 +57,8 @@ an organization sees none: a session reaches every organization that you are a m
         tag="Account",
         summary="End one of your sessions",
         description="""\
-Signs you out in one of your browsers, from its next request on. To do so twice is harmless.""",
+Signs you out in one of your browsers, from its next request on. To do so twice is harmless. Tokens are not affected:
+revoke these one by one.""",
         authority="self",
         role="viewer",
         scope="admin",

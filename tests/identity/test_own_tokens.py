@@ -1,4 +1,4 @@
-"""Tokens over HTTP: one's own, those of service accounts, and those that reach an organization."""
+"""Tokens over HTTP: one's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from httpx2 import Response
 
 from normata.changes.idempotency import IdempotencyKey
 from normata.db.types import format_timestamp
@@ -14,66 +13,21 @@ from normata.identity import tokens
 from normata.identity.model import AccessToken
 from normata.identity.roles import SCOPES
 from tests import stored
-from tests.served import Headers, Served, refused
+from tests.identity.token_requests import (
+    IN_ALPHA,
+    OWN,
+    WANTED,
+    account,
+    admin,
+    bearer,
+    guest_of_beta,
+    id_of,
+    listed,
+    make,
+    sees,
+)
+from tests.served import Served, refused
 from tests.world import ALPHA, BETA, TOKENS
-
-OWN = "/me/tokens/"
-WANTED = {"name": "Export", "scope": "read"}
-IN_ALPHA, IN_BETA = {"organizationId": ALPHA}, {"organizationId": BETA}
-
-
-def admin(service: Served, user: str = "admin", organization: str | None = None) -> Headers:
-    """The header of a token that may manage tokens."""
-    return service.bearer(user, scope="admin", organization=organization)
-
-
-def guest_of_beta(service: Served, user: str = "editor") -> None:
-    """Make a user of alpha a viewer of beta, too."""
-    guest = {"id": f"guest-{user}", "organizationId": BETA, "userId": f"user-{user}", "role": "viewer"}
-    service.load({"memberships": [guest]})
-
-
-def make(service: Served, headers: Headers, **wanted: Any) -> dict[str, Any]:
-    """A token of one's own, as it was answered."""
-    response = service.client.post(OWN, json=WANTED | wanted, headers=headers)
-    assert response.status_code == 201, response.text
-    made: dict[str, Any] = response.json()
-    return made
-
-
-def bearer(made: dict[str, Any]) -> Headers:
-    """The header with a token that was made."""
-    return {"Authorization": f"Bearer {made['token']}"}
-
-
-def id_of(service: Served, headers: Headers) -> str:
-    """The id of the token of a header."""
-    digest = tokens.digest(headers["Authorization"].removeprefix("Bearer "))
-    (row,) = stored.tokens(service.database, digest=digest)
-    return str(row["id"])
-
-
-def account(service: Served, user: str = "admin", organization: str = ALPHA, role: str = "editor") -> str:
-    """The id of a new service account."""
-    body = {"organizationId": organization, "name": "Inventory", "role": role}
-    response = service.client.post("/service-accounts/", json=body, headers=admin(service, user))
-    assert response.status_code == 201, response.text
-    return str(response.json()["id"])
-
-
-def sees(service: Served, headers: Headers, organization: str) -> bool:
-    """Whether a token reaches an organization: 200 or 404."""
-    response = service.client.get("/frameworks/", params={"organizationId": organization}, headers=headers)
-    assert response.status_code in (200, 404)
-    return response.status_code == 200
-
-
-def listed(response: Response) -> list[str]:
-    """The ids of the tokens in a list, but for those of the world."""
-    assert response.status_code == 200, response.text
-    assert response.json()["total"] == len(response.json()["items"])
-    return [item["id"] for item in response.json()["items"] if item["id"] not in TOKENS]
-
 
 # --- Making
 
@@ -189,6 +143,28 @@ def test_a_narrowed_token_makes_none_that_reaches_further(service: Served) -> No
         refused(response, 404, "not_found")
 
 
+def test_a_narrowed_token_is_told_of_no_other_organization(service: Served) -> None:
+    """Not even of where else its user is a member, nor can it do what an operator may."""
+    guest_of_beta(service)
+    narrowed = admin(service, "editor", ALPHA)
+    me = service.client.get("/me/", headers=narrowed).json()
+    assert [one["id"] for one in me["organizations"]] == [ALPHA]
+    assert me["organizationId"] == ALPHA
+    assert [one["id"] for one in service.client.get("/organizations/", headers=narrowed).json()["items"]] == [ALPHA]
+    refused(service.client.get(f"/organizations/{BETA}/", headers=narrowed), 404, "not_found")
+    wide = service.client.get("/me/", headers=admin(service, "editor")).json()
+    assert {one["id"] for one in wide["organizations"]} == {ALPHA, BETA}
+
+
+def test_a_narrowed_token_does_not_run_the_instance(service: Served) -> None:
+    member = {"id": "member-operator", "organizationId": ALPHA, "userId": "user-operator", "role": "owner"}
+    service.load({"memberships": [member]})
+    body = {"name": "Gamma", "slug": "gamma", "ownerEmail": "gamma@example.org"}
+    response = service.client.post("/organizations/", json=body, headers=admin(service, "operator", ALPHA))
+    assert "narrowed" in refused(response, 403, "forbidden")["detail"]
+    assert service.client.post("/organizations/", json=body, headers=admin(service, "operator")).status_code == 201
+
+
 def test_who_is_a_member_of_nothing_may_have_tokens(service: Served) -> None:
     made = make(service, admin(service, "nobody"))
     assert not sees(service, bearer(made), ALPHA)
@@ -274,148 +250,6 @@ def test_what_others_have_is_not_there(service: Served) -> None:
     assert listed(service.client.get(OWN, headers=narrowed)) == [id_of(service, narrowed)]
     assert service.client.delete(f"{OWN}{beyond[0]}/", headers=headers).is_success
     assert not stored.tokens(service.database, id=beyond[1])[0]["revoked_at"]
-
-
-# --- Of an organization
-
-
-def test_admins_see_every_token_that_reaches_their_organization(service: Served) -> None:
-    """And nothing of what other organizations have, nor what people call the tokens that reach both."""
-    guest_of_beta(service)
-    headers = admin(service)
-    wide = make(service, admin(service, "editor"), name="Beta's secret plan")["id"]
-    here = make(service, admin(service, "editor"), organizationId=ALPHA, name="Alpha's")["id"]
-    there = make(service, admin(service, "editor"), organizationId=BETA)["id"]
-    foreign = id_of(service, admin(service, "foreigner"))
-    nobody = id_of(service, admin(service, "nobody"))
-    answer = service.client.get("/tokens/", params=IN_ALPHA, headers=headers)
-    shown = {item["id"]: item for item in answer.json()["items"]}
-    assert shown.keys() >= {wide, here, id_of(service, headers)}
-    assert not shown.keys() & {there, foreign, nobody}
-    assert (shown[wide]["name"], shown[here]["name"]) == (None, "Alpha's")
-    assert (shown[wide]["userId"], shown[wide]["organizationId"]) == ("user-editor", None)
-    assert "secret plan" not in answer.text
-    for token_id in (wide, here):
-        one = service.client.get(f"/tokens/{token_id}/", params=IN_ALPHA, headers=headers)
-        assert one.json() == shown[token_id]
-    for token_id in (there, foreign, nobody, "gone"):
-        refused(service.client.get(f"/tokens/{token_id}/", params=IN_ALPHA, headers=headers), 404, "not_found")
-    filtered = service.client.get("/tokens/", params=IN_ALPHA | {"userId": "user-editor"}, headers=headers)
-    assert {wide, here} <= set(listed(filtered))
-    assert {item["userId"] for item in filtered.json()["items"]} == {"user-editor"}
-    both = service.client.get("/tokens/", params=IN_BETA, headers=admin(service, "foreigner"))
-    assert {wide, there, foreign} <= set(listed(both))
-    assert here not in listed(both)
-
-
-def test_tokens_of_who_has_left_are_listed_only_where_they_were_narrowed(service: Served) -> None:
-    wide = id_of(service, service.bearer("editor"))
-    here = id_of(service, service.bearer("editor", organization=ALPHA))
-    headers = admin(service)
-    assert service.client.delete("/members/member-editor/", headers=headers).is_success
-    found = service.client.get("/tokens/", params=IN_ALPHA | {"userId": "user-editor"}, headers=headers)
-    assert listed(found) == [here]
-    assert found.json()["items"][0]["revokedAt"] is not None
-    refused(service.client.get(f"/tokens/{wide}/", params=IN_ALPHA, headers=headers), 404, "not_found")
-    refused(service.client.delete(f"/tokens/{wide}/", headers=headers), 404, "not_found")
-
-
-def test_admins_revoke_what_is_narrowed_to_their_organization(service: Served) -> None:
-    guest_of_beta(service)
-    headers, victim = admin(service), service.bearer("editor", organization=ALPHA)
-    token_id = id_of(service, victim)
-    answer = service.client.delete(f"/tokens/{token_id}/", headers=headers)
-    assert (answer.status_code, answer.json()["id"]) == (200, token_id)
-    refused(service.client.get(OWN, headers=victim), 401, "unauthenticated")
-    assert service.client.delete(f"/tokens/{token_id}/", headers=headers).json() == answer.json()
-    (event,) = stored.events(service.database, entity_id=token_id)
-    assert (event["action"], event["organization_id"], event["user_id"]) == ("revoke", ALPHA, "user-admin")
-
-
-def test_admins_do_not_revoke_what_reaches_further(service: Served) -> None:
-    wide, there = id_of(service, service.bearer("editor")), ""
-    guest_of_beta(service)
-    there = id_of(service, service.bearer("editor", organization=BETA))
-    foreign = id_of(service, service.bearer("foreigner"))
-    for headers in (admin(service), admin(service, "owner"), admin(service, "admin", ALPHA)):
-        refused(service.client.delete(f"/tokens/{wide}/", headers=headers), 409, "token_reaches_further")
-        for token_id in (there, foreign, "gone"):
-            refused(service.client.delete(f"/tokens/{token_id}/", headers=headers), 404, "not_found")
-    refused(
-        service.client.delete(f"/tokens/{wide}/", headers=admin(service, "foreigner")), 409, "token_reaches_further"
-    )
-    assert all(row["revoked_at"] is None for row in stored.tokens(service.database))
-
-
-@pytest.mark.parametrize("user", ["viewer", "editor"])
-def test_others_do_neither(service: Served, user: str) -> None:
-    headers = admin(service, user)
-    mine, theirs = id_of(service, headers), id_of(service, service.bearer("owner", organization=ALPHA))
-    refused(service.client.get("/tokens/", params=IN_ALPHA, headers=headers), 403, "forbidden")
-    for token_id in (mine, theirs):
-        refused(service.client.get(f"/tokens/{token_id}/", params=IN_ALPHA, headers=headers), 403, "forbidden")
-        assert (
-            "admin"
-            in refused(service.client.delete(f"/tokens/{token_id}/", headers=headers), 403, "forbidden")["detail"]
-        )
-    assert all(row["revoked_at"] is None for row in stored.tokens(service.database))
-
-
-# --- Of service accounts
-
-
-def test_a_service_account_gets_tokens_of_its_organization(service: Served) -> None:
-    account_id = account(service)
-    headers = admin(service)
-    response = service.client.post(f"/service-accounts/{account_id}/tokens/", json=WANTED, headers=headers)
-    made = response.json()
-    assert response.status_code == 201, response.text
-    assert (made["userId"], made["organizationId"]) == (account_id, ALPHA)
-    assert response.headers["location"] == f"/tokens/{made['id']}/"
-    shown = service.client.get(response.headers["location"], params=IN_ALPHA, headers=headers)
-    assert shown.json()["name"] == "Export"
-    assert (sees(service, bearer(made), ALPHA), sees(service, bearer(made), BETA)) == (True, False)
-    (event,) = stored.events(service.database, entity_id=made["id"])
-    assert (event["action"], event["organization_id"], event["user_id"]) == ("create", ALPHA, "user-admin")
-    assert service.client.delete(f"/tokens/{made['id']}/", headers=headers).is_success
-    refused(service.client.get(OWN, headers=bearer(made)), 401, "unauthenticated")
-
-
-def test_a_service_account_makes_tokens_of_its_own_that_are_narrowed(service: Served) -> None:
-    account_id = account(service)
-    path = f"/service-accounts/{account_id}/tokens/"
-    made = service.client.post(path, json=WANTED | {"scope": "admin"}, headers=admin(service)).json()
-    own = make(service, bearer(made), organizationId=None)
-    assert (own["userId"], own["organizationId"]) == (account_id, ALPHA)
-    refused(service.client.get("/tokens/", params=IN_ALPHA, headers=bearer(made)), 403, "forbidden")
-
-
-def test_who_may_not_makes_none_of_a_service_account(service: Served) -> None:
-    guest_of_beta(service, "admin")
-    here, there = account(service), account(service, "foreigner", BETA)
-    removed = account(service)
-    assert service.client.delete(f"/service-accounts/{removed}/", headers=admin(service)).is_success
-    before = len(stored.tokens(service.database))
-    cases: list[tuple[str, Headers, int]] = [
-        (here, {}, 401),
-        (here, service.bearer("owner", scope="write"), 403),
-        (here, admin(service, "editor"), 403),
-        (here, admin(service, "viewer"), 403),
-        (here, admin(service, "foreigner"), 404),
-        (here, admin(service, "nobody"), 404),
-        (there, admin(service, "owner"), 404),
-        (there, admin(service), 403),
-        (there, admin(service, "admin", ALPHA), 404),
-        (removed, admin(service), 404),
-        ("user-editor", admin(service), 404),
-        ("user-admin", admin(service), 404),
-        ("gone", admin(service), 404),
-    ]
-    for account_id, headers, status in cases:
-        response = service.client.post(f"/service-accounts/{account_id}/tokens/", json=WANTED, headers=headers)
-        assert response.status_code == status, (account_id, status, response.text)
-    made = len(stored.tokens(service.database)) - before
-    assert made == sum(bool(headers) for _, headers, _ in cases), "none but those that the test itself has made"
 
 
 # --- Without a token
