@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-failover test-clients check bench format requirements docs migration clean
+.PHONY: help demo test test-failover test-clients test-console check bench format requirements docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,6 +21,9 @@ test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluste
 
 test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a client from OpenAPI, and call every operation with it
 	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0
+
+test-console: $(VENV)/.installed-browser ## Walk through the console in the system's Chromium
+	@$(BIN)/python -m pytest tests/browser -n0
 
 check: $(VENV)/.installed-dev ## Check format, lint and types
 	@$(BIN)/ruff format --check .
@@ -47,6 +50,7 @@ requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel pyproject.toml requirements/build.in -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/clients.in -o requirements/clients.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) -c requirements/dev.txt requirements/browser.in -o requirements/browser.txt
 
 COMPILE := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
@@ -65,6 +69,12 @@ $(VENV)/.installed: requirements/run.txt pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@echo "Installing what the tests need…"
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# What drives the browser; the browser is the system's.
+$(VENV)/.installed-browser: $(VENV)/.installed-dev requirements/browser.txt
+	@echo "Installing what drives the browser…"
+	@$(PIP_INSTALL) --require-hashes -r requirements/browser.txt
 	@touch $@
 
 # Apart, since the generator needs other versions of what Normata needs.

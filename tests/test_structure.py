@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "web": _DOMAIN
     | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
     | {"log", "settings"},
-    "console": _DOMAIN | {"identity", "web", "settings"},
+    "console": _DOMAIN | {"identity", "notifications", "records", "web", "settings"},
     "operations": {"changes", "console", "db", "events", "identity", "notifications", "tables", "web", "wiring"},
     "app": {
         "changes",

@@ -132,7 +132,7 @@ def create_app(settings: Settings | None = None) -> Service:
             *health.routes(services),
             *documentation.routes(app.openapi),
             *texts.routes(),
-            *console_routes(services, settings),
+            *console_routes(services, settings, OPERATIONS),
         ]
     )
     install_error_handlers(app)

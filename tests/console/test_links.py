@@ -19,7 +19,7 @@ def test_a_link_signs_in_with_its_button_alone(browser: Browser, link_of: MakeLi
 
     answer = browser.post("/sign-in/link/", secret=secret)
 
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/app/")
     page = browser.get("/account/")
     assert page.status_code == 200
     assert "Editor" in text_of(page)

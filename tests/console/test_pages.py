@@ -89,7 +89,7 @@ def test_no_link_follows_the_host_header(instance: Served, link_of: Callable[[st
         assert "evil" not in answer.text
         assert "evil" not in str(answer.headers)
     answer = browser.post("/sign-in/link/", headers=hosts | {"Sec-Fetch-Site": "same-origin"}, secret=link_of("editor"))
-    assert answer.headers["location"] == "/account/"
+    assert answer.headers["location"] == "/app/"
     assert "evil" not in answer.headers["set-cookie"]
 
 
@@ -107,7 +107,7 @@ def test_under_a_prefix_every_address_has_it(sqlite_url: str) -> None:
         assert all(address.startswith("/normata/") for address in addresses)
         assert all(browser.get(address).status_code in (200, 405) for address in addresses)
         answer = browser.post("/normata/sign-in/link/", secret=new_link(instance, "editor"))
-        assert answer.headers["location"] == "/normata/account/"
+        assert answer.headers["location"] == "/normata/app/"
         assert "Path=/;" in answer.headers["set-cookie"]
         assert browser.get("/normata/account/").status_code == 200
 

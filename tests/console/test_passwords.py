@@ -48,7 +48,7 @@ def test_a_password_is_chosen_used_and_changed(browser: Browser, instance: Serve
     browser.post("/sign-out/")
 
     answer = browser.post("/sign-in/password/", email="  Editor@ALPHA.example ", password=GOOD)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/app/")
 
     other = Browser(instance)
     other.post("/sign-in/password/", email=EMAIL, password=GOOD)

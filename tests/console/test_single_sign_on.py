@@ -52,7 +52,7 @@ def test_people_sign_in_by_a_provider_of_others(database_url: str, mock: Mock) -
 
         answer = back(browser, mock.sign_in(begun(browser), "ada"))
 
-        assert (answer.status_code, answer.headers["location"]) == (303, "/account/")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/app/")
         page = browser.get("/account/")
         assert "Editor" in text_of(page)
         assert "the provider" in text_of(page)
@@ -283,9 +283,9 @@ def test_a_provider_that_fails_is_a_page_that_says_so(
     ("return_to", "lands_at"),
     [
         ("/account/?a=b", "/account/?a=b"),
-        ("https://evil.example/", "/account/"),
-        ("//evil.example/account/", "/account/"),
-        ("/account/..%2F%2Fevil.example", "/account/"),
+        ("https://evil.example/", "/app/"),
+        ("//evil.example/account/", "/app/"),
+        ("/account/..%2F%2Fevil.example", "/app/"),
     ],
 )
 def test_it_lands_where_it_was_going_to(instance: Served, forger: Forger, return_to: str, lands_at: str) -> None:

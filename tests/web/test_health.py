@@ -23,9 +23,9 @@ LABEL = f"/labels/{record_id(Label, 'archived')}/restore/"
 PATHS = [operation.path for operation in LISTS]
 
 
-def test_the_root_leads_to_the_documentation(shared: Served) -> None:
+def test_the_root_leads_to_the_console(shared: Served) -> None:
     response = shared.client.get("/", follow_redirects=False)
-    assert (response.status_code, response.headers["location"]) == (303, "/docs/")
+    assert (response.status_code, response.headers["location"]) == (303, "/app/")
     assert shared.client.get("/").status_code == 200
 
 

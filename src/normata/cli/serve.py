@@ -85,7 +85,7 @@ def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None
 def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOption = None) -> None:
     """Fill a database with a made-up company, print requests to try, and serve it until interrupted.
 
-    If the demo is already there, nothing in it is changed, but you get a new token.
+    If the demo is already there, nothing in it is changed, but you get a new link and a new token.
     """
     from normata.demo import content
     from normata.web.server import base_url, require_free_address, run
@@ -104,9 +104,12 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
                 change(demonstrated, lambda unit: content.fill(unit, tell))
         token = change(demonstrated, content.new_token)
         base = base_url(settings)
+        link = f"{base}{change(demonstrated, content.new_link)}"
         invitation = demonstrated.read_now(lambda transaction: list(content.invitation(transaction, base, token)))
 
     def announce() -> None:
+        echo(f"Console:      {link}")
+        echo("              (this link signs in once, within 15 minutes; start the demo again for another)")
         for line in invitation:
             echo(line)
 

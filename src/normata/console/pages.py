@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
+from normata.console.showing import FILTERS
 from normata.console.static import Assets
-from normata.console.texts import text
-from normata.web.context import RequestContext
+from normata.console.texts import has_text, text
+from normata.web.content import Content
+from normata.web.context import RequestContext, context_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
-# Nothing but our own files, no script or style within a page, in nobody's frame, and forms that send to us alone.
+# Nothing but our own files, no script or style within a page, in nobody's frame, and forms that send to us alone. No
+# script can make markup or code of a text.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
-    " frame-ancestors 'none'; base-uri 'none'"
+    " frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -29,11 +32,22 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-def moment(at: str | None) -> Markup:
-    """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
-    if at is None:
-        return Markup("&ndash;")
-    return Markup('<time datetime="{}">{} {} UTC</time>').format(at, at[:10], at[11:16])
+class HtmlPage(HTMLResponse):
+    """A page, in the content coding that the browser wants.
+
+    A secret is on one page once, so that nobody can guess at it by the lengths of many (BREACH).
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        del receive
+        content = Content(bytes(self.body), b"text/html; charset=utf-8", b"no-store", b"accept-encoding, cookie")
+        made = await content.representation(context_of(scope).headers)
+        taken = {name for name, _ in made.headers}
+        more = [(name, value) for name, value in self.raw_headers if name not in taken]
+        fields = [(name, value) for name, value in made.headers if name != b"etag"]  # nobody keeps it, to compare
+        await send({"type": "http.response.start", "status": self.status_code, "headers": [*fields, *more]})
+        await send({"type": "http.response.body", "body": made.body})
 
 
 class Pages:
@@ -43,8 +57,8 @@ class Pages:
         self._templates = Environment(
             loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
-        self._templates.globals["text"] = text
-        self._templates.filters["moment"] = moment
+        self._templates.globals |= {"text": text, "has_text": has_text}
+        self._templates.filters |= FILTERS
         self._assets = assets
 
     def render(
@@ -63,8 +77,9 @@ class Pages:
             asset=lambda name: prefix + self._assets.path(name),
             path=lambda path: prefix + path,
             request_id=context.request_id,
+            is_signed_in=context.session is not None,
         )
-        return HTMLResponse(html, status, {**HEADERS, **(headers or {})})
+        return HtmlPage(html, status, {**HEADERS, **(headers or {})})
 
     def problem(self, body: Mapping[str, Any], headers: Mapping[str, str], context: RequestContext) -> Response:
         """The page for a problem, whose members are those of the interface's (RFC 9457)."""

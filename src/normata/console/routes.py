@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from starlette.routing import Route
 
@@ -10,6 +10,7 @@ from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
 from normata.console.account.password import change_password
 from normata.console.account.tokens import make_token, revoke_token
+from normata.console.app.routes import app_endpoints
 from normata.console.pages import Pages
 from normata.console.sign_in.invitation import accept_invitation, show_invitation
 from normata.console.sign_in.link import show_link, use_link
@@ -25,12 +26,13 @@ from normata.identity.openid.configuration import CALLBACK, Configuration
 from normata.identity.passwords import Hashing
 from normata.identity.webauthn import RelyingParty
 from normata.settings import Settings
+from normata.web.operation import Operation
 from normata.web.services import Services
 from normata.web.single_sign_on import single_sign_on
 
 
-def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
-    """The routes of the pages, and of their styles and scripts."""
+def console_routes(services: Services, settings: Settings, operations: Iterable[Operation]) -> Iterator[Route]:
+    """The routes of the pages, and of their styles and scripts. The pages ask and change by ``operations``."""
     assets = Assets()
     site = Site(settings.public_url)
     provider = single_sign_on(settings)
@@ -43,6 +45,7 @@ def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
         hashing=Hashing(),
         throttles=Throttles(services.counters, settings.sign_in_limit),
         passkeys=None if site.passkey_host is None else RelyingParty(site.passkey_host, site.origin),
+        operations={operation.operation_id: operation for operation in operations},
     )
     endpoints = (
         Endpoint(console, "/sign-in/", get=start),
@@ -61,7 +64,7 @@ def console_routes(services: Services, settings: Settings) -> Iterator[Route]:
         Endpoint(console, "/account/passkeys/options/", post=creation_options),
         Endpoint(console, "/account/passkeys/remove/", post=remove_passkey),
     )
-    for endpoint in endpoints:
+    for endpoint in (*endpoints, *app_endpoints(console)):
         yield Route(endpoint.path, endpoint)
     if provider is not None:
         for endpoint in _of_provider(console, provider):

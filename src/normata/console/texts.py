@@ -22,6 +22,11 @@ def text(key: str, /, **values: object) -> str:
     return Markup(sentence).format(**values) if marked else sentence.format(**values)  # noqa: S704 - of our own making
 
 
+def has_text(key: str) -> bool:
+    """Whether there is a sentence ``key``."""
+    return key in english()
+
+
 def refusal(cause: str) -> str:
     """What a person is told of a refused sign-in."""
     texts = english()

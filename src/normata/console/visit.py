@@ -31,6 +31,7 @@ from normata.identity.sign_in_secrets import digest_of, is_secret
 from normata.identity.webauthn import RelyingParty
 from normata.settings import Settings
 from normata.web.context import RequestContext, context_of
+from normata.web.operation import Operation
 from normata.web.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
 from normata.web.services import Services
 
@@ -51,7 +52,8 @@ class NotSignedIn(Exception):
 class Console:
     """What the pages share. ``provider`` is what people call the provider to sign in with; null where there is none.
 
-    ``passkeys`` is null where no browser makes any for the site.
+    ``passkeys`` is null where no browser makes any for the site. ``operations`` has all operations of the interface, by
+    their ids.
     """
 
     services: Services
@@ -61,6 +63,7 @@ class Console:
     hashing: Hashing
     throttles: Throttles
     passkeys: RelyingParty | None
+    operations: Mapping[str, Operation]
     provider: str | None = None
 
 
@@ -90,15 +93,19 @@ class Visit:
 
     async def form(self) -> Mapping[str, str]:
         """The fields of the form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+        return dict(await self.form_pairs(_MOST_FIELDS))
+
+    async def form_pairs(self, most: int) -> list[tuple[str, str]]:
+        """Names and values of the form that was sent, at most so many. Raises what :meth:`form` raises."""
         media_type = self.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if media_type != _FORM:
             raise UnsupportedMediaType(text("problem.form"))
         try:
             body = await self.request.body()
-            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict")
         except (ClientDisconnect, ValueError):
             raise InvalidRequest(text("problem.form")) from None
-        return {name: value.replace("\0", "") for name, value in pairs}
+        return [(name, value.replace("\0", "")) for name, value in pairs]
 
     def cookie(self, name: str) -> str:
         """The value of a cookie of ours; empty where there is none."""

@@ -12,14 +12,15 @@ from normata.bundle import loading, reading
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.transaction import Transaction
 from normata.demo.files import paths
-from normata.identity import tokens
-from normata.identity.model import Organization
+from normata.identity import sign_in_links, tokens
+from normata.identity.model import Organization, User
 from normata.records.base import Restorable
 
 ORGANIZATION = "org-harbourlight"
 USER = "demo@normata.example"
 
 _ID = Organization.id
+_USER = select(User.id).where(User.email == USER)
 
 
 def is_loaded(transaction: Transaction) -> bool:
@@ -40,6 +41,11 @@ def fill(unit: UnitOfWork, progress: loading.Progress) -> None:
 def new_token(unit: UnitOfWork) -> str:
     """A token of the demo's user, good for thirty days."""
     return tokens.create(unit, email=USER, scope="write", lifetime=timedelta(days=30))
+
+
+def new_link(unit: UnitOfWork) -> str:
+    """The path that signs the demo's user in to the console, once, within 15 minutes."""
+    return sign_in_links.link("", sign_in_links.create(unit, str(unit.scalar(_USER))))
 
 
 def invitation(transaction: Transaction, base: str, token: str) -> Iterator[str]:

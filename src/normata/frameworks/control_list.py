@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, or_, select
@@ -33,6 +33,8 @@ from normata.schema.wire import columns, wire_names
 
 class ControlQuery(PageQuery):
     """What the list of controls takes."""
+
+    repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be, by their names on the wire
 
     sort_column: Annotated[
         Literal[
@@ -63,8 +65,10 @@ class ControlQuery(PageQuery):
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """See :meth:`PageQuery.read`; the encodings of the array are brought into one."""
+        arrays = {name: [value for key, value in pairs if key == name] for name in cls.repeated}
         named = [value for name, value in pairs if re.fullmatch(r"frameworks(\[\d*\])?", name)]
-        return cls.model_validate(dict(pairs) | ({"frameworks": named} if named else {}))
+        arrays["frameworks"] = named
+        return cls.model_validate(dict(pairs) | {name: values for name, values in arrays.items() if values})
 
     @property
     def selected_frameworks(self) -> set[str]:
@@ -75,6 +79,11 @@ class ControlQuery(PageQuery):
             for entry in (value, *value.split(","))
             if entry.strip(" ,")
         }
+
+    @property
+    def conditions(self) -> Sequence[ColumnElement[bool]]:
+        """What more the controls have to meet, on their statements and their effective coverage; nothing here."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ _ADOPTED = (
     .order_by(Framework.identifier_key, Framework.id)
 )
 
-_status = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
+STATED = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
 _stated = and_(
     ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == bindparam("organization")
 )
@@ -122,7 +131,7 @@ _ROWS = (
         ControlTable.position,
         _parent.identifier,
         _parent.name,
-        _status,
+        STATED,
         ControlCoverage.coverage_gap,
         EffectiveCoverage.status,
         EffectiveCoverage.is_indirect,
@@ -168,7 +177,7 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
     "type": (ControlTable.type.expression,),
     "framework": (Framework.identifier_key.expression,),
     "isMandatory": (ControlTable.is_mandatory.expression,),
-    "coverageStatus": (_status,),
+    "coverageStatus": (STATED,),
     "effectiveCoverageStatus": (EffectiveCoverage.status.expression,),
     "createdAt": (ControlTable.created_at.expression,),
     "updatedAt": (ControlTable.updated_at.expression,),
@@ -188,7 +197,7 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
         for framework in adopted.values()
         if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
     ]
-    if query.sort_column:
+    if query.sort_column or query.conditions:
         rows, total = _sorted_rows(transaction, chosen, query)
     elif query.search:
         rows, total = _found_in_catalog_order(transaction, chosen, query)
@@ -302,15 +311,17 @@ def _sorted_rows(
     So it sorts no more than keys, and joins the rest to one page instead of to everything.
     """
     statement = select(ControlTable.id).where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
-    if query.sort_column == "framework":
+    is_filtered = bool(query.conditions)
+    if query.sort_column in (None, "framework"):
         statement = statement.join(Framework, Framework.id == ControlTable.framework_id)
-    total = None if query.search else sum(framework.controls for framework in chosen)
+    total = None if query.search or is_filtered else sum(framework.controls for framework in chosen)
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
-    if query.sort_column == "coverageStatus":
+    if query.sort_column == "coverageStatus" or is_filtered:
         statement = statement.outerjoin(ControlCoverage, _stated)
-    if query.sort_column == "effectiveCoverageStatus":
+    if query.sort_column == "effectiveCoverageStatus" or is_filtered:
         statement = statement.join(EffectiveCoverage, _computed)
+    statement = statement.where(*query.conditions)
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
     parameters = {"organization": query.organization_id}
     page, total = fetch_page(transaction, statement, order, query, parameters, total=total, scans=True)

@@ -14,7 +14,8 @@ def _select(digest: str, *, asked: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
         " session.created_at, session.last_used_at, session.expires_at,"
-        " organization.id AS organization_id, organization.name AS organization_name, membership.role"
+        " organization.id AS organization_id, organization.name AS organization_name,"
+        " organization.slug AS organization_slug, membership.role"
         f" FROM {asked and asked + ' JOIN'} session {asked and 'ON session.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = session.user_id"
         " LEFT JOIN membership ON membership.user_id = session.user_id AND membership.removed_at IS NULL"
@@ -39,6 +40,7 @@ SESSION_LOOKUP = Lookup(
         "expires_at": UtcTimestamp(),
         "organization_id": text(),
         "organization_name": text(),
+        "organization_slug": text(),
         "role": text(),
     },
     select=_select,

@@ -31,6 +31,7 @@ class Place(NamedTuple):
     organization_id: str
     organization_name: str
     role: str
+    organization_slug: str
 
 
 class Visitor(NamedTuple):
@@ -80,7 +81,9 @@ def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
     if first.expires_at <= moment or first.last_used_at <= idle_since:
         return None
     places = tuple(
-        Place(row.organization_id, row.organization_name, row.role) for row in found if row.organization_id is not None
+        Place(row.organization_id, row.organization_name, row.role, row.organization_slug)
+        for row in found
+        if row.organization_id is not None
     )
     return Visitor(first.session_id, first.user_id, first.user_name, first.created_at, places)
 

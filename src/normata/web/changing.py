@@ -18,6 +18,7 @@ from normata.changes.source import FaultyInput
 from normata.changes.unit_of_work import Actor, UnitOfWork
 from normata.db.transaction import TenantScope
 from normata.errors import RoleTooSmall
+from normata.identity.caller import Caller
 from normata.identity.operators import require_operator
 from normata.notifications.model import Notification
 from normata.schema.table import new_id
@@ -53,7 +54,23 @@ class ChangeEndpoint:
         key, given = await self._given(scope, request)
         if_match = context.headers.get(b"if-match")
         if operation.is_conditional and if_match is not None:
-            given = given._replace(require_current=partial(_require_current, if_match))
+            given = given._replace(require_current=partial(require_current, if_match))
+        keyed_request = None
+        if key is not None:
+            body = await request.body() if operation.takes_body else b""
+            keyed_request = keyed(operation, scope, body, user_id=caller.user_id, key=key)
+        answer = await self.carry_out(caller, given, scope, key=keyed_request, is_trial=is_trial)
+        await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
+
+    async def carry_out(
+        self, caller: Caller, given: Given, scope: Scope, *, key: KeyedRequest | None = None, is_trial: bool = False
+    ) -> Answer:
+        """Make the change that a request asks for, or try it, and return the answer to it.
+
+        The caller is known, and whatever the request has brought along has been read, be it from JSON or from a form.
+        Raises what the operation declares.
+        """
+        operation, context = self._operation, context_of(scope)
         given = given._replace(caller=caller, public_url=self._services.public_url)
         reach = caller.reach(operation.own_role or operation.role)
         if operation.authority != "organization":
@@ -61,7 +78,7 @@ class ChangeEndpoint:
             given = given._replace(new_organization=made[0] if made else "")
             reach = caller.own_reach(*made)
         address = (scope.get("client") or ("",))[0]
-        actor = Actor(caller.user_id, caller.user_name, caller.token_id, context.request_id, address)
+        actor = Actor(caller.user_id, caller.user_name, caller.token_id or None, context.request_id, address)
 
         done: list[tuple[Any, Any]] = []
 
@@ -82,17 +99,14 @@ class ChangeEndpoint:
                     work, actor=actor, scope=reach, writes=operation.writes, is_long=operation.is_long
                 )
             else:
-                body = await request.body() if operation.takes_body else b""
-                answer = await self._make_once(
-                    keyed(operation, scope, body, user_id=caller.user_id, key=key), work, actor, reach
-                )
+                answer = await self._make_once(key, work, actor, reach)
         except FaultyInput as error:
             raise InvalidRequest.of_input(error) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
         if operation.afterwards is not None and done and not is_trial:
             answer = self._answer(await operation.afterwards(self._services, *done[0]), context)
-        await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
+        return answer
 
     def _answer(self, content: Any, context: RequestContext) -> Answer:
         body = encode(content)
@@ -192,7 +206,7 @@ class ChangeEndpoint:
             raise InvalidRequest.of_validation("body", error) from None
 
 
-def _require_current(if_match: bytes, answer: Any) -> None:
+def require_current(if_match: bytes, answer: Any) -> None:
     """Raise PreconditionFailed unless ``answer`` is in a state that ``if_match`` names."""
     if not matches_any(if_match, encode(answer)):
         raise PreconditionFailed

@@ -35,8 +35,8 @@ def routes(services: Services) -> Iterator[Route]:
         return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     async def start(request: Request) -> Response:
-        """There is nothing to see at the root but the way to the documentation."""
-        return RedirectResponse(f"{context_of(request.scope).prefix}/docs/", status_code=303)
+        """There is nothing to see at the root but the way to the console."""
+        return RedirectResponse(f"{context_of(request.scope).prefix}/app/", status_code=303)
 
     yield page("/", start)
     yield page("/livez/", livez)

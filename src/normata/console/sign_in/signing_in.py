@@ -15,7 +15,8 @@ from normata.db.transaction import NO_ORGANIZATION, TenantScope
 from normata.identity import sessions
 from normata.identity.sign_in_model import Means
 
-START = "/account/"  # where a person goes who was on the way to nothing else
+START = "/account/"  # where a person can see to how they sign in
+HOME = "/app/"  # where a person goes who was on the way to nothing else
 
 
 def _nothing(_unit: UnitOfWork) -> None:
@@ -67,7 +68,9 @@ async def signed_in(visit: Visit, proof: Proof, return_to: str = "") -> Response
         writes=(*sessions.BEGIN_WRITES, *proof.writes),
     )
     cookie = visit.console.site.cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds()))
-    return visit.redirect(safe_path(return_to) or START, {"Set-Cookie": cookie})
+    # Who is new has to see to how they sign in next time.
+    otherwise = START if proof.means == "invitation" else HOME
+    return visit.redirect(safe_path(return_to) or otherwise, {"Set-Cookie": cookie})
 
 
 async def sign_out(visit: Visit) -> Response:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from normata.db.transaction import Transaction
-from normata.frameworks import control_list, control_wire, framework_list
+from normata.frameworks import control_list, control_wire, coverage_list, framework_list
 from normata.frameworks.model import Control
+from normata.frameworks.reports.applicability import CoveringMatch
 from normata.frameworks.statements import Statement, said, stated
 from normata.schema.paging import OrganizationQuery, Page
 from normata.web.operation import Asker, ListOperation, Operation, ReadOperation
@@ -28,6 +31,19 @@ def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Aske
     return control | {"coverage": said(stated_control)}
 
 
+class CoveredControl(ControlDetails):
+    """A control, with everything that there is to know of it, and what covers it."""
+
+    covered_by: list[CoveringMatch] = Field(
+        description="Where it is indirectly covered: the matches that give it its status. None rests on the control"
+        " itself. Else empty."
+    )
+
+
+class CoveragePage(Page[CoveredControl]):
+    """A page of controls, with all that is said of each."""
+
+
 class FrameworkPage(Page[framework_list.Framework]):
     """A page of frameworks."""
 
@@ -39,7 +55,7 @@ _CSF = {
     "identifierColor": "#1D4F91",
 }
 
-_CONTROL = {
+_CONTROL: dict[str, Any] = {
     "id": "iso-27001-2022:A.5.11",
     "frameworkId": "iso-27001-2022",
     "parentId": "iso-27001-2022:A.5",
@@ -79,6 +95,17 @@ _CONTROL = {
         }
     ],
     "children": [],
+}
+
+_CONTROL_DETAILS = _CONTROL | {
+    "coverage": {
+        "coverageStatus": "NONE",
+        "coverageGap": None,
+        "isApplicable": True,
+        "justification": None,
+        "reasons": [],
+        "updatedAt": None,
+    }
 }
 
 _CONTROL_PAGE = {
@@ -156,16 +183,27 @@ coverage.""",
         build=_one_control,
         answer=ControlDetails,
         answer_description="The control.",
-        example=_CONTROL
+        example=_CONTROL_DETAILS,
+    ),
+    ListOperation(
+        path="/coverage/",
+        operation_id="listCoverage",
+        tag="Coverage",
+        summary="List controls by their coverage",
+        description="""\
+The controls of the frameworks that the organization has adopted, as the list of controls has them, each with the whole
+statement (whether the control applies, why, and when it was last said) and with what covers it. They can be filtered by
+what is stated and by what follows.""",
+        query=coverage_list.CoverageQuery,
+        build=lambda transaction, query, _asker: coverage_list.list_coverage(transaction, query),
+        answer=CoveragePage,
+        answer_description="A page of controls.",
+        example=_CONTROL_PAGE
         | {
-            "coverage": {
-                "coverageStatus": "NONE",
-                "coverageGap": None,
-                "isApplicable": True,
-                "justification": None,
-                "reasons": [],
-                "updatedAt": None,
-            }
+            "items": [
+                _CONTROL_DETAILS
+                | {"coveredBy": [match | {"effectiveCoverageStatus": "FULL"} for match in _CONTROL["sourceMatches"]]}
+            ]
         },
     ),
     ListOperation(

@@ -1,0 +1,100 @@
+"""The list of controls, and a control with why it is covered as far as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from normata.console.app.asking import Query, Question, Refusal, tag_of
+from normata.console.app.people import PEOPLE, names_of
+from normata.console.app.proofs import as_tree
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.texts import text
+from normata.schema.fields import COVERAGE_STATUSES, REASONS
+
+# What the address may say of the list; each is a parameter of the operation.
+_FILTERS = (
+    "frameworks",
+    "coverageStatus",
+    "effectiveCoverageStatus",
+    "isIndirectlyCovered",
+    "hasGap",
+    "isApplicable",
+    "isStated",
+    "type",
+    "search",
+)
+_ORDER = ("sortColumn", "sortDirection", "page", "limit")
+_MOST_HISTORY = 20
+
+
+async def show_list(visit: OrganizationVisit) -> Response:
+    """The controls of the adopted frameworks, with filters."""
+    sent = visit.request.query_params
+    wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
+    controls, adopted = await visit.ask(
+        Question("listCoverage", wanted),
+        Question("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
+    )
+    chosen = {name: sent.get(name, "") for name in (*_FILTERS, *_ORDER)}
+    return visit.page(
+        "app/controls.html",
+        controls=controls,
+        adopted=adopted["items"],
+        frameworks=[(one["slug"], one["identifier"]) for one in adopted["items"]],
+        levels=[(level, text(f"status.{level}")) for level in COVERAGE_STATUSES],
+        yes_no=[("true", text("app.yes")), ("false", text("app.no"))],
+        noted=[("true", text("app.noted")), ("false", text("app.not_noted"))],
+        types=[("CONTROL", text("type.CONTROL")), ("CATEGORY", text("type.CATEGORY"))],
+        can_state=visit.may("editor"),
+        chosen=chosen,
+        is_filtered=any(chosen[name] for name in _FILTERS),
+        selected=set(sent.getlist("selected")),
+    )
+
+
+async def show_one(visit: OrganizationVisit) -> Response:
+    """A control: its statement, why it is covered, what would lift it, what rests on it, and what is done about it."""
+    return await control_page(visit, visit.param("id"))
+
+
+async def control_page(
+    visit: OrganizationVisit,
+    control_id: str,
+    *,
+    refusal: Refusal | None = None,
+    typed: Mapping[str, Any] | None = None,
+) -> Response:
+    """The page of a control, and why what was ``typed`` into its form was refused, where it was."""
+    control, why = await visit.ask(Question("getControl", id=control_id), Question("explainCoverage", id=control_id))
+    statement = why["statement"]
+    about: dict[str, Query] = {"listFindings": {"controlId": control_id, "limit": "100"}}
+    if statement is not None:
+        about["listTasks"] = {"controlCoverageId": statement["id"], "limit": "100"}
+        if visit.may("admin"):
+            about["listEvents"] = {
+                "kind": "controlCoverages",
+                "recordId": statement["id"],
+                "limit": str(_MOST_HISTORY),
+            }
+            about["listMembers"] = PEOPLE.query
+    found = dict(zip(about, await visit.ask(*(Question(name, query) for name, query in about.items())), strict=True))
+    return visit.page(
+        "app/control.html",
+        status=refusal.status if refusal else 200,
+        control=control,
+        why=why,
+        proof=as_tree(why["proof"]),
+        others=[as_tree(other) for other in why["others"]],
+        findings=found["listFindings"],
+        tasks=found.get("listTasks"),
+        history=found.get("listEvents"),
+        names=names_of(found.get("listMembers")),
+        seen=tag_of(control["coverage"]),
+        says=dict(control["coverage"]) | dict(typed or {}),
+        reasons=list(dict.fromkeys((*REASONS, *control["coverage"]["reasons"]))),
+        refusal=refusal,
+        can_state=visit.may("editor"),
+    )

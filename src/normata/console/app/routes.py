@@ -1,0 +1,45 @@
+"""The pages of the console: what is at which path, and what answers there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from normata.console.app import controls, frameworks, home, reports, start, stating, working
+from normata.console.app.visiting import OrganizationHandler, of_organization
+from normata.console.visit import Console, Endpoint
+
+
+class Page(NamedTuple):
+    """A page of every organization. ``path`` is within it, and ends with a slash unless it is empty."""
+
+    path: str
+    get: OrganizationHandler | None = None
+    post: OrganizationHandler | None = None
+
+
+PAGES: tuple[Page, ...] = (
+    Page("", get=home.show),
+    Page("controls/", get=controls.show_list),
+    Page("coverage/", post=stating.state_many),
+    Page("controls/{id}/", get=controls.show_one),
+    Page("controls/{id}/coverage/", post=stating.state_one),
+    Page("frameworks/", get=frameworks.show_list),
+    Page("frameworks/{id}/", get=frameworks.show_one),
+    Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),
+    Page("frameworks/{id}/gaps/", get=reports.show_gaps),
+    Page("frameworks/{id}/gaps/file/", get=reports.gaps_file),
+    Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
+    Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
+    Page("frameworks/{id}/work/", get=working.show, post=working.state),
+    Page("crosswalk/", get=frameworks.show_crosswalk),
+)
+
+
+def app_endpoints(console: Console) -> Iterator[Endpoint]:
+    """The endpoints of all pages; fixed paths before those that have an id in the same place."""
+    yield Endpoint(console, "/app/", get=start.choose)
+    for page in sorted(PAGES, key=lambda page: (page.path.count("{"), page.path)):
+        get, post = (handler and of_organization(handler) for handler in (page.get, page.post))
+        yield Endpoint(console, f"/app/{{organization}}/{page.path}", get=get, post=post)
+    yield Endpoint(console, "/app/{organization}/{nothing:path}", get=of_organization(start.nothing))

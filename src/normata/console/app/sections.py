@@ -1,0 +1,23 @@
+"""What the navigation has, in its order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from normata.identity.roles import Role
+
+
+class Section(NamedTuple):
+    """A part of the console: its text is ``app.section.<key>``, its path is within the organization."""
+
+    key: str
+    path: str
+    role: Role = "viewer"
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section("home", ""),
+    Section("controls", "controls/"),
+    Section("frameworks", "frameworks/"),
+    Section("crosswalk", "crosswalk/"),
+)

@@ -1,0 +1,24 @@
+"""The way into the console: to the organization, or to the choice of one."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.visit import Visit
+from normata.errors import NotFound
+
+
+async def choose(visit: Visit) -> Response:
+    """Lead to the person's only organization, or have them choose one of several."""
+    visitor = await visit.required_visitor()
+    if len(visitor.places) == 1:
+        return visit.redirect(f"/app/{quote(visitor.places[0].organization_slug, safe='')}/")
+    return visit.page("app/choose.html", visitor=visitor)
+
+
+async def nothing(_visit: OrganizationVisit) -> Response:
+    """Tell, with a page, that there is nothing at this address. Raises NotFound."""
+    raise NotFound

@@ -1,0 +1,355 @@
+"""A request to a page of an organization: it asks and changes what the interface does, as the person who has signed in.
+
+Nothing here reads or writes by itself. What a page shows, an operation has answered, in the same way and with the same
+checks; what a form asks for goes the one road for changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+import orjson
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from normata.changes.idempotency import KeyedRequest
+from normata.changes.source import FaultyInput
+from normata.changes.unit_of_work import UnitOfWork
+from normata.console.app.asking import (
+    Asked,
+    Fields,
+    Outcome,
+    Query,
+    Question,
+    Refusal,
+    Seen,
+    address_of,
+    pairs_of,
+    tag_of,
+)
+from normata.console.app.sections import SECTIONS
+from normata.console.pages import HEADERS
+from normata.console.returning import safe_path
+from normata.console.texts import text
+from normata.console.visit import Console, Handler, Visit
+from normata.db.transaction import TenantScope, Transaction
+from normata.errors import NotFound, RoleTooSmall
+from normata.identity.caller import Caller
+from normata.identity.roles import Role, role_suffices
+from normata.identity.sessions import Place, Visitor
+from normata.identity.sign_in_secrets import new_secret
+from normata.notifications.model import Notification
+from normata.schema.paging import OrganizationQuery
+from normata.web.changing import ChangeEndpoint, require_current
+from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
+from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
+from normata.web.responses import encode
+
+_MOST_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
+
+OrganizationHandler = Callable[["OrganizationVisit"], Awaitable[Response]]
+
+
+class OrganizationVisit(Visit):
+    """A request of a member to a page of an organization."""
+
+    def __init__(self, console: Console, request: Request, visitor: Visitor, place: Place) -> None:
+        super().__init__(console, request)
+        self.person = visitor
+        self.place = place
+        self.asked: list[Asked] = []
+        self.context.organization_id = place.organization_id
+
+    # --- Who, and where
+
+    def may(self, least: Role) -> bool:
+        """Whether the person's role allows what takes at least ``least``."""
+        return role_suffices(self.place.role, least)
+
+    def param(self, name: str) -> str:
+        """A parameter of the path, decoded. Raises NotFound for one that nothing can have."""
+        value = unquote(self.request.path_params[name])
+        if not value or "\0" in value:
+            raise NotFound
+        return value
+
+    def path(self, *steps: str, query: Query | None = None) -> str:
+        """A path of the organization's pages, without the prefix: ``path("controls", control_id)``."""
+        within = "".join(f"{quote(step, safe='')}/" for step in steps)
+        pairs = pairs_of(query or {})
+        return f"/app/{quote(self.place.organization_slug, safe='')}/{within}" + (
+            f"?{urlencode(pairs)}" if pairs else ""
+        )
+
+    @property
+    def here(self) -> str:
+        """The path of this request with its query, without the prefix."""
+        query = self.request.scope["query_string"].decode("latin-1")
+        return f"{self.context.raw_path}?{query}" if query else self.context.raw_path
+
+    def link(self, **changed: object) -> str:
+        """The path of this page with these parameters of the query set, and without those that are null."""
+        pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
+        kept = [(name, value) for name, value in pairs if name not in changed and name != "done"]
+        kept += [(name, value) for name, value in changed.items() if value is not None]
+        path = self.context.prefix + self.context.raw_path
+        return f"{path}?{urlencode(kept)}" if kept else path
+
+    @property
+    def _caller(self) -> Caller:
+        roles = {self.place.organization_id: self.place.role}
+        return Caller(self.person.user_id, self.person.user_name, "", "admin", None, roles, {})
+
+    # --- Asking
+
+    async def ask(self, *questions: Question) -> list[Any]:
+        """What the operations answer, all from one snapshot. Raises what the operations do."""
+        meant = self._meant(questions)
+
+        def work(transaction: Transaction) -> list[Any]:
+            return [operation.build(transaction, query, asker) for operation, query, asker in meant]
+
+        operations = [operation for operation, _, _ in meant]
+        is_own = any(operation.authority == "self" for operation in operations)
+        answers = await self.console.services.database.read(
+            work,
+            TenantScope(readable=(self.place.organization_id,), users=(self.person.user_id,) if is_own else ()),
+            is_long=any(operation.is_long or operation.formats is not None for operation in operations),
+        )
+        return await self._presented(operations, answers)
+
+    def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
+        """The operations of questions, with their queries and who asks. Raises InvalidRequest and RoleTooSmall."""
+        asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
+        meant = []
+        for question in questions:
+            operation = self.console.operations[question.operation]
+            assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+            if operation.authority == "organization" and not self.may(operation.role):
+                raise RoleTooSmall
+            query, pairs = self._query_of(operation, question.query)
+            asked = Asked("GET", address_of(self.console.site.public_url, operation.path, question.id, pairs))
+            if asked not in self.asked:
+                self.asked.append(asked)
+            meant.append((operation, query, asker._replace(id=question.id)))
+        return meant
+
+    @staticmethod
+    async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
+        """The answers as they travel: a report is made on a thread of its own, see :mod:`normata.web.reading`."""
+        for number, operation in enumerate(operations):
+            if operation.formats is not None:
+                answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])
+        return answers
+
+    async def ask_one(self, question: Question) -> Any:
+        """What one operation answers. Raises what it does."""
+        return (await self.ask(question))[0]
+
+    def _query_of(self, operation: ReadOperation, query: Query) -> tuple[Any, list[tuple[str, str]]]:
+        pairs = pairs_of(query)
+        if issubclass(operation.query, OrganizationQuery):
+            pairs.insert(0, ("organizationId", self.place.organization_id))
+        try:
+            return operation.query.read(pairs), pairs
+        except ValidationError as error:
+            raise InvalidRequest.of_validation("query", error) from None
+
+    # --- Changing
+
+    async def change(
+        self,
+        operation_id: str,
+        *,
+        row_id: str = "",
+        body: Mapping[str, Any] | None = None,
+        query: Query | None = None,
+        if_match: str = "",
+        key: str = "",
+        seen: Seen | None = None,
+        dry_run: bool = False,
+    ) -> Outcome:
+        """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
+
+        ``if_match`` is the entity tag of what the form was filled with, ``seen`` the same for an operation that does
+        not heed it. With a ``key`` the change is made once, however often the form is sent.
+        """
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        try:
+            if seen is not None:
+                operation = self._unless_changed(operation, seen)
+            given, sent = self._given(operation, row_id, body, query or {})
+            if operation.is_conditional and if_match:
+                given = given._replace(require_current=lambda answer: require_current(if_match.encode(), answer))
+            keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None
+            answer = await ChangeEndpoint(operation, self.console.services).carry_out(
+                self._caller, given, self.request.scope, key=keyed, is_trial=dry_run
+            )
+        except Exception as error:
+            refusal = Refusal.of(error)
+            if refusal is None:
+                raise
+            self.context.problem = refusal.code
+            return Outcome(None, refusal)
+        return Outcome(orjson.loads(answer.body))
+
+    def _unless_changed(self, operation: ChangeOperation, seen: Seen) -> ChangeOperation:
+        """The operation, refused where what was seen is another by now: that is looked at within the change itself."""
+        ((reading, query, asker),) = self._meant([seen.question])
+
+        def work(unit: UnitOfWork, given: Given) -> Any:
+            if tag_of(seen.part(reading.build(unit, query, asker))) != seen.tag:
+                raise PreconditionFailed(text("app.changed_meanwhile"))
+            return operation.work(unit, given)
+
+        return replace(operation, work=work)
+
+    async def foresee(self, operation_id: str, questions: Sequence[Question], *, body: Mapping[str, Any]) -> Outcome:
+        """What a change would answer, and what the questions would be answered with after it; nothing is done.
+
+        Raises what :meth:`change` raises.
+        """
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        meant = self._meant(questions)
+        try:
+            given, _ = self._given(operation, "", body, {})
+
+            def work(unit: UnitOfWork) -> tuple[Any, list[Any]]:
+                answer = operation.present(operation.work(unit, given))
+                return answer, [one.build(unit, query, asker) for one, query, asker in meant]
+
+            rehearsed = await self.console.services.changes.rehearse(
+                work,
+                actor=self.actor(self.person.user_id, self.person.user_name),
+                scope=self._caller.reach(operation.role),
+                writes=operation.writes,
+                watched=Notification,
+                is_long=True,
+            )
+        except FaultyInput as error:
+            return Outcome(None, Refusal.of(InvalidRequest.of_input(error)))
+        except Exception as error:
+            refusal = Refusal.of(error)
+            if refusal is None:
+                raise
+            return Outcome(None, refusal)
+        return Outcome(rehearsed.result)
+
+    def _given(
+        self, operation: ChangeOperation, row_id: str, body: Mapping[str, Any] | None, query: Query
+    ) -> tuple[Given, bytes]:
+        faults: list[FieldFault] = []
+        of_organization = {"organizationId": self.place.organization_id}
+        read_query = read_body = None
+        if operation.query is not None:
+            try:
+                read_query = operation.query.read([*of_organization.items(), *pairs_of(query)])
+            except ValidationError as error:
+                faults += InvalidRequest.of_validation("query", error).faults
+        sent = b""
+        if operation.body is not None and body is not None:
+            is_of_one = "organization_id" in operation.body.model_fields
+            sent = encode({**(of_organization if is_of_one else {}), **body})
+            try:
+                read_body = operation.body.model_validate_json(sent)
+            except ValidationError as error:
+                faults += InvalidRequest.of_validation("body", error).faults
+        if faults:
+            raise InvalidRequest.of(faults)
+        return Given(row_id, read_body, read_query, prefix=self.context.prefix), sent
+
+    def _keyed(self, operation: ChangeOperation, row_id: str, sent: bytes, key: str) -> KeyedRequest:
+        path = operation.path.replace("{id}", row_id)
+        return KeyedRequest(self.person.user_id, f"form {key}"[:255], operation.method, path, sha256(sent).hexdigest())
+
+    @staticmethod
+    def new_key() -> str:
+        """A key for a form: however often it is sent, its change is made once."""
+        return new_secret()
+
+    async def fields(self) -> Fields:
+        """The fields of the form that was sent. Raises what :meth:`form` raises."""
+        return Fields(await self.form_pairs(_MOST_FIELDS))
+
+    # --- Answering
+
+    def page(
+        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    ) -> Response:
+        """A page of the organization as the answer."""
+        return super().page(
+            template,
+            status=status,
+            headers=headers,
+            visitor=self.person,
+            place=self.place,
+            may=self.may,
+            sections=[section for section in SECTIONS if self.may(section.role)],
+            to=lambda *steps, **query: self.context.prefix + self.path(*steps, query=query),
+            link=self.link,
+            here=self.here,
+            query=self.query,
+            asked=self.asked,
+            done=self.query.get("done", ""),
+            **values,
+        )
+
+    async def file(self, operation_id: str, row_id: str) -> Response:
+        """A report as a file to download, in the format that the address names. Raises what the operation does."""
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+        assert operation.formats is not None  # noqa: S101 - as above
+        query, _ = self._query_of(operation, {"format": self.query.get("format", "")})
+        chosen = operation.formats.choose(query, b"")
+        ((_, _, asker),) = self._meant([Question(operation_id, id=row_id)])
+        read = await self.console.services.database.read(
+            lambda transaction: operation.build(transaction, query, asker),
+            TenantScope(readable=(self.place.organization_id,)),
+            is_long=True,
+        )
+        content = await asyncio.to_thread(operation.formats.content, read, chosen)
+        made = await content.representation({})
+        kept = {"content-type", "content-disposition"}
+        headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in kept}
+        return Response(made.body, headers={**HEADERS, **headers})
+
+    def go(self, path: str, done: str = "") -> Response:
+        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``."""
+        if done:
+            bare, _, fragment = path.partition("#")
+            path = f"{bare}{'&' if '?' in bare else '?'}done={done}" + (f"#{fragment}" if fragment else "")
+        return self.redirect(path)
+
+    def back(self, form: Fields, otherwise: str, done: str = "") -> Response:
+        """Have the browser get the page that the form was on, or another path where it does not say."""
+        wanted, _, fragment = form.get("return_to").partition("#")
+        bare, _, query = wanted.partition("?")
+        path = safe_path(bare)
+        if not path.startswith("/app/"):
+            return self.go(otherwise, done)
+        # Put together anew, so that it is a query whatever it was.
+        pairs = [(name, value) for name, value in parse_qsl(query) if name != "done"]
+        path += f"?{urlencode(pairs)}" if pairs else ""
+        return self.go(f"{path}#{quote(fragment)}" if fragment else path, done)
+
+
+def of_organization(handler: OrganizationHandler) -> Handler:
+    """A page of an organization, for its members alone: others are told that there is nothing here."""
+
+    async def answer(visit: Visit) -> Response:
+        visitor = await visit.required_visitor()
+        slug = unquote(visit.request.path_params["organization"])
+        place = next((place for place in visitor.places if place.organization_slug == slug), None)
+        if place is None:
+            raise NotFound
+        return await handler(OrganizationVisit(visit.console, visit.request, visitor, place))
+
+    return answer

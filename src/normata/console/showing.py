@@ -1,0 +1,56 @@
+"""How values are shown to people, as filters of the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+
+def moment(at: str | None) -> Markup:
+    """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
+    if at is None:
+        return Markup("&ndash;")
+    return Markup('<time datetime="{}">{} {} UTC</time>').format(at, at[:10], at[11:16])
+
+
+def day(at: str) -> Markup:
+    """The day of a moment of the wire, for people."""
+    return Markup('<time datetime="{}">{}</time>').format(at, at[:10])
+
+
+def words(token: str) -> str:
+    """A token of an enum as words: ``IN_PROGRESS`` becomes `In progress`."""
+    return token.replace("_", " ").capitalize()
+
+
+def thousands(number: float) -> str:
+    """A number with its thousands apart."""
+    return f"{number:,}"
+
+
+def percent(part: int, whole: int) -> str:
+    """``part`` of ``whole``; neither nothing nor everything is rounded to."""
+    if not whole:
+        return "–"  # noqa: RUF001 - a dash, as in print
+    share = round(100 * part / whole)
+    if 0 < part < whole:
+        share = min(max(share, 1), 99)
+    return f"{share} %"
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "moment": moment,
+    "day": day,
+    "words": words,
+    "thousands": thousands,
+    "percent": percent,
+    "segment": segment,
+}

@@ -1,0 +1,151 @@
+"""What people do in the console, in a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open
+
+PLACE = "/app/harbourlight-robotics/"
+CONTROLS = f"{PLACE}controls/"
+ISO = f"{PLACE}frameworks/iso-27001-2022/"
+FIRST_VIEW = 30_000  # bytes
+
+
+def test_the_worst_gap_is_closed_from_another_framework(open_page: Open) -> None:
+    page = open_page()
+    page.get_by_role("row", name="ISO/IEC 27001:2022").get_by_role("link", name="Gaps").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Gaps 52")
+    worst = page.locator("table").last.locator("tbody tr").first
+    expect(worst).to_contain_text("A.5.13")
+    expect(worst).to_contain_text("None")
+    worst.get_by_role("link", name="HRL-04.5").click()
+
+    page.get_by_role("radio", name="Full").check()
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("status")).to_have_text(re.compile("Saved"))
+    page.get_by_role("region", name="Why it is covered").get_by_role("link", name="A.5.13").click()
+    expect(page.locator(".facts")).to_have_text(re.compile(r"Full\s+Through others"))
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_coverage_is_stated_in_the_row(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script)
+    page.goto(f"{CONTROLS}?frameworks=iso-27001-2022&effectiveCoverageStatus=NONE&sortColumn=name")
+    row = page.get_by_role("row").filter(has_text="Access to source code")
+    row.get_by_role("button", name="State A.8.4").click()
+    form = page.locator("form:popover-open")
+    form.get_by_role("radio", name="Partial").check()
+    form.get_by_role("textbox", name="Gap").fill("Two <b>repositories</b> are open.")
+    form.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("status")).to_have_text(re.compile("Saved"))
+    assert "sortColumn=name" in page.url
+    expect(page.get_by_role("row").filter(has_text="Access to source code")).to_have_count(0)
+    page.goto(f"{CONTROLS}?search=source+code&effectiveCoverageStatus=PARTIAL")
+    expect(page.get_by_role("cell", name="Two <b>repositories</b> are open.")).to_be_visible()
+
+
+def test_the_selection_survives_an_edit(open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{CONTROLS}?frameworks=iso-27001-2022")
+    for control in ("A.5.1", "A.5.2"):
+        page.get_by_role("checkbox", name=control, exact=True).check()
+    page.get_by_role("button", name="State A.5.3").click()
+    page.locator("form:popover-open").get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    for control in ("A.5.1", "A.5.2"):
+        expect(page.get_by_role("checkbox", name=control, exact=True)).to_be_checked()
+    expect(page.locator("[data-selected]")).to_have_attribute("data-selected", "2")
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_all_selected_are_stated_after_a_preview(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script)
+    page.goto(f"{CONTROLS}?search=HRL-04")
+    for control in ("HRL-04.5", "HRL-04.6"):
+        page.get_by_role("checkbox", name=control, exact=True).check()
+    many = page.locator("#many")
+    many.get_by_role("radio", name="Full").check()
+    many.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Nothing has been changed yet")).to_be_visible()
+    expect(page.get_by_role("row", name="ISO-27001")).to_contain_text("→")
+    page.get_by_role("button", name="State this").click()
+    expect(page.get_by_role("status")).to_have_text(re.compile("Saved for all selected"))
+    assert "search=HRL-04" in page.url
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="HRL-04.5", exact=True))
+    expect(row.locator(".status.full").first).to_be_visible()
+
+
+def test_ten_gaps_by_keys(open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{ISO}work/")
+    expect(page.get_by_text("Gap 1 of 52")).to_be_visible()
+    seen = set()
+    for number in range(10):
+        heading = page.get_by_role("heading", level=1).inner_text()
+        assert heading not in seen
+        seen.add(heading)
+        page.keyboard.press("3" if number % 2 == 0 else "n")
+        expect(page.get_by_role("heading", level=1)).not_to_have_text(heading)
+    page.goto(f"{ISO}gaps/")
+    left = int(page.locator("h1 .count").inner_text())
+    assert left <= 47
+
+
+def test_keys_are_letters_where_one_writes(open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{ISO}work/")
+    address = page.url
+    page.get_by_role("textbox", name="Gap", exact=True).press_sequentially("n 3 sites")
+    assert page.url == address
+
+
+def test_the_statement_of_applicability_is_printed(open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{ISO}statement-of-applicability/")
+    expect(page.get_by_role("table").get_by_role("row")).to_have_count(94)
+    page.emulate_media(media="print")
+    for hidden in (".top", ".foot", ".actions"):
+        expect(page.locator(hidden)).to_be_hidden()
+    expect(page.locator(".print-only")).to_have_text("Harbourlight Robotics, ISO/IEC 27001:2022")
+    assert page.pdf().startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("path", ["", "controls/", "frameworks/iso-27001-2022/gaps/", "crosswalk/"])
+def test_nothing_is_wider_than_a_phone(open_page: Open, path: str) -> None:
+    page = open_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto(PLACE + path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_first_view_is_small_and_stands_still(open_page: Open) -> None:
+    page = open_page()
+    assert len(page.locator("body").inner_text()) > 0
+    page.goto("about:blank")
+    page.goto(CONTROLS)
+    expect(page.get_by_role("row")).to_have_count(101)
+    assert _transferred(page) <= FIRST_VIEW
+    assert page.evaluate(_SHIFT) == 0
+
+
+def _transferred(page: Page) -> int:
+    """The bytes that came over the network for a page; where the browser had one kept already, its size."""
+    sizes: list[int] = page.evaluate(
+        "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+        ".map((entry) => entry.encodedBodySize)"
+    )
+    assert len(sizes) >= 3  # the page, its styles and its script
+    return sum(sizes)
+
+
+_SHIFT = """() => new Promise((resolve) => {
+  let moved = 0;
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) moved += entry.value; })
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => resolve(moved), 300);
+})"""

@@ -1,0 +1,92 @@
+"""What tests know of the console's pages: their addresses, and what a page is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+from httpx2 import Response
+
+from normata.console.app.routes import PAGES
+from tests.console.browser import Browser
+
+ALPHA = "/app/alpha/"
+
+# A row of the world for the id of each page, by the first step of its path.
+_IDS = {"controls": "moon.A.1", "frameworks": "fw-moon"}
+
+
+def path_of(page: str, organization: str = "alpha") -> str:
+    """The address of a page, with ids of the world."""
+    section = page.partition("/")[0]
+    return f"/app/{organization}/{page}".replace("{id}", quote(_IDS.get(section, ""), safe=""))
+
+
+def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:
+    """The answer to a form as it was filled on its page, with some fields changed."""
+    fields: dict[str, str | list[str]] = {**form.fields, **changed}
+    return browser.client.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+
+
+READ = tuple(page.path for page in PAGES if page.get is not None)
+POSTED = tuple(page.path for page in PAGES if page.post is not None)
+
+
+_TICKED = ("checkbox", "radio")
+
+
+@dataclass
+class Form:
+    """A form: where it goes, and what is in its fields."""
+
+    action: str
+    method: str
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+class Parsed(HTMLParser):
+    """A page as a browser reads it: its tags, attributes, forms and text."""
+
+    def __init__(self, page: Response) -> None:
+        super().__init__(convert_charrefs=True)
+        assert page.headers["content-type"].startswith("text/html"), page.text[:300]
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.forms: list[Form] = []
+        self.text = ""
+        self._area: str | None = None
+        self.feed(page.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        given = {name: value or "" for name, value in attrs}
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value) for name, value in given.items()]
+        if tag == "form":
+            self.forms.append(Form(given.get("action", ""), given.get("method", "get")))
+        elif tag == "textarea":
+            self._area = given["name"]
+            self.forms[-1].fields[self._area] = ""
+        elif tag == "input" and "name" in given and (given.get("type") not in _TICKED or "checked" in given):
+            self.forms[-1].fields[given["name"]] = given.get("value", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note where a field ends."""
+        if tag == "textarea":
+            self._area = None
+
+    def handle_data(self, data: str) -> None:
+        """Note text."""
+        self.text += data
+        if self._area is not None:
+            self.forms[-1].fields[self._area] += data
+
+    @property
+    def links(self) -> list[str]:
+        """Where its links lead."""
+        return [value for tag, name, value in self.attributes if (tag, name) == ("a", "href")]
+
+    def form(self, ending: str) -> Form:
+        """The first form whose action ends so."""
+        return next(one for one in self.forms if one.action.endswith(ending))

@@ -1,0 +1,176 @@
+"""The list of controls, a control, and stating coverage on both."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Parsed, send
+from tests.console.browser import is_refused, text_of
+from tests.served import Served
+from tests.world import ALPHA as ALPHA_ID
+
+LIST = f"{ALPHA}controls/"
+ONE = f"{ALPHA}controls/moon.A.5/"
+
+
+def _identifiers(page: Any) -> list[str]:
+    return re.findall(r'<td class="id"><a [^>]*>([^<]*)</a>', page.text)
+
+
+def _control(instance: Served, control: str) -> Any:
+    query = {"organizationId": ALPHA_ID}
+    return instance.client.get(f"/controls/{control}/", params=query, headers=instance.bearer("viewer")).json()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("coverageStatus=FULL", {"sun": ["A.1", "A.3"]}),
+        ("effectiveCoverageStatus=FULL&frameworks=sun-10", {"moon": ["A.1"]}),
+        ("isIndirectlyCovered=true&frameworks=fw-moon", {"moon": ["A", "A.1", "A.3"]}),
+        ("hasGap=true", {"sun": ["A.2"]}),
+        ("isApplicable=false", {}),
+        ("isStated=true&coverageStatus=PARTIAL", {"sun": ["A.2"]}),
+        ("search=50%25_off&frameworks=SUN-2", {"sun": ["A.7"]}),
+        ("type=CATEGORY&frameworks=SUN-2", {"sun": ["A"]}),
+    ],
+)
+def test_filters(query: str, found: dict[str, list[str]], readers: People) -> None:
+    page = readers["viewer"].get(f"{LIST}?{query}")
+    names = [name for names in found.values() for name in names]
+    assert sorted(_identifiers(page)) == sorted(names)
+    assert f"Controls {len(names)} " in text_of(page)
+
+
+def test_order_and_pages_stay_in_the_links(readers: People) -> None:
+    page = readers["viewer"].get(f"{LIST}?limit=5&sortColumn=name&sortDirection=desc&type=CONTROL")
+    assert len(_identifiers(page)) == 5
+    following = next(link for link in Parsed(page).links if "page=2" in link)
+    assert {"sortColumn=name", "sortDirection=desc", "type=CONTROL", "limit=5"} <= set(
+        following.split("?")[1].split("&")
+    )
+    assert _identifiers(readers["viewer"].get(following)) != _identifiers(page)
+    assert 'aria-sort="descending"' in page.text
+
+
+def test_an_empty_list_says_what_to_do(readers: People) -> None:
+    assert "No control is like that. Show all" in text_of(readers["viewer"].get(f"{LIST}?search=nothing+like+it"))
+
+
+def test_state_in_the_row(people: People) -> None:
+    page = people["editor"].get(f"{LIST}?frameworks=fw-moon&limit=50")
+    form = Parsed(page).form("controls/moon.A.5/coverage/")
+    answer = send(people["editor"], form, coverageStatus="PARTIAL", coverageGap="Line 1\r\nLine 2 <b>")
+    assert answer.status_code == 303
+    back, _, place = answer.headers["location"].partition("#")
+    assert back == f"{LIST}?frameworks=fw-moon&limit=50&done=stated"
+    assert place in page.text
+    assert "Saved." in text_of(people["editor"].get(back))
+    control = _control(people.instance, "moon.A.5")
+    assert control["coverage"]["coverageStatus"] == "PARTIAL"
+    assert control["coverage"]["coverageGap"] == "Line 1\nLine 2 <b>"
+
+
+def test_what_the_row_does_not_show_stays(people: People) -> None:
+    people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
+    form = Parsed(people["editor"].get(f"{LIST}?frameworks=fw-moon")).form("controls/moon.A.5/coverage/")
+    send(people["editor"], form, coverageStatus="NONE")
+    coverage = _control(people.instance, "moon.A.5")["coverage"]
+    assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
+
+
+def test_a_fault_is_told_at_its_field_and_nothing_typed_is_lost(people: People) -> None:
+    form = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
+    del form.fields["applies"]  # the box is not ticked
+    answer = send(people["editor"], form, coverageGap="Typed, and long.")
+    assert is_refused(answer, status=400)
+    assert 'id="fault-justification">is required where the control is not applicable' in answer.text
+    assert Parsed(answer).form("moon.A.5/coverage/").fields["coverageGap"] == "Typed, and long."
+    assert "applies" not in Parsed(answer).form("moon.A.5/coverage/").fields
+    assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] is None
+
+
+def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
+    forms = {user: Parsed(people[user].get(ONE)).form("moon.A.5/coverage/") for user in ("editor", "admin")}
+    first = send(people["editor"], forms["editor"], coverageGap="The first.")
+    assert first.status_code == 303
+
+    typed = {"coverageStatus": "FULL", "coverageGap": "The second."}
+    second = send(people["admin"], forms["admin"], **typed)
+
+    assert is_refused(second, status=412)
+    assert "Somebody else has changed this meanwhile" in text_of(second)
+    assert "The first." in text_of(second)
+    form = Parsed(second).form("moon.A.5/coverage/")
+    assert form.fields["coverageGap"] == "The second."
+    assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The first."
+    again = send(people["admin"], form)
+    assert again.status_code == 303
+    assert _control(people.instance, "moon.A.5")["coverage"] | {"updatedAt": ""} == {
+        "coverageStatus": "FULL",
+        "coverageGap": "The second.",
+        "isApplicable": True,
+        "justification": None,
+        "reasons": [],
+        "updatedAt": "",
+    }
+
+
+def test_a_statement_is_taken_back(people: People) -> None:
+    answer = people["editor"].post(f"{ALPHA}controls/sun.A.1/coverage/", step="take_back")
+    assert answer.status_code == 303
+    assert _control(people.instance, "sun.A.1")["coverage"]["updatedAt"] is None
+
+
+def test_all_selected_at_once_after_a_preview(people: People) -> None:
+    browser = people["editor"]
+    many: dict[str, Any] = {"selected": ["sun.A.4", "sun.A.5"], "coverageStatus": "FULL", "onlyGiven": "1"}
+    many |= {"return_to": f"{LIST}?frameworks=fw-sun"}
+    before = _control(people.instance, "sun.A.4")
+
+    preview = browser.post(f"{ALPHA}coverage/", **many, step="preview")
+
+    assert preview.status_code == 200
+    assert "Nothing has been changed yet" in text_of(preview)
+    assert "SUN-2 2 → 4" in text_of(preview)  # the leaves of the framework that are covered in full
+    assert _control(people.instance, "sun.A.4") == before
+
+    done = browser.post(f"{ALPHA}coverage/", **many, step="do")
+
+    assert (done.status_code, done.headers["location"]) == (303, f"{LIST}?frameworks=fw-sun&done=stated_many")
+    for control in ("sun.A.4", "sun.A.5"):
+        assert _control(people.instance, control)["effectiveCoverageStatus"] == "FULL"
+
+
+def test_a_preview_tells_what_is_wrong(people: People) -> None:
+    fields: dict[str, Any] = {"selected": ["sun.A.4"], "applies": "false", "onlyGiven": "1"}
+    answer = people["editor"].post(f"{ALPHA}coverage/", **fields, step="preview")
+    assert is_refused(answer, status=400)
+    assert "statements/0/justification is required" in text_of(answer)
+    none = people["editor"].post(f"{ALPHA}coverage/", coverageStatus="FULL")
+    assert none.headers["location"] == f"{LIST}?done=none_selected"
+
+
+@pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example/app/", "/app/../account/", "/account/"])
+def test_a_form_leads_back_to_pages_of_the_console_alone(place: str, people: People) -> None:
+    answer = people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", return_to=place)
+    assert answer.headers["location"] == f"{ONE}?done=stated"
+
+
+def test_a_control_says_why_it_is_covered(readers: People) -> None:
+    said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.1/"))
+    assert re.search(
+        r"A\.1 moon control 1 SUN-10 Full follows in full from .*A\.1 sun control 1 SUN-2 Full is stated", said
+    )
+    said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.2/"))
+    assert re.search(r"What would lift it A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said)
+
+
+def test_the_history_is_for_admins(people: People) -> None:
+    people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
+    assert re.search(r"History When Who What .* Editor .*Stated: FULL", text_of(people["admin"].get(ONE)))
+    assert "History" not in text_of(people["editor"].get(ONE))

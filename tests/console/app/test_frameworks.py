@@ -1,0 +1,154 @@
+"""Frameworks, reports, the crosswalk, and working through gaps."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Parsed, send
+from tests.console.browser import Browser, is_refused, text_of
+from tests.databases import on_sqlite
+from tests.world import ALPHA as ALPHA_ID
+
+MOON = f"{ALPHA}frameworks/fw-moon/"
+
+
+def test_home_tells_where_the_organization_stands(readers: People) -> None:
+    said = text_of(readers["owner"].get(ALPHA))
+    assert re.search(r"moon standard 1 1 10 0 2 Gaps", said)  # full, partial, none, stated, through others
+    assert "Last changes" in said
+    said = text_of(readers["editor"].get(ALPHA))
+    assert re.search(r"Due for you \d+ .* Overdue 2026-02-10", said)
+
+
+@on_sqlite
+def test_home_tells_what_was_changed_since_the_last_visit(people: People) -> None:
+    people["owner"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
+    later = People(people.instance)["owner"]
+    people["editor"].post(f"{ALPHA}controls/moon.A.6/coverage/", coverageStatus="FULL")
+    said = text_of(later.get(ALPHA))
+    assert re.search(r"Changed since .* State: controlCoverages Editor", said)
+    assert "load" not in said.lower()
+
+
+def test_a_framework_is_adopted_and_left(people: People) -> None:
+    browser = people["admin"]
+    listed = text_of(browser.get(f"{ALPHA}frameworks/"))
+    assert re.search(r"STAR Étoile Straße 13 No Preview", listed)
+    preview = browser.get(f"{ALPHA}frameworks/fw-star/adoption/")
+    assert re.search(r"Applicable 12", text_of(preview))
+    form = Parsed(preview).form("fw-star/adoption/")
+    answer = send(browser, form, step="adopt")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{ALPHA}frameworks/fw-star/?done=adopted")
+    assert "The framework is adopted." in text_of(browser.get(answer.headers["location"]))
+    answer = browser.post(form.action, step="leave")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{ALPHA}frameworks/?done=left")
+    assert is_refused(browser.get(f"{ALPHA}frameworks/fw-star/"), status=404)
+
+
+@pytest.mark.parametrize("step", ["adopt", "leave"])
+def test_adoption_is_for_admins(step: str, people: People) -> None:
+    editor = people["editor"]
+    assert "Admins can adopt it." in text_of(editor.get(f"{ALPHA}frameworks/fw-star/adoption/"))
+    assert is_refused(editor.post(f"{MOON}adoption/", step=step), status=403)
+    assert editor.get(MOON).status_code == 200
+
+
+def test_gaps_come_worst_first_with_what_would_close_them(readers: People) -> None:
+    page = readers["viewer"].get(f"{MOON}gaps/")
+    said = text_of(page)
+    assert re.search(
+        r"A\.2 moon control 2 M None A\.2 A\.4 .* A\.5 moon control 5 None .* A\.3 moon control 3 Partial", said
+    )
+    assert f'<a href="{ALPHA}controls/sun.A.2/" title="sun control 2">A.2</a>' in page.text
+
+
+def test_the_statement_of_applicability_has_every_control(readers: People) -> None:
+    said = text_of(readers["viewer"].get(f"{MOON}statement-of-applicability/"))
+    assert "Statement of Applicability 12" in said
+    assert all(f"moon control {number} " in said for number in range(1, 13))
+    assert "12 included without a reason, 12 without a statement" in said
+
+
+@pytest.mark.parametrize("report", ["gaps", "statement-of-applicability"])
+def test_reports_are_files(report: str, readers: People) -> None:
+    page = readers["viewer"].get(f"{MOON}{report}/")
+    links = [link for link in Parsed(page).links if "/file/" in link]
+    assert [link.partition("=")[2] for link in links] == ["csv", "xlsx", "json"]
+    api = readers.instance.client
+    query = {"organizationId": ALPHA_ID}
+    for link in links:
+        answer = readers["viewer"].get(link)
+        query["format"] = link.partition("=")[2]
+        theirs = api.get(f"/frameworks/fw-moon/{report}/", params=query, headers=readers.instance.bearer("viewer"))
+        assert answer.content == theirs.content
+        assert answer.headers["content-disposition"] == theirs.headers["content-disposition"]
+        assert answer.headers["content-type"] == theirs.headers["content-type"]
+    rows = list(csv.reader(io.StringIO(readers["viewer"].get(links[0]).text)))
+    assert len(rows) > 10
+    assert is_refused(readers["viewer"].get(f"{MOON}{report}/file/?format=pdf"), status=400)
+
+
+def test_the_crosswalk_counts_both_ways(readers: People) -> None:
+    page = readers["viewer"].get(f"{ALPHA}crosswalk/?from=sun-2&to=sun-10")
+    said = text_of(page)
+    assert "SUN-2 to SUN-10: matches reach 2 of 12 controls in full, and 1 more in part." in said
+    assert "SUN-10 to SUN-2: matches reach 0 of 12 controls in full, and 0 more in part." in said
+    assert re.search(r"A sun category 3 ", said)
+    assert "A crosswalk takes two" in text_of(readers["viewer"].get(f"{ALPHA}crosswalk/?from=none&to=sun-2"))
+
+
+def test_working_through_goes_from_gap_to_gap(people: People) -> None:
+    browser = people["editor"]
+    page = browser.get(f"{MOON}work/")
+    assert "Gap 1 of 11" in text_of(page)
+    seen = []
+    for left in range(11, 8, -1):
+        form = Parsed(page).form("/work/")
+        seen.append(form.fields["control"])
+        assert f" of {left}" in text_of(page)
+        answer = send(browser, form, coverageStatus="FULL")
+        assert answer.status_code == 303
+        page = browser.get(answer.headers["location"])
+    assert len(set(seen)) == 3
+    controls: Any = people.instance.listing("/controls/").get(organizationId=ALPHA_ID, frameworks="fw-moon").json()
+    stated = {one["id"] for one in controls["items"] if one["coverage"]["coverageStatus"] == "FULL"}
+    assert stated == set(seen)
+
+
+def test_working_through_tells_what_is_wrong(people: People) -> None:
+    browser = people["editor"]
+    form = Parsed(browser.get(f"{MOON}work/")).form("/work/")
+    answer = send(browser, form, coverageGap="Typed.", applies="false")
+    assert is_refused(answer, status=400)
+    assert 'id="fault-justification">is required' in answer.text
+    again = Parsed(answer).form("/work/")
+    assert (again.fields["control"], again.fields["coverageGap"]) == (form.fields["control"], "Typed.")
+    answer = send(browser, again, justification="We have none.", applies="false")
+    assert answer.status_code == 303
+    assert "Gap 1 of 10" in text_of(browser.get(f"{MOON}work/"))
+
+
+@pytest.mark.parametrize("query", ["at=none", "at=moon.A.1", "number=99999999999", "number=x", "at=&number=3"])
+def test_working_through_begins_somewhere(query: str, readers: People) -> None:
+    page = readers["viewer"].get(f"{MOON}work/?{query}")
+    assert page.status_code == 200
+    assert re.search(r"Gap \d+ of 11", text_of(page))
+
+
+@on_sqlite
+def test_the_way_in_offers_all_organizations(people: People) -> None:
+    people.instance.load(
+        {"memberships": [{"id": "m-both", "organizationId": "org-beta", "userId": "user-editor", "role": "viewer"}]}
+    )
+    browser: Browser = people["editor"]
+    chosen = Parsed(browser.get("/app/"))
+    assert [link for link in chosen.links if link.startswith("/app/")] == ["/app/", ALPHA, "/app/beta/"]
+    assert "/app/beta/" in Parsed(browser.get(ALPHA)).links
+    assert browser.get("/app/beta/controls/").status_code == 200
+    assert is_refused(browser.post("/app/beta/controls/star.A.1/coverage/", coverageStatus="FULL"), status=403)
