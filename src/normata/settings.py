@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -84,13 +85,11 @@ class Settings(BaseSettings):
     )
     smtp_url: str = Field(
         default="",
-        pattern=r"^(smtps?://\S+)?$",
         description="The server that takes mail: `smtp://user:password@host:587` (encrypted where it offers STARTTLS)"
         " or `smtps://user:password@host:465`. Empty: no mail is sent.",
     )
     mail_from: str = Field(
         default="normata@localhost",
-        pattern=r"^[^\r\n]+@[^\r\n]+$",
         description="The sender of mail: an address, or `Name <address>`.",
     )
     root_path: str = Field(
@@ -168,6 +167,24 @@ class Settings(BaseSettings):
         description="Send spans of requests and of the database with OpenTelemetry, as the variables OTEL_* say."
         " It needs the extra `otel`.",
     )
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _is_mail_server(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if value and (
+            re.search(r"\s", value) or parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.port == 0
+        ):
+            raise ValueError("must be an address like smtps://user:password@mail.example.org:465")
+        return value
+
+    @field_validator("mail_from")
+    @classmethod
+    def _is_sender(cls, value: str) -> str:
+        address = r"[^@\s<>,;:\"()]+@[^@\s<>,;:\"()]+"
+        if not re.fullmatch(rf'{address}|("[^"\r\n]*"|[^<>,;"\r\n]*)<{address}>', value):
+            raise ValueError("must be an address, or Name <address>")
+        return value
 
     @field_validator("public_url")
     @classmethod

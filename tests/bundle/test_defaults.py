@@ -90,6 +90,7 @@ OPTIONAL_ELSEWHERE = {
     "notifications": {"readAt"},
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
+    "organizations": {"removedAt"},
     "users": {"organizationId", "removedAt"},
     "memberships": {"removedAt"},
 }  # fmt: skip

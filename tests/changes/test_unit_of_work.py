@@ -12,13 +12,16 @@ from sqlalchemy import bindparam, insert, update
 from normata.changes.idempotency import KEY_WRITES
 from normata.changes.revisions import current_revision
 from normata.changes.unit_of_work import Actor, Change, Changes, Subscriber, UndeclaredWrite, UnitOfWork, update_of
+from normata.console.writes import SIGN_IN_WRITES
 from normata.db.database import Database
 from normata.db.security import Write
 from normata.db.transaction import ConstraintViolation, TenantScope, Transaction
 from normata.errors import Forbidden, NotFound
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks.model import Framework
+from normata.identity.invitations import ACCEPTING_WRITES
 from normata.identity.model import AccessToken
+from normata.identity.sign_in_model import Session
 from normata.notifications.reminders import REMINDER_WRITES
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.kinds import Label, Policy
@@ -251,8 +254,9 @@ def test_every_list_that_a_table_is_shown_in_is_kept() -> None:
 def test_the_service_may_write_what_operations_and_subscribers_declare_and_no_more() -> None:
     declared = {write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes}
     declared |= {write for subscriber in SUBSCRIBERS for write in subscriber.writes}
-    beside = {update_of(AccessToken, "last_used_at"), *SEALING_WRITES, *KEY_WRITES, *REMINDER_WRITES}
-    assert set(SECURITY.writes) - declared == beside, "beside the requests, and by whatever comes with a key"
+    beside = {update_of(AccessToken, "last_used_at"), update_of(Session, "last_used_at"), *SEALING_WRITES}
+    beside |= {*KEY_WRITES, *REMINDER_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES}
+    assert set(SECURITY.writes) == declared | beside, "beside the requests, by whatever comes with a key, and by pages"
     assert declared <= set(SECURITY.writes)
 
 

@@ -124,12 +124,13 @@ def test_an_invitation_is_mailed(normata: Run, monkeypatch: pytest.MonkeyPatch) 
     with mail_server() as inbox:
         monkeypatch.setenv("NORMATA_SMTP_URL", inbox.url)
         done = normata("member", "invite", "kim@example.org", "--organization", "alpha")
-        assert done.err == "the link was mailed to kim@example.org; it is good for seven days\n"
+        assert done.err == "this link was mailed to kim@example.org: it is good once, for seven days\n"
         assert done.out.strip() in inbox.messages[0].get_content()
         inbox.refuses = True
         done = normata("member", "invite", "kim@example.org", "--organization", "alpha")
         assert done.code == 0
-        assert "could not be mailed" in done.err.splitlines()[-1]
+        assert done.err.startswith("the mail failed (SMTPRecipientsRefused); give this link to kim@example.org: ")
+        assert (len(done.err.splitlines()), len(done.out.splitlines())) == (1, 1)
 
 
 def test_organizations_are_made_renamed_removed_and_restored(normata: Run, database_url: str) -> None:

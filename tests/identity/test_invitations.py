@@ -23,7 +23,7 @@ def test_who_is_new_becomes_a_user_and_a_member(database: Database, database_url
     assert (user["email"], user["name"], user["removed_at"]) == ("New.Person@example.org", "New Person", None)
     (member,) = stored.rows(database, Membership, user_id=user_id)
     assert (member["organization_id"], member["role"], member["removed_at"]) == (ALPHA, "admin", None)
-    (row,) = stored.rows(database, Invitation)
+    row = stored.row(database, Invitation, invited.invitation.id)
     assert row["accepted_at"] is not None
     assert invited.secret not in str(row)
     events = {(event["action"], event["entity_type"]) for event in stored.events(database)}

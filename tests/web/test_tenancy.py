@@ -14,6 +14,7 @@ from httpx2 import Response
 
 from normata.identity.model import AccessToken
 from normata.identity.roles import scope_suffices
+from normata.identity.sign_in_model import Session
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.web.operation import ChangeOperation, ListOperation, Operation
@@ -210,8 +211,8 @@ def test_a_member_who_has_left_is_an_outsider_at_once(service: Served) -> None:
         assert sample(listed).send(service.client, headers).status_code == 200
     service.sql("DELETE FROM membership WHERE id = 'member-admin'")
     for operation in AIMED:
-        if operation.authority == "self" and operation.about is AccessToken:
-            continue  # their own tokens are theirs, wherever they are members
+        if operation.authority == "self" and operation.about in (AccessToken, Session):
+            continue  # their own tokens and sessions are theirs, wherever they are members
         answer = sample(operation, user="admin").send(service.client, headers)
         assert answer.status_code == 404, operation.operation_id
 

@@ -20,16 +20,16 @@ class InvitedByMail(NamedTuple):
 def invited(one: InvitedByMail) -> None:
     """Print the link of a new invitation, alone on standard output; and mail it, where mail is set up."""
     from normata.identity import invitations
-    from normata.identity.mail import Mailer, invitation_mail
+    from normata.identity.mail import Mailer, MailFailed, invitation_mail
 
     settings = settings_with()
     link = invitations.link(settings.public_url, one.made.secret)
     email = one.made.invitation.email
-    posted = Mailer(settings.smtp_url, settings.mail_from).post_now(email, *invitation_mail(one.organization, "", link))
-    said = {
-        "sent": f"the link was mailed to {email}; it is good for seven days",
-        "failed": f"the link could not be mailed; give it to {email}: it is good once, for seven days",
-        "off": f"give this link to {email}: it is good once, for seven days",
-    }
-    echo(said[posted], err=True)
+    try:
+        mailer = Mailer(settings.smtp_url, settings.mail_from)
+        posted = mailer.post_now(email, *invitation_mail(one.organization, "", link))
+        said = f"give this link to {email}" if posted == "off" else f"this link was mailed to {email}"
+    except MailFailed as error:
+        said = f"the mail failed ({error}); give this link to {email}"
+    echo(f"{said}: it is good once, for seven days", err=True)
     echo(link)

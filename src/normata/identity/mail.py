@@ -26,6 +26,10 @@ _PLAIN_ADDRESS = re.compile(r"""[^@\s\x00-\x1f\x7f()<>\[\]:;\\,"]+@[^@\s\x00-\x1
 Posted = Literal["off", "sent", "failed"]
 
 
+class MailFailed(Exception):
+    """A message could not be handed to the server. The words are our own: the server's may have the address."""
+
+
 class Mailer:
     """Sends mail through the server at ``url``, such as ``smtps://user:password@host:465``; empty for none."""
 
@@ -34,19 +38,21 @@ class Mailer:
         self._sender = sender
 
     async def post(self, to: str, subject: str, text: str) -> Posted:
-        """:meth:`post_now`, without an event loop having to wait."""
-        return "off" if self._server is None else await asyncio.to_thread(self.post_now, to, subject, text)
+        """Send a message to one address, and tell what has become of it. A failure is logged, without the address."""
+        try:
+            return "off" if self._server is None else await asyncio.to_thread(self.post_now, to, subject, text)
+        except MailFailed as error:
+            log.warning("mail_failed", error=str(error))
+            return "failed"
 
     def post_now(self, to: str, subject: str, text: str) -> Posted:
-        """Send a message to one address, and tell what has become of it. A failure is logged, without the address."""
+        """:meth:`post` for commands. Raises MailFailed."""
         if self._server is None:
             return "off"
         try:
             self._send(to, self._message(to, subject, text))
         except (OSError, smtplib.SMTPException, MessageError, ValueError) as error:
-            # The server's words may have the address.
-            log.warning("mail_failed", error=type(error).__name__)
-            return "failed"
+            raise MailFailed(type(error).__name__) from error
         return "sent"
 
     def _message(self, to: str, subject: str, text: str) -> EmailMessage:
