@@ -68,9 +68,7 @@ def test_a_viewer_sees_no_form_that_changes_anything(page: str, readers: People)
 def test_a_viewer_changes_nothing(page: str, people: People) -> None:
     browser = people["viewer"]
     before = stored.everything(people.instance.database)
-    answer = browser.post(
-        path_of(page), coverageStatus="FULL", selected="moon.A.5", control="moon.A.5", step="do"
-    )
+    answer = browser.post(path_of(page), coverageStatus="FULL", selected="moon.A.5", control="moon.A.5", step="do")
     assert is_refused(answer, status=403)
     assert stored.everything(people.instance.database) == before
 
