@@ -20,6 +20,8 @@ OTHER = {
     "public_url": "https://normata.example.org/compliance",
     "local_sign_in": "False",
     "sign_in_limit": "20",
+    "smtp_url": "smtps://user:secret@mail.example:465",
+    "mail_from": "Normata <normata@example.org>",
     "max_body_bytes": "4096",
     "body_timeout": "2.5",
     "root_path": "/normata",
