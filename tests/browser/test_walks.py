@@ -55,7 +55,7 @@ def test_the_selection_survives_an_edit(open_page: Open) -> None:
     page.goto(f"{CONTROLS}?frameworks=iso-27001-2022")
     for control in ("A.5.1", "A.5.2"):
         page.get_by_role("checkbox", name=control, exact=True).check()
-    page.get_by_role("button", name="State A.5.3").click()
+    page.get_by_role("button", name="State A.5.3", exact=True).click()
     page.locator("form:popover-open").get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_be_visible()
     for control in ("A.5.1", "A.5.2"):

@@ -172,5 +172,5 @@ def test_a_control_says_why_it_is_covered(readers: People) -> None:
 
 def test_the_history_is_for_admins(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
-    assert re.search(r"History When Who What .* Editor .*Stated: FULL", text_of(people["admin"].get(ONE)))
+    assert re.search(r"History When Who What .* Editor .*Stated: Full", text_of(people["admin"].get(ONE)))
     assert "History" not in text_of(people["editor"].get(ONE))
