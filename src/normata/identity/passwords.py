@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 SHORTEST = 15  # characters: NIST SP 800-63B-4, section 3.1.1.2, for what is the only factor
 LONGEST = 1_000  # bytes
-_MOST_WAITING = 50  # for one of the threads that hash; each takes some 0.1 s
+_MOST_WAITING = 50  # for one of the threads that hash; each takes some tenths of a second
 
 SET_WRITES = (insert_of(Password), update_of(Password, "hash", "changed_at"))
 REHASH_WRITES = (update_of(Password, "hash"),)
