@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from normata.identity.mail import Mailer, MailFailed, invitation_mail
@@ -87,6 +88,16 @@ def test_user_and_password_are_those_of_the_address(trusted: Path) -> None:
     assert inbox.users == [USER.encode()]
 
 
+@pytest.fixture
+def logging() -> Iterator[None]:
+    """The log takes everything, whatever the service of another test has been told."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(0))
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("logging")
 def test_a_recipient_that_is_refused_is_told_and_logged_without_the_address(inbox: Inbox) -> None:
     inbox.refuses = True
     with capture_logs() as logged:
