@@ -147,3 +147,14 @@ def test_organizations_are_made_renamed_removed_and_restored(normata: Run, datab
         "is that of another organization"
         in normata("organization", "create", "Gamma", "--owner", "kim@example.org", "--slug", "g").err
     )
+
+
+def test_who_was_removed_does_not_come_back_with_their_organization(normata: Run) -> None:
+    """And counts for no owner."""
+    assert normata("member", "invite", "owner@beta.example", "--organization", "alpha", "--role", "owner").code == 0
+    assert normata("organization", "remove", "alpha").code == 0
+    assert normata("user", "remove", "editor@alpha.example").code == 0
+    assert normata("organization", "restore", "alpha").out == "alpha: restored, with 4 members\n"
+    members = table(normata("member", "list", "--organization", "alpha").out)
+    (editor,) = (row for row in members.values() if row["email"] == "editor@alpha.example")
+    assert editor["removed_at"] != "-"

@@ -73,6 +73,7 @@ def join(service: Served) -> None:
         service.database,
         [
             (sign_in.SignInAttempt, _only(sign_in.SignInAttempt, _own(ANN)) | attempt),
+            (User, {"id": "bot-of-ann", "name": TEXT, "organization_id": ALPHA}),
             (Invitation, _only(Invitation, _own(ANN)) | offer | {"created_by": ANN}),
         ],
     )

@@ -134,6 +134,26 @@ def test_removing_ends_everything_at_once(service: Served) -> None:
     assert not any("192.0.2.7" in event["body"] for event in stored.events(service.database))
 
 
+@pytest.mark.parametrize("leaving", ["removed", "made a viewer", "gone by themselves"])
+def test_nobody_comes_back_by_their_own_invitation(service: Served, leaving: str) -> None:
+    """Whoever makes one knows its link."""
+    wanted = {"organizationId": ALPHA, "email": "friend@example.org", "role": "admin"}
+    made = service.client.post("/invitations/", json=wanted, headers=admin(service)).json()
+    other = wanted | {"email": "other@example.org"}
+    kept = service.client.post("/invitations/", json=other, headers=admin(service, "owner")).json()
+    if leaving == "made a viewer":
+        change = {"role": "viewer"}
+        answer = service.client.patch("/members/member-admin/", json=change, headers=admin(service, "owner"))
+    else:
+        who = "owner" if leaving == "removed" else "admin"
+        answer = service.client.delete("/members/member-admin/", headers=admin(service, who))
+    assert answer.status_code == 200, answer.text
+    for invitation, is_open in ((made, False), (kept, True)):
+        path = f"/invitations/{invitation['id']}/?organizationId={ALPHA}"
+        found = service.client.get(path, headers=admin(service, "owner")).json()
+        assert (found["revokedAt"] is None) is is_open
+
+
 def test_a_kept_page_is_of_no_use_to_who_was_removed(service: Served) -> None:
     """Not in this process, not in another one, and not by what the client has kept."""
     headers = service.bearer("editor")

@@ -18,6 +18,7 @@ from normata.identity.model import User
 from normata.schema.table import Table, sql_table
 
 _CLEARED = "user_id"  # says whose name a column has that names a person
+_ACCOUNT_OF = "organization_id"  # of a user: a service account, whose name others have given it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def survey(transaction: Transaction, person: Person) -> Survey:
         if person.traces.without(person.user_id) != person.user_id:
             found.ids.append(Place(User, (person.user_id,), ("id",)))
     for table in tables():
-        if table is not User and texts_of(table):
+        if texts_of(table):
             _look_through(transaction, table, person, found)
     return found
 
@@ -72,6 +73,8 @@ def _look_through(transaction: Transaction, table: type[Table], person: Person, 
         values = row._asdict()
         if person.user_id is not None and table in own and values[own[table]] == person.user_id:
             continue
+        if table is User and values[_ACCOUNT_OF] is None:
+            continue  # the person, whose row is emptied as a whole, or somebody else with their own name
         if not person.traces.may_be_in("\n".join(map(_as_text, row))):
             continue
         key = tuple(values[name] for name in keys)
@@ -137,5 +140,6 @@ def _select_own(table: type[Table], column: str) -> Select[Any]:
 @cache
 def _select(table: type[Table]) -> Select[Any]:
     columns = sql_table(table).c
-    others = (name for name in (_CLEARED, _own_columns().get(table)) if name is not None and name in columns)
+    more = (_CLEARED, _own_columns().get(table), _ACCOUNT_OF if table is User else None)
+    others = (name for name in more if name is not None and name in columns)
     return select(*(columns[name] for name in dict.fromkeys((*keys_of(table), *texts_of(table), *others))))

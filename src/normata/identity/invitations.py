@@ -116,6 +116,12 @@ def revoke_of_address(unit: UnitOfWork, email: str) -> Sequence[str]:
     return [one.id for one in found]
 
 
+def revoke_of_inviter(unit: UnitOfWork, organization_id: str, user_id: str) -> None:
+    """End all open invitations to an organization that a user has made."""
+    for one in unit.rows(_OPEN_OF_INVITER, {"organization": organization_id, "user": user_id}):
+        _end(unit, one)
+
+
 def _end(unit: UnitOfWork, found: Any) -> None:
     unit.rows(_REVOKE, {"invitation": found.id, "moment": unit.moment})
     row = found._asdict()
@@ -239,6 +245,9 @@ _IS_OPEN = _TABLE.c.accepted_at.is_(None) & _TABLE.c.revoked_at.is_(None)
 _ONE = select(*_SHOWN).where(_TABLE.c.id == bindparam("invitation"))
 _OPEN_OF = select(*_SHOWN).where(
     _TABLE.c.organization_id == bindparam("organization"), _TABLE.c.email_folded == bindparam("email"), _IS_OPEN
+)
+_OPEN_OF_INVITER = select(*_SHOWN).where(
+    _TABLE.c.organization_id == bindparam("organization"), _TABLE.c.created_by == bindparam("user"), _IS_OPEN
 )
 _OPEN_OF_ADDRESS = select(*_SHOWN).where(_TABLE.c.email_folded == bindparam("email"), _IS_OPEN).order_by(_TABLE.c.id)
 _MEMBER_WITH = (

@@ -15,21 +15,23 @@ from sqlalchemy import BindParameter, Select, bindparam, select, update
 from normata.changes.unit_of_work import Change, UnitOfWork, update_of
 from normata.db.transaction import Transaction
 from normata.errors import Forbidden, LastOwner, MemberRemoved, NotFound
+from normata.identity import invitations
 from normata.identity.authority import lock_members, require_role
 from normata.identity.model import AccessToken, Membership, User
-from normata.identity.roles import Role
+from normata.identity.roles import Role, role_suffices
 from normata.identity.sign_in_model import Session
 from normata.schema.fields import Timestamp
 from normata.schema.paging import PageQuery, envelope, fetch_page
 from normata.schema.table import sql_table
 from normata.schema.wire import Wire
 
-ROLE_WRITES = (update_of(Membership, "role"),)
+ROLE_WRITES = (update_of(Membership, "role"), *invitations.REVOKING_WRITES)
 REMOVAL_WRITES = (
     update_of(Membership, "removed_at"),
     update_of(AccessToken, "revoked_at"),
     update_of(Session, "ended_at"),
     update_of(User, "removed_at"),
+    *invitations.REVOKING_WRITES,
 )
 
 
@@ -125,7 +127,8 @@ def change_role(
     """Give a member another role, and return the row of the member.
 
     Raises NotFound, RoleTooSmall, Forbidden where either role is larger than the actor's own, LastOwner, and
-    MemberRemoved. ``require_current`` is given the member as it travels, before the change.
+    MemberRemoved. With a smaller role, the invitations that they have made are over: a larger role may be in them.
+    ``require_current`` is given the member as it travels, before the change.
     """
     before = found(unit, member_id)
     require_role(unit, before.organization_id, "admin", before.role, role)
@@ -138,6 +141,8 @@ def change_role(
     require_current(as_wire(before))
     if role != before.role:
         unit.rows(_CHANGE_ROLE, {"member": member_id, "new_role": role})
+        if not role_suffices(role, before.role):
+            invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
         _publish(unit, "update", before, role=role)
     return unit.row(_ONE, {"member": member_id})
 
@@ -145,9 +150,10 @@ def change_role(
 def remove(unit: UnitOfWork, member_id: str) -> Any:
     """End a membership, and return the row of the member; twice is harmless.
 
-    The user's sessions end, and so do their tokens that are narrowed to the organization; their other tokens see it no
-    more. A service account ends altogether. Everybody may leave; to remove others takes an admin, and a role as large
-    as theirs. Raises NotFound, RoleTooSmall, Forbidden and LastOwner.
+    The user's sessions end, and so do their tokens that are narrowed to the organization; their other tokens see it
+    no more. Invitations that they have made are over: whoever makes one knows its link, and could come back by it.
+    A service account ends altogether. Everybody may leave; to remove others takes an admin, and a role as large as
+    theirs. Raises NotFound, RoleTooSmall, Forbidden and LastOwner.
     """
     before = found(unit, member_id)
     if before.user_id != unit.actor.user_id:
@@ -162,6 +168,7 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
     for token in unit.rows(_REVOKE_TOKENS, meant):
         row = token._asdict()
         unit.publish(Change("revoke", AccessToken, before.organization_id, token.id, row, row | {"revoked_at": None}))
+    invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
     sessions = unit.scalars(_END_SESSIONS, meant)
     if sessions:
         # Where they come from is nothing that the organization should know.
@@ -198,7 +205,9 @@ _OF_ORGANIZATION = _EVERY.where(_MEMBER.c.organization_id == bindparam("organiza
 )
 _OTHER_OWNER = (
     select(_MEMBER.c.id)
+    .join(_USER, _USER.c.id == _MEMBER.c.user_id)
     .where(
+        _USER.c.removed_at.is_(None),
         _MEMBER.c.organization_id == bindparam("organization"),
         _MEMBER.c.role == "owner",
         _MEMBER.c.removed_at.is_(None),

@@ -14,7 +14,7 @@ from normata.changes.storing import BODY
 from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.errors import CommandError, NotFound
 from normata.identity.authority import lock_members, require_role
-from normata.identity.model import Membership, Organization
+from normata.identity.model import Membership, Organization, User
 from normata.schema.table import sql_table
 from normata.schema.text import slugify
 
@@ -105,7 +105,7 @@ def _publish(unit: UnitOfWork, action: str, before: Any, row: Any) -> None:
     unit.publish(Change(action, Organization, row.id, row.id, row._asdict(), before._asdict()))
 
 
-_TABLE, _MEMBER = sql_table(Organization), sql_table(Membership)
+_TABLE, _MEMBER, _USER = sql_table(Organization), sql_table(Membership), sql_table(User)
 _IS_MEANT = _TABLE.c.id == bindparam("organization")
 _IS_MEMBER = _MEMBER.c.organization_id == bindparam("organization")
 _MOMENT = bindparam("moment", type_=_TABLE.c.removed_at.type)
@@ -127,7 +127,12 @@ _END_MEMBERSHIPS = (
 )
 _RESTORE_MEMBERSHIPS = (
     update(_MEMBER)
-    .where(_IS_MEMBER, _MEMBER.c.removed_at == bindparam("since", type_=_MEMBER.c.removed_at.type))
+    .where(
+        _IS_MEMBER,
+        _MEMBER.c.removed_at == bindparam("since", type_=_MEMBER.c.removed_at.type),
+        # Who was removed from the instance meanwhile stays out.
+        _MEMBER.c.user_id.in_(select(_USER.c.id).where(_USER.c.removed_at.is_(None))),
+    )
     .values(removed_at=None)
     .returning(*_MEMBER.c)
 )

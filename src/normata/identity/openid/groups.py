@@ -16,12 +16,12 @@ from normata.db.database import Database
 from normata.db.lookup import Lookup
 from normata.db.transaction import Transaction
 from normata.db.types import text
-from normata.identity import members
+from normata.identity import invitations, members
 from normata.identity.authority import lock_members
 from normata.identity.memberships import JOINING_WRITES, join
-from normata.identity.model import Membership, Organization
+from normata.identity.model import Membership, Organization, User
 from normata.identity.openid.configuration import Grant
-from normata.identity.roles import ROLES, Role
+from normata.identity.roles import ROLES, Role, role_suffices
 from normata.schema.table import sql_table
 
 GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
@@ -98,6 +98,8 @@ def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str
         elif role != current:
             before = member._asdict()
             unit.rows(_CHANGE, {"member": member.id, "new_role": role})
+            if not role_suffices(role, current):
+                invitations.revoke_of_inviter(unit, organization_id, user_id)
             unit.publish(Change("update", Membership, organization_id, member.id, before | {"role": role}, before))
     return kept
 
@@ -123,7 +125,7 @@ ORGANIZATION_LOOKUP = Lookup(
     select=_select,
 )
 
-_TABLE, _ORGANIZATION = sql_table(Membership), sql_table(Organization)
+_TABLE, _ORGANIZATION, _USER = sql_table(Membership), sql_table(Organization), sql_table(User)
 _CALLED = select(_ORGANIZATION.c.id).where(
     or_(_ORGANIZATION.c.id == bindparam("name"), _ORGANIZATION.c.slug == bindparam("name")),
     _ORGANIZATION.c.removed_at.is_(None),
@@ -131,6 +133,10 @@ _CALLED = select(_ORGANIZATION.c.id).where(
 _IS_THEIRS = _TABLE.c.organization_id == bindparam("organization")
 _MEMBER = select(*_TABLE.c).where(_IS_THEIRS, _TABLE.c.user_id == bindparam("user"))
 _OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(
-    _IS_THEIRS, _TABLE.c.user_id != bindparam("user"), _TABLE.c.role == "owner", _TABLE.c.removed_at.is_(None)
+    _IS_THEIRS,
+    _TABLE.c.user_id != bindparam("user"),
+    _TABLE.c.role == "owner",
+    _TABLE.c.removed_at.is_(None),
+    _TABLE.c.user_id.in_(select(_USER.c.id).where(_USER.c.removed_at.is_(None))),
 )
 _CHANGE = update(_TABLE).where(_TABLE.c.id == bindparam("member")).values(role=bindparam("new_role"))
