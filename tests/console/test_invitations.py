@@ -9,6 +9,7 @@ import pytest
 from normata.identity import invitations
 from normata.identity.model import Invitation, Membership, User
 from normata.identity.roles import Role
+from normata.identity.sign_in_model import Session
 from tests import stored
 from tests.console.browser import Browser, is_refused, text_of
 from tests.databases import change
@@ -48,6 +49,19 @@ def test_somebody_new_accepts_and_is_signed_in(browser: Browser, instance: Serve
     assert "You have no way to sign in again" in page
     assert browser.post("/account/password/", password="a heron stands in the reeds").status_code == 303
     assert "You have no way to sign in again" not in text_of(browser.get("/account/"))
+
+
+def test_who_is_signed_in_as_somebody_else_accepts_for_a_new_person(
+    browser: Browser, instance: Served, sign_in: SignIn
+) -> None:
+    """An owner tries the link in their own browser, and is the new person there from then on."""
+    sign_in(browser, "owner")
+    assert browser.post("/sign-in/invitation/", secret=invite(instance), name="Nora").status_code == 303
+    (user,) = stored.rows(instance.database, User, email=NEW)
+    (member,) = stored.rows(instance.database, Membership, user_id=user["id"])
+    assert member["organization_id"] == ALPHA
+    (session,) = stored.rows(instance.database, Session, ended_at=None, user_id=user["id"])
+    assert session["means"] == "invitation"
 
 
 def test_an_invitation_is_accepted_once(browser: Browser, instance: Served) -> None:

@@ -18,6 +18,8 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
     numbers = range(count)
     alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
     return {
+        "users": [{"id": f"crowd-{number}", "email": f"crowd-{number}@alpha.example"} for number in numbers],
+        "memberships": [row | {"userId": row["id"]} for row in alphas],
         "frameworks": [{"id": f"crowd-{number}", "name": f"Crowded {number}"} for number in numbers],
         "controls": [
             {

@@ -89,6 +89,13 @@ def several(service: Served) -> Response:
     return service.client.post("/archive/", json=body, headers=service.bearer("editor"))
 
 
+def about_people(service: Served, method: str, path: str, *sql: str, user: str = "owner", **body: str) -> Response:
+    """The answer to a request about people, after what is to stand in its way."""
+    service.sql(*sql)
+    headers = service.bearer(user, scope="admin")
+    return service.client.request(method, path, json=body or None, headers=headers)
+
+
 KEYED = {"Idempotency-Key": "k"}
 
 
@@ -127,6 +134,45 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "referred to": (409, "in_use", in_use),
     "archived": (409, "archived", lambda service: archive(service, "archived")),
     "several records": (409, "records_refused", several),
+    "removed member": (
+        409,
+        "member_removed",
+        lambda service: about_people(
+            service,
+            "PATCH",
+            "/members/member-viewer/",
+            "UPDATE membership SET removed_at = '2026-01-02T00:00:00.000Z' WHERE id = 'member-viewer'",
+            role="editor",
+        ),
+    ),
+    "member already": (
+        409,
+        "already_member",
+        lambda service: about_people(
+            service, "POST", "/invitations/", organizationId=ALPHA, email="viewer@alpha.example", role="viewer"
+        ),
+    ),
+    "last owner": (409, "last_owner", lambda service: about_people(service, "DELETE", "/members/member-owner/")),
+    "token of others": (
+        409,
+        "token_reaches_further",
+        lambda service: about_people(
+            service,
+            "DELETE",
+            "/tokens/token-viewer/",
+            "UPDATE access_token SET organization_id = NULL WHERE id = 'token-viewer'",
+        ),
+    ),
+    "invitation that is over": (
+        409,
+        "invitation_over",
+        lambda service: about_people(
+            service,
+            "DELETE",
+            "/invitations/invitation-org-alpha/",
+            "UPDATE invitation SET accepted_at = '2026-01-02T00:00:00.000Z'",
+        ),
+    ),
     "under way": (409, "request_under_way", under_way),
     "not kept": (409, "answer_not_kept", lambda service: keyed(service, again="archived", largest=10)),
     "another request": (422, "key_reused", lambda service: keyed(service, again="live")),
@@ -146,7 +192,7 @@ def test_shape(case: str, service: Served) -> None:
     response = ask(service)
     body, headers = response.json(), response.headers
     assert response.status_code == status
-    assert body.keys() == MEMBERS | ({"conflictingId"} if code in ("slug_taken", "in_use") else set())
+    assert body.keys() == MEMBERS | ({"conflictingId"} if code in ("slug_taken", "in_use", "already_member") else set())
     assert (body["status"], body["code"]) == (status, code)
     assert body["type"] == f"https://normata.dev/problems/{code.replace('_', '-')}"
     assert body["instance"] == response.request.url.path

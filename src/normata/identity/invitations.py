@@ -22,7 +22,7 @@ from normata.db.types import UtcTimestamp, format_timestamp, now, text
 from normata.errors import AlreadyMember, InvitationOver, NotFound
 from normata.identity import memberships, users
 from normata.identity.authority import lock_members, require_role
-from normata.identity.model import Invitation, Membership, User
+from normata.identity.model import Invitation, Membership, Organization, User
 from normata.identity.roles import Role
 from normata.identity.sign_in_secrets import digest_of, is_secret, new_secret
 from normata.schema.paging import PageQuery, envelope, fetch_page
@@ -68,6 +68,8 @@ def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> In
 def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
     """:func:`invite`, whatever the actor's role: for the first owner of an organization that an operator makes."""
     lock_members(unit, organization_id)
+    if unit.scalar(_IS_REMOVED, {"organization": organization_id}):
+        raise NotFound("The organization was removed.")
     folded = fold(email)
     meant = {"organization": organization_id, "email": folded}
     member = unit.scalar(_MEMBER_WITH, meant)
@@ -214,8 +216,10 @@ def reach_of(found: Any) -> TenantScope:
     )
 
 
-def accept(unit: UnitOfWork, found: Any, name: str = "") -> str:
+def accept(unit: UnitOfWork, found: Any, name: str = "", *, user_id: str | None = None) -> str:
     """Make the user of a found invitation a member, and return the user's id.
+
+    Where there is no user yet, it will be ``user_id``, else the only one in the scope.
 
     The unit of work has the scope of :func:`reach_of` and may write :data:`ACCEPTING_WRITES`. ``name`` is what a user
     who is new is called: the address, where it is blank. Who was a member before becomes one again. Raises
@@ -225,7 +229,8 @@ def accept(unit: UnitOfWork, found: Any, name: str = "") -> str:
     if row is None:
         raise InvitationOver
     lock_members(unit, row.organization_id)
-    user_id = str(found.user_id or (unit.scope.users[0] if unit.scope is not None else new_id()))
+    alone = unit.scope.users[0] if unit.scope is not None else new_id()
+    user_id = str(found.user_id or user_id or alone)
     if found.user_id is None:
         users.create(unit, user_id, email=row.email, name=name)
     else:
@@ -237,6 +242,7 @@ def accept(unit: UnitOfWork, found: Any, name: str = "") -> str:
 
 
 _TABLE, _MEMBER, _USER = sql_table(Invitation), sql_table(Membership), sql_table(User)
+_ORGANIZATION = sql_table(Organization)
 _SHOWN = [
     column for column in _TABLE.c if column.name in (Invitation.readable or ()) and not column.info.get("derived")
 ]
@@ -258,6 +264,9 @@ _MEMBER_WITH = (
         _MEMBER.c.removed_at.is_(None),
         _USER.c.email_folded == bindparam("email"),
     )
+)
+_IS_REMOVED = select(_ORGANIZATION.c.id).where(
+    _ORGANIZATION.c.id == bindparam("organization"), _ORGANIZATION.c.removed_at.is_not(None)
 )
 _CREATE = insert(_TABLE).values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
 _REVOKE = (

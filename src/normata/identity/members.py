@@ -17,7 +17,7 @@ from normata.db.transaction import Transaction
 from normata.errors import Forbidden, LastOwner, MemberRemoved, NotFound
 from normata.identity import invitations
 from normata.identity.authority import lock_members, require_role
-from normata.identity.model import AccessToken, Membership, User
+from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.identity.roles import Role, role_suffices
 from normata.identity.sign_in_model import Session
 from normata.schema.fields import Timestamp
@@ -159,6 +159,7 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
     if before.user_id != unit.actor.user_id:
         require_role(unit, before.organization_id, "admin", before.role)
     if before.removed_at is not None:
+        _keep_out(unit, before)
         return before
     if before.role == "owner":
         _require_another_owner(unit, before)
@@ -181,6 +182,12 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
     return unit.row(_ONE, {"member": member_id})
 
 
+def _keep_out(unit: UnitOfWork, member: Any) -> None:
+    """Have a membership that ended with its organization stay ended when the organization comes back."""
+    if unit.rows(_KEEP_OUT, {"member": member.id, "moment": unit.moment}):
+        _publish(unit, "remove", member, removed_at=unit.moment)
+
+
 def _require_another_owner(unit: UnitOfWork, member: Any) -> None:
     if unit.row(_OTHER_OWNER, {"organization": member.organization_id, "member": member.id}) is None:
         raise LastOwner
@@ -192,6 +199,7 @@ def _publish(unit: UnitOfWork, action: str, member: Any, **changed: Any) -> None
 
 
 _MEMBER, _USER, _TOKEN, _SESSION = (sql_table(one) for one in (Membership, User, AccessToken, Session))
+_ORGANIZATION = sql_table(Organization)
 _MOMENT = bindparam("moment", type_=_MEMBER.c.removed_at.type)
 _IS_USERS: BindParameter[str] = bindparam("user")
 
@@ -217,6 +225,16 @@ _OTHER_OWNER = (
 )
 _CHANGE_ROLE = update(_MEMBER).where(_MEMBER.c.id == bindparam("member")).values(role=bindparam("new_role"))
 _REMOVE = update(_MEMBER).where(_MEMBER.c.id == bindparam("member")).values(removed_at=_MOMENT)
+_KEEP_OUT = (
+    update(_MEMBER)
+    .where(
+        _MEMBER.c.id == bindparam("member"),
+        _MEMBER.c.removed_at
+        == select(_ORGANIZATION.c.removed_at).where(_ORGANIZATION.c.id == _MEMBER.c.organization_id).scalar_subquery(),
+    )
+    .values(removed_at=_MOMENT)
+    .returning(_MEMBER.c.id)
+)
 _REVOKE_TOKENS = (
     update(_TOKEN)
     .where(

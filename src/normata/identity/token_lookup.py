@@ -24,7 +24,7 @@ def _select(digest: str, organization: str, list_name: str, *, asked: str, numbe
         f" OR membership.organization_id = (SELECT id FROM organization WHERE slug = {organization}))"
         " LEFT JOIN list_revision ON list_revision.organization_id = membership.organization_id"
         f" AND list_revision.list = {list_name}"
-        f" WHERE token.digest = {digest} AND token.revoked_at IS NULL"
+        f" WHERE token.digest = {digest} AND token.revoked_at IS NULL AND account.removed_at IS NULL"
         f" ORDER BY {number and number + ','} membership.organization_id"
     )
 
@@ -33,7 +33,7 @@ def _select(digest: str, organization: str, list_name: str, *, asked: str, numbe
 # it names: one, or two where one has the other's id as its slug. An owner without any has one row that names none; a
 # token that is unknown or revoked has no row.
 TOKEN_LOOKUP = Lookup(
-    name="normata_token_lookup",
+    name="normata_token_lookup_2",  # the version before calls the first one, which has other columns
     arguments=("digest", "organization", "list"),
     columns={
         "user_id": text(),

@@ -22,6 +22,7 @@ from normata.db.transaction import Transaction
 from normata.db.types import format_timestamp
 from normata.errors import CommandError, NotFound
 from normata.identity import organizations
+from normata.identity.authority import lock_members
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.schema.table import new_id, sql_table
 from normata.schema.text import fold
@@ -95,16 +96,22 @@ def issue(
     """A new token of a user, narrowed to an organization unless that is null. One of a service account always is.
 
     ``log_of`` is the organization in whose log the event is, null for the operator's. Raises NotFound where there is no
-    such user, or none any more.
+    such user, or none any more, or they are no member of the organization.
     """
     user = unit.row(_USER, {"user": user_id})
     if user is None or user.removed_at is not None:
         raise NotFound
+    narrowed_to = user.organization_id or organization_id
+    if narrowed_to is not None:
+        # Whoever removes the member at this moment revokes this token, too, or it is not made.
+        lock_members(unit, narrowed_to)
+        if not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": narrowed_to}):
+            raise NotFound
     token = generate()
     row = {
         "id": new_id(),
         "user_id": user_id,
-        "organization_id": user.organization_id or organization_id,
+        "organization_id": narrowed_to,
         "name": name,
         "scope": scope,
         "created_at": unit.moment,

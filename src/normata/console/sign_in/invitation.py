@@ -61,7 +61,7 @@ async def _accept(visit: Visit, row: Any, name: str) -> Response:
     user_id = reach.users[0]
 
     def accept(unit: UnitOfWork) -> None:
-        invitations.accept(unit, row, name)
+        invitations.accept(unit, row, name, user_id=user_id)
 
     if row.user_id is None:
         proof = Proof(
