@@ -23,7 +23,7 @@ from normata.schema.migrations import upgrading
 from normata.tables import Table
 from normata.web.operation import ChangeOperation, ListOperation
 from tests import world
-from tests.databases import migrate, open_url
+from tests.databases import change, migrate, open_url
 from tests.postgres import Server
 from tests.served import run_sql, served
 from tests.web.samples import enough, sample
@@ -58,6 +58,19 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
     """The test world as a load into the current schema makes it."""
     with closing(open_url(sqlite_url)) as database:
         yield database
+
+
+def forget_the_newer(fresh: Database, version: str) -> bool:
+    """Take from the world what the schema of a version could not hold: service accounts, and what is for sign-in."""
+    if version >= "20261122_11":
+        return False
+    run_sql(
+        fresh,
+        *(f"DELETE FROM {name}" for name in ("operator", "session", "invitation", "access_token")),
+        "DELETE FROM membership WHERE user_id LIKE 'robot-%'",
+        "DELETE FROM user_account WHERE organization_id IS NOT NULL",
+    )
+    return True
 
 
 def upgrade_to(database: Database, version: str) -> None:
@@ -116,6 +129,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     version: str, old: Database, fresh: Database, blank_url: str
 ) -> None:
     """In one go or in two steps, with the version before still running between them; and then it can be served."""
+    is_reduced = forget_the_newer(fresh, version)
     upgrade_to(old, version)
     assert fill(old, fresh) > 100
     upgrading.prepare(old, Table.metadata, SECURITY, finish=False)
@@ -126,10 +140,15 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     assert lasting(world.contents(old)) == lasting(world.contents(fresh))
     assert revisions(old) == [(name, kept) for name in (world.ALPHA, world.BETA) for kept in sorted(KEPT)]
     assert faults(old) == []
+    if is_reduced:
+        world.load(old, world.bundle())
+        change(old, world.furnish)
     with served(blank_url) as service:
-        # Those that read come first: a change may take away what they are about.
-        for operation in sorted(OPERATIONS, key=lambda operation: isinstance(operation, ChangeOperation)):
-            response = sample(operation).send(service.client, service.bearer(enough(operation)))
+        for operation in OPERATIONS:
+            request = sample(operation)
+            if isinstance(operation, ChangeOperation):  # it may take away what others are about
+                request = request.but(query=request.query | {"dryRun": "true"})
+            response = request.send(service.client, service.bearer(enough(operation)))
             assert response.is_success, response.text
 
 

@@ -161,6 +161,7 @@ their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_k
         body=InvitationCreation,
         body_required=True,
         body_example={"organizationId": "org-harbourlight", "email": "kim@harbourlight.example", "role": "editor"},
+        has_rules=True,  # an address has to fit once its letters are folded
         work=_invite,
         present=lambda sent: sent.invitation,
         writes=invitations.INVITING_WRITES,
