@@ -1,7 +1,7 @@
 """Runs in the generator's own environment: calls what was generated, and writes what came back.
 
-Arguments: the folder of the generated client, the base of the server's addresses, a token. Standard input has the
-requests as JSON: a list of ``[tag, operation, arguments, name of the body's model, body]``.
+Arguments: the folder of the generated client, the base of the server's addresses. Standard input has the requests as
+JSON: a list of ``[tag, operation, arguments, name of the body's model, body, token]``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import sys
 
 def main() -> None:
     """Call every operation and write its status and the type of what was parsed, a line each."""
-    folder, base, token = sys.argv[1:]
+    folder, base = sys.argv[1:]
     sys.path.insert(0, folder)
     package = importlib.import_module("normata_client")
-    client = package.AuthenticatedClient(base_url=base, token=token, raise_on_unexpected_status=True)
-    for tag, operation, arguments, body_model, body in json.load(sys.stdin):
+    for tag, operation, arguments, body_model, body, token in json.load(sys.stdin):
+        client = package.AuthenticatedClient(base_url=base, token=token, raise_on_unexpected_status=True)
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
         folder = tag.lower().replace(" ", "_")
         module = importlib.import_module(f"normata_client.api.{folder}.{name}")
