@@ -134,11 +134,10 @@ def test_a_server_that_only_just_starts_ends_in_order(sqlite_url: str, workers: 
         try:
             assert server.stderr is not None
             assert "serving" in server.stderr.readline()
-            time.sleep(0.1)
             began = time.monotonic()
             os.killpg(server.pid, signal.SIGINT)
             _, rest = server.communicate(timeout=PATIENCE)
             assert (server.returncode, rest) == (0, "")
-            assert time.monotonic() - began < 8, "no worker had to be killed"
+            assert time.monotonic() - began < 9, "no worker had to be killed, which takes ten seconds"
         finally:
             server.kill()

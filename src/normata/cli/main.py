@@ -79,7 +79,7 @@ def _options(
 def main() -> None:
     """Run the command line. Whatever fails is told in one sentence, never by a traceback."""
     try:
-        app()
+        app(prog_name="normata")
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, so there is nobody to tell
         raise SystemExit(1) from None

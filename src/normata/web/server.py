@@ -12,8 +12,8 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces, Loops
@@ -34,6 +34,8 @@ _OTHER_FILES = 256  # that a worker opens: database, log, libraries
 
 _GRACE = 10  # seconds that a worker gets to finish its requests before it is killed
 _YOUNG = 10.0  # seconds; a worker that dies within them counts as one that failed to start
+_ENDING = (signal.SIGINT, signal.SIGTERM)  # they end the main process and its workers in order
+
 _ATTEMPTS = 3  # to start a worker, before the service ends
 
 
@@ -137,6 +139,14 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
         self.has_given_up = False
         self._settings = settings
 
+    def _spawn_workers(self, *arguments: Any) -> None:
+        with _signals_held():
+            super()._spawn_workers(*arguments)
+
+    def _respawn_workers(self, *arguments: Any) -> None:
+        with _signals_held():
+            super()._respawn_workers(*arguments)
+
     def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
         failures: dict[int, int] = {}
         while not self.interrupt_signal and not self.has_given_up:
@@ -173,6 +183,16 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
             getattr(structlog.get_logger("normata"), level)(event, **values)
 
 
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold back what ends processes while a block starts some: they get it once they are ready, see :func:`_load`."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _forget_figures(pid: int) -> None:
     """Take a process that has died out of the metrics: what it was doing then it does no more."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
@@ -184,10 +204,11 @@ def _forget_figures(pid: int) -> None:
 
 def _load(target: str) -> Any:
     """The application, in a worker process, which ends when the main process does."""
-    # Until Granian handles signals here, the main process's handler would swallow them, and it would wait for a worker
-    # in vain. Ctrl-C goes to all processes; the main process then ends the workers.
+    # Until Granian handles signals here, a forked copy of the main process's handler would swallow them, and the main
+    # process would wait for the worker in vain. Ctrl-C goes to all processes; the main process then ends the workers.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     main = multiprocessing.parent_process()
     if main is not None:
         threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()

@@ -24,7 +24,7 @@ class Runner:
 
     def run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What ``call`` returns. Raises KeyboardInterrupt after an interrupt, whatever became of the call."""
-        task: asyncio.Task[T] | None = None
+        task: asyncio.Task[Any] | None = None
         is_interrupted = False
 
         def interrupt() -> None:
@@ -38,15 +38,17 @@ class Runner:
 
         async def called() -> T:
             nonlocal task
-            task = asyncio.create_task(call())
+            task = asyncio.current_task()
             if is_interrupted:
-                task.cancel()
-            return await task
+                raise asyncio.CancelledError
+            return await call()
 
         with _interrupts(interrupt):
             try:
                 result = self._runner.run(called())
             except BaseException:
+                if task is not None and task.done() and not task.cancelled():
+                    task.exception()  # or asyncio would log a SystemExit as one that nobody has seen
                 if not is_interrupted:
                     raise
         if is_interrupted:
