@@ -31,7 +31,7 @@ from normata.web.metrics import Metrics
 from normata.web.operation import ListOperation
 from normata.web.page_cache import KeptPages
 from normata.web.rate_limit import Limit
-from normata.web.routing import resources, routes
+from normata.web.routing import Routes, resources
 from normata.web.services import Services
 from normata.web.telemetry import require_possible
 from normata.wiring import changes_of
@@ -128,7 +128,7 @@ def create_app(settings: Settings | None = None) -> Service:
     app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
     app.router.routes.extend(
         [
-            *routes(found.values()),
+            Routes(found.values()),
             *health.routes(services),
             *documentation.routes(app.openapi),
             *texts.routes(),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 
 from normata.operations import OPERATIONS
 from normata.records.kinds import Label
@@ -91,3 +92,21 @@ def test_an_id_is_one_segment_percent_encoded(encoded: str, row_id: str, service
     response = service.client.post(f"/labels/{encoded}/restore/", headers=service.bearer("editor"))
     assert response.status_code == 200, response.text
     assert response.json()["id"] == row_id
+
+
+def test_only_the_routes_of_the_first_segment_are_tried(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an answer takes must not depend on how many operations there are."""
+    tried: list[str] = []
+    original = Route.matches
+
+    def noted(self: Route, scope: Any) -> Any:
+        tried.append(self.path)
+        return original(self, scope)
+
+    monkeypatch.setattr(Route, "matches", noted)
+    for path in ("/vendors/", "/vendors/any/restore/"):
+        service.client.get(path)
+    assert {path.split("/")[1] for path in tried} == {"vendors"}
+    tried.clear()
+    service.client.get("/vendors-/")
+    assert "/vendors/" not in tried

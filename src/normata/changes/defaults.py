@@ -70,7 +70,7 @@ def _give_slugs(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]
     for rest, those in lacking.items():
         wanted = [slugify(row.given[title]) for row in those]
         for row, slug in zip(those, _free_slugs(unit, table, rest, wanted, taken[rest]), strict=True):
-            row.given["slug"] = slug
+            row.given["slug"] = row.free_slug = slug
 
 
 def free_slug(unit: UnitOfWork, table: type[Table], row: Mapping[str, Any], wanted: str) -> str:

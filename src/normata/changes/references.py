@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -33,9 +33,12 @@ class References:
             self._pending[str(table.__tablename__)] = {row.id: row for row in rows}
         self._stored: defaultdict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
 
-    def fetch(self, table: str, ids: Iterable[str]) -> None:
+    def fetch(self, table: str, ids: Collection[str]) -> None:
         """Look these rows up in the database, as far as that has not been done."""
         pending, stored = self._pending[table], self._stored[table]
+        if table == "organization" and self._unit.scope is not None:
+            # The actor was found to be a member of these a moment ago.
+            stored.update((one, {"id": one}) for one in ids if one in self._unit.scope.readable)
         missing = sorted({row_id for row_id in ids if row_id not in pending and row_id not in stored})
         for batch in batches(missing):
             for row in self._unit.rows(_ties(table_named(table)), {"ids": batch}):
@@ -67,7 +70,7 @@ def check_references(
     judged = good(rows)
     for name, target in references_of(table):
         named = [row for row in judged if row.final[name] is not None]
-        references.fetch(target, (row.final[name] for row in named))
+        references.fetch(target, [row.final[name] for row in named])
         for row in named:
             if references.is_faulty(target, row.final[name]):
                 row.faulty = True

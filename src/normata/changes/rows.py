@@ -33,8 +33,8 @@ class PendingRow:
     ``given`` has the columns that the input states. It is empty once they are part of ``final``, the row as it shall
     be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
     first as given, then as they shall be; null where they stay as they are. ``stored_long`` has those of a stored row
-    that changes. All faults of a row go to ``faults``. A ``faulty`` row is left out of all later checks, and rows that
-    refer to it are not blamed for that.
+    that changes. ``free_slug`` is a slug that was made for the row and found free. All faults of a row go to
+    ``faults``. A ``faulty`` row is left out of all later checks, and rows that refer to it are not blamed for that.
     """
 
     id: str
@@ -47,6 +47,7 @@ class PendingRow:
     final: dict[str, Any] = field(default_factory=dict)
     faulty: bool = False
     stored_long: Mapping[str, Any] | None = None
+    free_slug: str | None = None
 
     @property
     def before(self) -> Mapping[str, Any] | None:

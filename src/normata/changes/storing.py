@@ -22,15 +22,17 @@ def valid_rows(
     faults: Sequence[Fault] = (),
     *,
     own_rules: OwnRules = NO_OWN_RULES,
+    are_new: bool = False,
 ) -> list[PendingRow]:
     """The pending rows that rows of a request make. ``faults`` has what has been found wrong with them already.
 
-    Raises FaultyInput with every fault.
+    Rows that ``are_new`` have ids that were made for them, so that none of them can be stored. Raises FaultyInput with
+    every fault.
     """
     found = [*faults, *_blank(table, rows)]
     pending = [one for row in rows if (one := read_row(table, row, found)) is not None]
     # A bundle may hold what has long been history; people who write name nobody who has gone.
-    make_valid(unit, {table: pending}, own_rules=own_rules, takes_removed=False)
+    make_valid(unit, {table: pending}, own_rules=own_rules, takes_removed=False, are_new=are_new)
     if found:
         raise FaultyInput(found)
     return pending

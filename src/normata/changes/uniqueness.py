@@ -30,7 +30,9 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
             first = holders.setdefault(_key_of(row.final, columns), row)
             if first is not row:
                 row.blame(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")
-        changed = [key for key, row in holders.items() if row.changed]
+        # A slug that was made was looked up just now, among archived rows as well.
+        is_slug = _own(columns) == "slug"
+        changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
         for key, holder in _stored_holders(unit, table, columns, changed, live_only=live_only):
             if holder.id not in ids:
                 # Nobody is told the id of a row that they cannot see.

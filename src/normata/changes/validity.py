@@ -29,15 +29,18 @@ def make_valid(
     refused: Set[tuple[str, str]] = NO_ROWS,
     stamped: Sequence[str] = (),
     takes_removed: bool = True,
+    are_new: bool = False,
 ) -> None:
     """Complete all rows, and blame those that break a rule: references, unique keys, what is required or fixed.
 
     See :class:`References` for ``refused``, :func:`merge` for ``stamped``, and :func:`check_references` for
-    ``takes_removed``. Raises nothing: the faults are with the rows.
+    ``takes_removed``. Rows that ``are_new`` are not looked for among the stored ones. Raises nothing: the faults are
+    with the rows.
     """
     for table, rows in groups.items():
         _blame_repeated(rows)
-        find_stored(unit, table, rows)
+        if not are_new:
+            find_stored(unit, table, rows)
         give_defaults(unit, table, good(rows))
         merge(unit, table, good(rows), keep, stamped)
     references = References(unit, groups, refused)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from normata.changes.uniqueness import is_rekeyed
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.transaction import batches
 from normata.schema.table import Table, sql_table
+from normata.schema.wire import columns
 
 
 def write(
@@ -38,12 +39,22 @@ def write(
         progress(len(batch))
         unit.execute_many(
             _update(table),
-            [
-                {f"new_{name}": value for name, value in row.items() if name not in table.fixed}
-                for row in whole_rows(unit, table, batch)
-            ],
+            [_new(table, whole) for whole in whole_rows(unit, table, batch)],
         )
     return new + changed
+
+
+def write_one(unit: UnitOfWork, table: type[Table], row: PendingRow) -> Any:
+    """Insert or update one row, and return it as it travels and as it is stored: 3.0 is 3 there."""
+    [whole] = whole_rows(unit, table, [row])
+    if row.stored is None:
+        return unit.row(_insert_returning(table), whole)
+    return unit.row(_update_returning(table), _new(table, whole))
+
+
+def _new(table: type[Table], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of an update."""
+    return {f"new_{name}": value for name, value in whole.items() if name not in table.fixed}
 
 
 @cache
@@ -65,6 +76,16 @@ def _delete(table: type[Table]) -> Delete:
 def _insert(table: type[Table]) -> Insert:
     sql = sql_table(table)
     return insert(sql).values({column.name: bindparam(column.name, type_=column.type) for column in sql.c})
+
+
+@cache
+def _insert_returning(table: type[Table]) -> Any:
+    return _insert(table).returning(*columns(table))
+
+
+@cache
+def _update_returning(table: type[Table]) -> Any:
+    return _update(table).returning(*columns(table))
 
 
 @cache

@@ -15,6 +15,8 @@ from normata.db.transaction import Parameters, Statement
 
 Conversion = Callable[[Any], Any]
 
+_SHORT = 16  # items in the lists of a statement; mostly there is one
+
 _SHAPES = 1_000  # there are a few hundred; a flood of others must not fill the memory
 
 
@@ -67,9 +69,51 @@ class _Shape:
         self.conversions = dict(self.parameters)
         self.compiled = compiled
         self.expands = bool(expanding)
+        # What is written into the SQL itself differs each time.
+        self._lists = [] if compiled.literal_execute_params else sorted(expanding)
+        self._expanded: dict[tuple[int, ...], _Expanded] = {}
         # The compiler alone knows the columns as they come back: in their order, under their names in the SQL.
         columns = [(entry.keyname, result_conversion(entry.type)) for entry in compiled._result_columns]
         self.rows: Rows | None = Rows(columns) if columns else None
+
+    def expand(self, values: Parameters) -> tuple[str, list[Any]]:
+        """The SQL and its values where the SQL depends on the values: for short lists it is kept, by their lengths."""
+        lengths = tuple(len(values[name]) for name in self._lists)
+        expanded = self._expanded.get(lengths) if lengths else None
+        if expanded is None:
+            expanded = _Expanded(self.compiled, values, self.conversions)
+            if lengths and sum(lengths) <= _SHORT:
+                self._expanded[lengths] = expanded
+        return expanded.sql, expanded.bind(values)
+
+
+class _Expanded:
+    """A statement with lists of certain lengths."""
+
+    def __init__(self, compiled: Any, values: Parameters, conversions: Mapping[str, Conversion | None]) -> None:
+        state = compiled.construct_expanded_state(dict(values))
+        items = {
+            item: (name, place) for name, those in state.parameter_expansion.items() for place, item in enumerate(those)
+        }
+        all_conversions = {**conversions, **state.processors}
+        self.sql: str = state.statement
+        self._lists = list(state.parameter_expansion)
+        self._parameters = [(*items.get(name, (name, None)), all_conversions.get(name)) for name in state.positiontup]
+
+    def bind(self, values: Parameters) -> list[Any]:
+        """The values, in the order of the SQL."""
+        lists = {name: _flat(values[name]) for name in self._lists}
+        bound = []
+        for name, place, conversion in self._parameters:
+            value = values[name] if place is None else lists[name][place]
+            bound.append(value if conversion is None else conversion(value))
+        return bound
+
+
+def _flat(given: Iterable[Any]) -> list[Any]:
+    """The items of a list, or the values of its tuples one after the other."""
+    items = list(given)
+    return [value for item in items for value in item] if items and isinstance(items[0], tuple) else items
 
 
 class Prepared:
@@ -99,22 +143,12 @@ class Prepared:
         shape = self._shape
         values = {**self._literals, **parameters} if self._literals else parameters
         if shape.expands:
-            return self._expand(values)
+            if not self.required <= values.keys():
+                raise KeyError(*sorted(self.required - values.keys()))
+            return shape.expand(values)
         return shape.sql, [
             values[name] if conversion is None else conversion(values[name]) for name, conversion in shape.parameters
         ]
-
-    def _expand(self, values: Parameters) -> tuple[str, list[Any]]:
-        if not self.required <= values.keys():
-            raise KeyError(*sorted(self.required - values.keys()))
-        state = self._shape.compiled.construct_expanded_state(dict(values))
-        conversions: Mapping[str, Conversion | None] = {**self._shape.conversions, **state.processors}
-        bound = []
-        for name in state.positiontup:
-            conversion = conversions.get(name)
-            value = state.parameters[name]
-            bound.append(value if conversion is None else conversion(value))
-        return state.statement, bound
 
 
 class Statements:

@@ -44,6 +44,9 @@ def reached(unit: UnitOfWork, name: str) -> str:
 
     Raises RoleTooSmall, or NotFound where there is none that they may see.
     """
+    if unit.scope is not None and name in unit.scope.readable:
+        unit.require_reach(name)
+        return name
     found = unit.scalars(_CALLED, {"name": name})
     # An id comes before a slug of the same spelling, but only where the actor may see its organization.
     for organization_id in sorted(found, key=lambda one: one != name):

@@ -15,13 +15,13 @@ from normata.changes.short_ids import COUNTER_WRITES
 from normata.changes.source import Fault, Row
 from normata.changes.storing import BODY, every_column_of, valid_rows
 from normata.changes.unit_of_work import Change, UnitOfWork, insert_of
-from normata.changes.writing import write
+from normata.changes.writing import write_one
 from normata.db.security import Write
 from normata.db.types import Document
 from normata.errors import Archived
 from normata.identity.organizations import reached
 from normata.records.base import Restorable
-from normata.records.finding import find, found_for_change
+from normata.records.finding import found_for_change
 from normata.schema.table import new_id
 from normata.schema.text import slugify
 from normata.schema.wire import columns
@@ -64,7 +64,7 @@ def create(unit: UnitOfWork, kind: type[Restorable], organization: str, given: G
     if "slug" in kind.sql().c and "slug" not in given and title:
         # Else of many that are called the same at once, all but one would look for a free slug in vain.
         unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
-    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**given, **ours})])
+    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**given, **ours})], are_new=True)
     return _store(unit, "create", kind, pending, None)
 
 
@@ -103,10 +103,7 @@ def change(
 
 
 def _store(unit: UnitOfWork, action: str, kind: type[Restorable], pending: PendingRow, before: Any) -> Any:
-    write(unit, kind, [pending])
-    # As it is stored: 3.0 is 3 there.
-    row = unit.row(find(kind), {"record": pending.id})
-    assert row is not None  # noqa: S101 - narrows the type
+    row = write_one(unit, kind, pending)
     known = None if before is None else before._asdict()
     unit.publish(Change(action, kind, row.organization_id, row.id, row._asdict(), known))
     return row

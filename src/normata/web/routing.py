@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from normata.errors import NotFound
@@ -60,6 +61,36 @@ def routes(found: Iterable[Resource]) -> Iterator[Route]:
     """A route for each resource; the fixed paths first, so that no ``{id}`` takes what has a path of its own."""
     for resource in sorted(found, key=lambda resource: (resource.path.count("{"), resource.path)):
         yield Route(resource.path, resource)
+
+
+class Routes(BaseRoute):
+    """The routes of all resources, as one route: only those that begin with the segment of the request are tried.
+
+    A router tries its routes one after the other. With some hundred, that took a sixth of a restore.
+    """
+
+    def __init__(self, found: Iterable[Resource]) -> None:
+        self._by_segment: defaultdict[str, list[Route]] = defaultdict(list)
+        for route in routes(found):
+            self._by_segment[_first_segment(route.path)].append(route)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """See :meth:`starlette.routing.BaseRoute.matches`."""
+        if scope["type"] == "http":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            for route in self._by_segment.get(_first_segment(path), ()):
+                match, child_scope = route.matches(scope)
+                if match is Match.FULL:
+                    return match, child_scope
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose route was found."""
+        await scope["endpoint"](scope, receive, send)
+
+
+def _first_segment(path: str) -> str:
+    return path.split("/", 2)[1] if path.startswith("/") else ""
 
 
 def routed_path(path: str) -> str:
