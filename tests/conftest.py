@@ -12,13 +12,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import Service, create_app
 from normata.db.database import Database
 from normata.identity import tokens
 from normata.settings import Settings
 from tests import world
+from tests.client import TestClient
 from tests.databases import build, change, open_url
 from tests.listing import Listing
 from tests.postgres import Server, running_server
@@ -126,6 +126,14 @@ def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     name = f"normata_{uuid4().hex}"
     yield server.create(name, template=request.getfixturevalue("postgres_template"))
     server.drop(name)
+
+
+@pytest.fixture(scope="module")
+def shared_database(shared_url: str) -> Iterator[Database]:
+    """The test world that a module's tests share, past the application: whatever they try leaves it as it was."""
+    database = open_url(shared_url)
+    yield database
+    database.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

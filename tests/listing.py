@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from httpx2 import Response
-from starlette.testclient import TestClient
 
 from normata.operations import OPERATIONS
 from normata.web.operation import ListOperation
 from tests import world
+from tests.client import TestClient
 
 # The lists of an organization that every member may read, at a path without an id: the same endpoint answers all the
 # others.

@@ -10,7 +10,6 @@ from typing import Any
 
 from httpx2 import Response
 from sqlalchemy import text
-from starlette.testclient import TestClient
 
 from normata.app import Service, create_app
 from normata.db.database import Database
@@ -19,6 +18,7 @@ from normata.identity.model import AccessToken
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world
+from tests.client import TestClient
 from tests.databases import open_url
 from tests.listing import Listing
 

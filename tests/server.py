@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SCRIPT = Path(sys.executable).with_name("normata")
+# To read the certificates of all authorities takes a client 20 ms. Nothing here speaks TLS.
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _NO_SETTINGS: Mapping[str, str] = {}
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.bundle import reading
@@ -32,6 +31,7 @@ from normata.operations import SECURITY
 from normata.records.base import Restorable
 from normata.settings import Settings
 from tests import world
+from tests.client import TestClient
 from tests.databases import change, migrate, on_sqlite, open_url
 
 BASE = "http://127.0.0.1:8000"

@@ -227,7 +227,7 @@ CONTENT = st.recursive(
 RATING = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-(2**53) + 1, 2**53 - 1)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(title=TEXT, content=CONTENT, rating=RATING)
 def test_any_text_content_and_number_dumps_the_same_again(
     empty: Database, tmp_path: Path, title: str, content: Any, rating: float | None

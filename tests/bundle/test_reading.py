@@ -267,7 +267,7 @@ class Undo(Exception):
     """Rolls a transaction back once it has been looked at."""
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_mutated_bundle_loads_whole_or_leaves_nothing(
     database: Database, tmp_path: Path, data: st.DataObject
@@ -295,7 +295,7 @@ def _load_and_look(database: Database, transaction: Transaction, rows: list[Row]
     raise Undo
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=60) | st.text(alphabet='{}[]",:labes0-eE.\\u \n', max_size=60))
 def test_any_bytes_are_rows_or_faults(tmp_path: Path, content: str | bytes) -> None:
     path = file_of(tmp_path, content)

@@ -59,7 +59,7 @@ def _camel(name: str) -> str:
 
 @pytest.mark.parametrize(("kind", "name", "target"), references())
 def test_a_record_refers_to_its_own_organization_only(
-    database: Database, kind: type[Restorable], name: str, target: str
+    shared_database: Database, kind: type[Restorable], name: str, target: str
 ) -> None:
     kinds = {other.__tablename__: other for other in Restorable.kinds}
     foreign = _FOREIGN.get(target) or world.record_id(kinds[target], "live", BETA)
@@ -67,8 +67,8 @@ def test_a_record_refers_to_its_own_organization_only(
     row = {"id": world.record_id(kind, "live")}
     place = f"/{kind.path}/0/{wire}"
     words = target.replace("_", " ")
-    assert faults(database, {kind.path: [row | {wire: "nowhere"}]}) == [f"{place}: names no {words} that exists"]
-    assert faults(database, {kind.path: [row | {wire: foreign}]}) == [
+    assert faults(shared_database, {kind.path: [row | {wire: "nowhere"}]}) == [f"{place}: names no {words} that exists"]
+    assert faults(shared_database, {kind.path: [row | {wire: foreign}]}) == [
         f"{place}: names {with_article(words)} of another organization"
     ]
 
@@ -132,8 +132,8 @@ def test_a_record_refers_to_its_own_organization_only(
         ),
     ],
 )
-def test_what_ties_rows_together_is_checked(database: Database, document: Document, expected: str) -> None:
-    [fault] = faults(database, document)
+def test_what_ties_rows_together_is_checked(shared_database: Database, document: Document, expected: str) -> None:
+    [fault] = faults(shared_database, document)
     assert fault.startswith(expected)
 
 

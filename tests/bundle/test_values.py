@@ -83,9 +83,9 @@ from tests.world import ALPHA
     ],
 )
 def test_a_bad_value_is_one_fault_with_its_place(
-    database: Database, document: Document, place: str, reason: str
+    shared_database: Database, document: Document, place: str, reason: str
 ) -> None:
-    [fault] = faults(database, document)
+    [fault] = faults(shared_database, document)
     assert fault.startswith(place)
     assert reason in fault
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import stat
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from normata.events.sealing import seal_all_now
-from tests.cli.commands import GAMMA, NORMATA, PATIENCE, Run, bundle_file, failed, program
+from tests.cli.commands import GAMMA, NORMATA, PATIENCE, Run, bundle_file, failed
 from tests.databases import open_url, tamper
 from tests.postgres import Server
 from tests.world import ALPHA, USERS
@@ -81,22 +80,19 @@ def test_the_demo_and_an_import_are_told_by_their_commands(normata: Run, folder:
     assert found[1]["counts"]["controls"] == {"inserted": 2, "updated": 0}
 
 
-def test_new_events_are_followed_until_interrupted(folder: Path, database_url: str) -> None:
+def test_new_events_are_followed_until_interrupted(normata: Run, folder: Path, database_url: str) -> None:
     """Each once, sealed or not yet, in the order in which they come."""
-    environment = os.environ | {"NORMATA_EVENT_KEY": str(folder / "key")}
     following = subprocess.Popen(
         [str(NORMATA), "events", ALPHA, "--follow", "--database", database_url],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
     )
     assert following.stdout is not None
     assert following.stderr is not None
     try:
         for name in ("one", "two", "three"):
-            file = bundle_file(folder, {"labels": [{"id": name, "organizationId": ALPHA, "name": name}]})
-            assert program("load", file, "--database", database_url).returncode == 0
+            write_something(normata, folder, database_url, name)
             assert json.loads(following.stdout.readline())["recordId"] == name
         following.send_signal(signal.SIGINT)
         rest, told = following.communicate(timeout=PATIENCE)

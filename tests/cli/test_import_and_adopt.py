@@ -12,13 +12,13 @@ from typing import Any
 
 import openpyxl
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.db.database import Database
 from normata.settings import Settings
 from tests import world
 from tests.cli.commands import Done, Run, bundle_file, failed, program
+from tests.client import TestClient
 
 
 def test_import_tells_faults_like_load(normata: Run, folder: Path) -> None:

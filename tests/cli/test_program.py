@@ -77,6 +77,7 @@ def test_what_is_quick_to_start_imports_little(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("dump", ALPHA), ("check",)], ids=" ".join)
+@on_sqlite
 def test_a_reader_that_has_gone_is_no_reason_for_noise(database_url: str, arguments: tuple[str, ...]) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
@@ -89,6 +90,7 @@ def test_a_reader_that_has_gone_is_no_reason_for_noise(database_url: str, argume
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full to write to")
+@on_sqlite
 def test_a_full_disk_is_a_failure_told_in_a_sentence(database_url: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = program("dump", ALPHA, "--database", database_url, stdout=full)
@@ -96,6 +98,7 @@ def test_a_full_disk_is_a_failure_told_in_a_sentence(database_url: str) -> None:
     assert [line[:9] for line in done.stderr.splitlines()] == ["normata: "]
 
 
+@on_sqlite
 def test_a_dump_is_utf_8_whatever_the_locale(database_url: str) -> None:
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     done = subprocess.run(

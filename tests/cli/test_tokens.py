@@ -6,9 +6,9 @@ import re
 from datetime import datetime, timedelta
 
 import pytest
-from starlette.testclient import TestClient
 
 from tests.cli.commands import Done, Run, failed
+from tests.client import TestClient
 from tests.world import TOKENS
 
 

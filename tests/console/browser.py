@@ -6,9 +6,9 @@ import re
 from html import unescape
 
 from httpx2 import Response
-from starlette.testclient import TestClient
 
 from normata.identity import sign_in_links
+from tests.client import TestClient
 from tests.databases import change
 from tests.served import Served
 

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from tests.postgres import Server
-from tests.server import SCRIPT, serving
+from tests.server import PLAIN, SCRIPT, serving
 
 LINK = re.compile(r"http://localhost:8000(/sign-in/\S+)")
 PASSWORD = "a heron stands in the reeds"
@@ -55,7 +55,7 @@ class Person:
 
     def __init__(self, base: str) -> None:
         self.base = base
-        self.browser = httpx2.Client(base_url=base, headers={"Sec-Fetch-Site": "same-origin"})
+        self.browser = httpx2.Client(base_url=base, headers={"Sec-Fetch-Site": "same-origin"}, verify=PLAIN)
         self.token = ""
 
     def open(self, link: str, **fields: str) -> httpx2.Response:
@@ -170,6 +170,6 @@ def test_a_second_person_comes_states_coverage_and_is_removed(nowhere: str, tmp_
                 json={"organizationId": "brightleaf", "coverageStatus": "NONE"},
             )
             assert again.status_code in (401, 404)
-            with httpx2.Client(base_url=server, cookies=dict(second.browser.cookies)) as browser:
+            with httpx2.Client(base_url=server, cookies=dict(second.browser.cookies), verify=PLAIN) as browser:
                 assert browser.get("/account/").headers["location"].startswith("/sign-in/")
             assert me.ask("GET", controls, base=server).json()["items"][0]["effectiveCoverageStatus"] == "FULL"

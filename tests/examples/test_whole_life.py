@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from normata.db.database import Database
 from normata.demo import content
 from normata.records.base import Restorable
-from tests.databases import build, change
+from tests.databases import change
 from tests.server import SCRIPT, serving
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "whole_life.py"
@@ -29,24 +31,19 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.parametrize("empty_url", ["sqlite"], indirect=True)
 def test_it_walks_the_whole_life_of_every_kind(empty: Database, empty_url: str) -> None:
     change(empty, lambda unit: content.fill(unit, lambda *_: None))
     token = change(empty, content.new_token)
     with serving(empty_url) as base:
         done = run(base, content.ORGANIZATION, TOKEN=token, NORMATA_DATABASE_URL=empty_url)
+        refused = run(base, "org-nobody", TOKEN="none")
     assert (done.returncode, done.stderr) == (0, "")
     *lives, proof = done.stdout.splitlines()
     assert lives == [
         f"{path}: create, update, archive, restore" for path in sorted(kind.path for kind in Restorable.kinds)
     ]
     assert "events" in proof
-
-
-def test_what_is_refused_is_told_in_one_line(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'empty.db'}"
-    build(url, with_world=False)
-    with serving(url) as base:
-        done = run(base, "org-nobody", TOKEN="none")
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert "401" in done.stderr
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1, "what is refused is told in one line"
+    assert "401" in refused.stderr

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from starlette.testclient import TestClient
 
+from tests.client import TestClient
 from tests.frameworks.stating import Stating
 from tests.world import BETA
 

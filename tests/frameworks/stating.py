@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from httpx2 import Response
-from starlette.testclient import TestClient
 
 from normata.db.database import Database
 from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
+from tests.client import TestClient
 from tests.world import ALPHA
 
 Json = dict[str, Any]

@@ -28,7 +28,7 @@ FILES = (
     "map-nist-csf-1.1-nist-csf-2.0",
     "mapping-nist-sp-800-66-rev2-to-nist-csf-2.0",
 )
-STEPS = 60
+STEPS = 40
 
 ORGANIZATION = {
     "organizations": [{"id": ALPHA, "name": "Alpha", "slug": "alpha"}],

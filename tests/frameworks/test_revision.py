@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from starlette.testclient import TestClient
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
@@ -21,6 +20,7 @@ from normata.identity import tokens
 from normata.records.base import Restorable
 from normata.schema.table import sql_table
 from tests import world
+from tests.client import TestClient
 from tests.databases import change, tamper
 from tests.world import ALPHA, BETA
 

@@ -21,7 +21,7 @@ from tests.served import served
 from tests.world import ALPHA
 
 SIZE = 500
-ROUNDS = 3
+ROUNDS = 2
 TIMEOUT = Settings.model_fields["database_timeout"].default
 
 Pair = tuple[Stating, Stating]

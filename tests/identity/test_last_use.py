@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import Service
 from normata.db.database import Database
 from normata.db.types import format_timestamp
 from tests import stored
+from tests.client import TestClient
 from tests.databases import path_of, tamper
 from tests.traced import traced
 from tests.world import ALPHA

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database
@@ -23,6 +22,7 @@ from normata.db.types import format_timestamp
 from normata.identity import organizations, tokens
 from normata.identity.model import AccessToken
 from tests import stored
+from tests.client import TestClient
 from tests.conftest import MakeToken
 from tests.databases import change, on_sqlite, tamper
 from tests.world import ALPHA, BETA, TOKENS, USERS

@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.changes.source import FaultyInput
@@ -20,6 +19,7 @@ from normata.frameworks.control_list import ControlQuery
 from normata.frameworks.framework_list import FrameworkQuery
 from normata.settings import Settings
 from tests import world
+from tests.client import TestClient
 from tests.databases import migrate, open_url
 from tests.db.sessions import own_cluster, session
 from tests.postgres import Server

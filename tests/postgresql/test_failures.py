@@ -16,15 +16,15 @@ from uuid import uuid4
 import httpx2
 import pytest
 from httpx2 import Response
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.records.kinds import Task
 from normata.settings import Settings
+from tests.client import TestClient
 from tests.databases import build
 from tests.db.sessions import Cluster, Session, own_cluster, session, wait_until
 from tests.postgresql.conftest import new_token
-from tests.server import serving
+from tests.server import PLAIN, serving
 from tests.world import ALPHA, record_id
 
 TASK = record_id(Task, "archived")
@@ -213,7 +213,7 @@ def test_the_application_starts_without_a_database(cluster: Cluster, url: str) -
 def test_the_served_processes_outlive_the_database(cluster: Cluster, url: str, tmp_path: Path) -> None:
     """None of them ends or is replaced, and the log tells the reason, which no client is told."""
     token, log = new_token(url), tmp_path / "log"
-    with serving(url, workers=2, log=log) as base, httpx2.Client(base_url=base, timeout=30) as connected:
+    with serving(url, workers=2, log=log) as base, httpx2.Client(base_url=base, timeout=30, verify=PLAIN) as connected:
         client = Client(connected, token)
         client.is_served()
         cluster.stop()

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.db.transaction import Transaction
@@ -18,6 +17,7 @@ from normata.identity.token_lookup import TOKEN_LOOKUP
 from normata.identity.tokens import digest
 from normata.records.base import Restorable
 from normata.settings import Settings
+from tests.client import TestClient
 from tests.databases import migrate, open_url
 from tests.db.sessions import Service, as_role, session
 from tests.postgres import Server

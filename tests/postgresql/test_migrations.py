@@ -283,7 +283,9 @@ def test_check_names_every_table_that_has_lost_its_security_and_migrate_mends_it
 
 @pytest.mark.parametrize("command", ["migrate", "serve"])
 def test_commands_say_in_one_sentence_that_there_is_no_such_database(postgres: Server, command: str) -> None:
-    done = normata(command, url=postgres.url(f"normata_{uuid4().hex}"))
+    with reserved_port() as port:
+        options = ["--port", str(port)] if command == "serve" else []
+        done = normata(command, *options, url=postgres.url(f"normata_{uuid4().hex}"))
     assert done.returncode == 1
     assert is_one_sentence(done.stderr), done.stderr
     assert "does not exist" in done.stderr

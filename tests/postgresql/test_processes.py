@@ -17,7 +17,7 @@ from tests import world
 from tests.databases import open_url
 from tests.postgres import Server
 from tests.postgresql.conftest import new_token
-from tests.server import serving
+from tests.server import PLAIN, serving
 from tests.world import ALPHA, ARCHIVED
 
 WORKERS = 2
@@ -29,7 +29,7 @@ NewClient = Callable[[], httpx2.Client]
 
 def clients(base: str, token: str) -> NewClient:
     """Makes clients: each has connections of its own, which the system gives to any of the workers."""
-    return lambda: httpx2.Client(base_url=base, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    return lambda: httpx2.Client(base_url=base, headers={"Authorization": f"Bearer {token}"}, timeout=60, verify=PLAIN)
 
 
 @pytest.fixture(scope="module")

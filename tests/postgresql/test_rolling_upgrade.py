@@ -27,7 +27,7 @@ from tests.databases import open_url
 from tests.db.sessions import as_role, session, wait_until
 from tests.postgres import Server
 from tests.postgresql.conftest import environment, new_token
-from tests.server import reserved_port, wait_until_ready
+from tests.server import PLAIN, reserved_port, wait_until_ready
 from tests.world import ALPHA, ARCHIVED
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -161,7 +161,7 @@ class Load:
         headers = {"Authorization": f"Bearer {self.token}"}
         lists = cycle(LISTS)
         try:
-            with httpx2.Client(base_url=self.base, headers=headers, timeout=60) as client:
+            with httpx2.Client(base_url=self.base, headers=headers, timeout=60, verify=PLAIN) as client:
                 while not self._stop.is_set():
                     path = self.wanted.take()
                     answer = client.post(path)
@@ -223,7 +223,7 @@ def weak_url(postgres: Server, postgres_url: str) -> Iterator[str]:
 
 
 def is_ready(base: str) -> bool:
-    return httpx2.get(f"{base}/readyz", timeout=30).status_code == 200
+    return httpx2.get(f"{base}/readyz", timeout=30, verify=PLAIN).status_code == 200
 
 
 def test_an_upgrade_costs_nobody_an_answer(old: Version, new: Version, postgres_url: str, weak_url: str) -> None:

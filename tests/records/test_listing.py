@@ -9,6 +9,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from normata.records.base import Restorable
+from normata.records.kinds import Asset, Policy, Task
 from normata.schema.wire import columns
 from tests.listing import Item, in_order, natural
 from tests.records.living import foreign_references, read, references
@@ -16,7 +17,17 @@ from tests.records.shapes import KINDS, SHAPES, full_record
 from tests.served import Served, refused, served
 from tests.world import ALPHA, BETA, record_id
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+# All kinds on SQLite. These three have columns of all sorts, in which PostgreSQL might differ.
+ON_BOTH = (Asset, Policy, Task)
+every_kind = pytest.mark.parametrize(
+    ("shared_url", "kind"),
+    [
+        *(pytest.param("sqlite", *kind.values, id=f"sqlite-{kind.id}") for kind in KINDS),
+        *(pytest.param("postgresql", kind, id=f"postgresql-{kind.path}") for kind in ON_BOTH),
+    ],
+    indirect=["shared_url"],
+    scope="module",
+)
 COUNT = 12
 
 

@@ -26,13 +26,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, unquote
 from zlib import crc32
 
 import pytest
 from httpx2 import Response
-from starlette.testclient import TestClient
 
 from normata.demo.content import ORGANIZATION as DEMO
 from normata.errors import NotArchived
@@ -47,6 +47,7 @@ from normata.schema.paging import OrganizationQuery
 from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
+from tests.client import TestClient
 from tests.world import ALPHA, record_id
 
 DEMO_MEMBER = "member-dana"
@@ -185,6 +186,12 @@ def about_others(operation: Operation) -> Iterator[Sample]:
             yield sample(operation, row_id=other)
 
 
+@cache
+def _world() -> dict[str, list[dict[str, Any]]]:
+    """The bundle of the world, made once. Nobody here changes it."""
+    return world.bundle()
+
+
 def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:
     table = operation.about
     if table is None:
@@ -203,7 +210,7 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
         return f"session-{user or (enough(operation) if organization_id == ALPHA else 'foreigner')}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
-        adoptions = world.bundle()["frameworkAdoptions"]
+        adoptions = _world()["frameworkAdoptions"]
         adopted = {row["frameworkId"] for row in adoptions if row["organizationId"] == organization_id}
         rows = sorted(rows, key=adopted.__contains__)
     if table is Membership and any(_does(operation, kind, "UPDATE") for kind in Restorable.kinds):
@@ -221,7 +228,7 @@ def _does(operation: Operation, table: type[Table], *actions: str) -> bool:
 
 def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> list[str]:
     """The ids of the rows of a table that an operation may be about, the best first; no more than its own if so."""
-    bundle = world.bundle()
+    bundle = _world()
 
     def of_organization(array: str, name: str) -> set[str]:
         return {row[name] for row in bundle[array] if row.get("organizationId") == organization_id}
@@ -247,7 +254,7 @@ def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> lis
 def _every(table: type[Table]) -> Sequence[dict[str, Any]]:
     """The rows that the world has of a table, as a bundle has them."""
     others = {Invitation: world.invitations, AccessToken: world.tokens, Session: world.sessions}
-    return others[table]() if table in others else world.bundle().get(table.array, ())
+    return others[table]() if table in others else _world().get(table.array, ())
 
 
 def _body(operation: ChangeOperation, organization_id: str) -> Any:
@@ -256,7 +263,7 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     if operation.body_required and operation.body_example is None:
         _fail(operation, "its body is required, but there is no `body_example`")
     text = json.dumps(operation.body_example)
-    controls = _rows(Control, organization_id) or [row["id"] for row in world.bundle()["controls"]]
+    controls = _rows(Control, organization_id) or [row["id"] for row in _world()["controls"]]
     replaced = {
         DEMO: organization_id,
         DEMO_MEMBER: f"member-robot-{organization_id}",

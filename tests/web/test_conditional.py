@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import brotli
 import pytest
-from starlette.testclient import TestClient
 
 from normata.web.operation import ListOperation
 from tests import world
+from tests.client import TestClient
 from tests.listing import LISTS
 from tests.served import Served, served
 from tests.web.crowd import crowd

@@ -158,7 +158,7 @@ def test_who_does_not_run_the_instance(operation: Operation, shared: Served, mad
         refused(sample(operation).send(shared.client, headers), 403, "forbidden")
 
 
-@operations(lambda operation: operation.about is not None)
+@families(lambda operation: operation.about is not None)
 def test_rows_of_other_kinds_are_not_there(operation: Operation, shared: Served, made: Tokens) -> None:
     for request in about_others(operation):
         refused(request.send(shared.client, made.bearer(operation)), 404, "not_found")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.records.kinds import Label
 from normata.settings import Settings
 from tests import stored
+from tests.client import TestClient
 from tests.databases import path_of
 from tests.listing import LISTS
 from tests.served import Served, refused

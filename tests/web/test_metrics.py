@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from starlette.testclient import TestClient
 
 from normata.db.watching import WaitName
 from normata.errors import UnavailableReason
 from normata.records.kinds import Label
 from normata.web.problems import LimitReason
+from tests.client import TestClient
 from tests.databases import path_of
 from tests.db.sessions import session
 from tests.served import Headers, Served, refused, served

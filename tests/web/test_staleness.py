@@ -19,7 +19,7 @@ from normata.identity.model import AccessToken
 from tests import stored, world
 from tests.databases import change, tamper
 from tests.listing import LISTS
-from tests.server import serving
+from tests.server import PLAIN, serving
 from tests.world import ALPHA, ARCHIVED
 
 CHANGES = 500
@@ -176,8 +176,8 @@ def clients(database_url: str) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
     with (
         serving(database_url) as first,
         serving(database_url) as second,
-        httpx2.Client(base_url=first, timeout=60) as writer,
-        httpx2.Client(base_url=second, timeout=60) as reader,
+        httpx2.Client(base_url=first, timeout=60, verify=PLAIN) as writer,
+        httpx2.Client(base_url=second, timeout=60, verify=PLAIN) as reader,
     ):
         yield writer, reader
 

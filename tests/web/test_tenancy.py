@@ -129,7 +129,8 @@ def secrets_of(organization: str) -> set[str]:
 
 def named(secrets: set[str], told: str) -> list[str]:
     """Those of the secrets that occur, as words of their own."""
-    return [secret for secret in secrets if re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", told)]
+    found = [secret for secret in secrets if secret in told]  # which is quick, and mostly all
+    return [secret for secret in found if re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", told)]
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def statements_of(proof: Sequence[ProofStep]) -> set[str]:
     return {step.fact.control for step in proof if step.inference.rule is Rule.STATEMENT}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(st.randoms(use_true_random=False))
 def test_every_claim_has_a_proof_and_no_shorter_one(rng: random.Random) -> None:
     graph = world(rng)
@@ -127,7 +127,7 @@ def test_every_claim_has_a_proof_and_no_shorter_one(rng: random.Random) -> None:
         assert [len(proof) for proof in found.others] == sorted(len(proof) for proof in found.others)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.randoms(use_true_random=False))
 def test_the_other_statements_are_all_that_would_do_alone(rng: random.Random) -> None:
     graph = world(rng)
@@ -154,7 +154,7 @@ def parents_of(graph: MemoryGraph) -> dict[str, str | None]:
     return {control: graph.parents[control] for control, name in graph.frameworks.items() if name in graph.adopted}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.randoms(use_true_random=False))
 def test_effects_are_what_is_lost_without_the_statement(rng: random.Random) -> None:
     graph = world(rng)
@@ -169,7 +169,7 @@ def test_effects_are_what_is_lost_without_the_statement(rng: random.Random) -> N
         }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.randoms(use_true_random=False))
 def test_lifts_lift(rng: random.Random) -> None:
     graph = world(rng)
@@ -199,7 +199,7 @@ def test_lifts_lift(rng: random.Random) -> None:
             assert {lift.path[0] for lift in found if len(lift.path) == 2} == near
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(st.randoms(use_true_random=False))
 def test_what_a_roll_up_does_not_show_rests_on_nothing_that_follows_from_it(rng: random.Random) -> None:
     """With one child shown of each, and ranks as a version without ranks leaves them. No claim stands on itself."""
@@ -334,7 +334,7 @@ def test_a_circle_proves_nothing() -> None:
     assert proofs_of(graph, "c2").proof == ()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(st.randoms(use_true_random=False))
 def test_lifts_that_are_all_are_all_that_matches_allow(rng: random.Random) -> None:
     graph = world(rng)

@@ -367,7 +367,7 @@ def documents(draw: st.DrawFn) -> dict[str, list[dict[str, Any]]]:
     return {array: whole[array] for array in draw(st.sets(st.sampled_from(sorted(whole)), min_size=1, max_size=2))}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(loads=st.lists(documents(), min_size=1, max_size=3))
 def test_after_any_loads_what_is_stored_is_what_follows(database: Database, loads: list[dict[str, Any]]) -> None:
     def work(unit: UnitOfWork) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from httpx2 import Response
-from starlette.testclient import TestClient
 
+from tests.client import TestClient
 from tests.world import ALPHA, USERS
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from openpyxl import load_workbook
-from starlette.testclient import TestClient
 
 from normata.app import create_app
 from normata.demo import content as demo
 from normata.settings import Settings
+from tests.client import TestClient
 from tests.databases import change, migrate, open_url
 
 ANNEX_A = [

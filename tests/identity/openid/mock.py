@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from tests.server import free_port
+from tests.server import PLAIN, free_port
 
 
 class Mock:
@@ -35,7 +35,7 @@ class Mock:
 
     @staticmethod
     def _answer(url: str, form: dict[str, str]) -> str:
-        answer = httpx2.post(url, data=form, timeout=10)
+        answer = httpx2.post(url, data=form, timeout=10, verify=PLAIN)
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]
 
@@ -54,7 +54,10 @@ def running_mock(*options: str) -> Iterator[Mock]:
         for _ in range(300):
             assert process.poll() is None, "the provider has ended"
             try:
-                if httpx2.get(f"{mock.issuer}/.well-known/openid-configuration", timeout=5).status_code == 200:
+                if (
+                    httpx2.get(f"{mock.issuer}/.well-known/openid-configuration", timeout=5, verify=PLAIN).status_code
+                    == 200
+                ):
                     break
             except httpx2.TransportError:
                 time.sleep(0.1)

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from normata.web.counters import path_of
-from tests.server import SCRIPT, reserved_port
+from tests.server import PLAIN, SCRIPT, reserved_port
 
 PATIENCE = 60.0  # seconds before a wait is given up
 
@@ -93,7 +93,7 @@ class Processes:
     def answers(self) -> bool:
         """Whether it serves now."""
         try:
-            return httpx2.get(f"{self.address}/readyz", timeout=5).status_code == 200
+            return httpx2.get(f"{self.address}/readyz", timeout=5, verify=PLAIN).status_code == 200
         except httpx2.TransportError:
             return False
 

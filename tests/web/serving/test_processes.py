@@ -17,6 +17,7 @@ from normata.db.database import Database
 from normata.records.kinds import Label
 from tests import stored
 from tests.conftest import MakeToken
+from tests.server import PLAIN
 from tests.web.serving.processes import PATIENCE, Serve, both, run, wait_for
 from tests.world import ALPHA, ARCHIVED, EARLIER
 
@@ -56,7 +57,7 @@ def test_of_many_at_once_exactly_one_restores_each_record(
 
     async def restore_all() -> list[tuple[str, int, str]]:
         limits = httpx2.Limits(max_connections=200)
-        async with httpx2.AsyncClient(base_url=server.address, limits=limits, timeout=PATIENCE) as client:
+        async with httpx2.AsyncClient(base_url=server.address, limits=limits, timeout=PATIENCE, verify=PLAIN) as client:
 
             async def restore(row_id: str) -> tuple[str, int, str]:
                 response = await client.post(f"/labels/{row_id}/restore/", headers={"Authorization": f"Bearer {token}"})
@@ -84,7 +85,9 @@ def test_a_token_revoked_elsewhere_is_refused_at_once_by_all_workers(
     def ask() -> int:
         """On a connection of its own, so that any of the workers may take it."""
         response = httpx2.get(
-            f"{server.address}/notifications/?organizationId={ALPHA}", headers={"Authorization": f"Bearer {token}"}
+            f"{server.address}/notifications/?organizationId={ALPHA}",
+            headers={"Authorization": f"Bearer {token}"},
+            verify=PLAIN,
         )
         return response.status_code
 
@@ -107,7 +110,7 @@ def test_what_was_acknowledged_survives_kill_9(
     enough = threading.Event()
 
     def stream(own: list[str]) -> None:
-        with httpx2.Client(base_url=server.address, timeout=PATIENCE) as client:
+        with httpx2.Client(base_url=server.address, timeout=PATIENCE, verify=PLAIN) as client:
             for row_id in own:
                 try:
                     response = client.post(f"/labels/{row_id}/restore/", headers=headers)
@@ -135,7 +138,7 @@ def test_what_was_acknowledged_survives_kill_9(
     live = restored(database) & set(ids)
     assert set(acknowledged) <= live
     assert events(database) == Counter(live), "one audit event for each record that is back, and none else"
-    with httpx2.Client(base_url=again.address, headers=headers, timeout=PATIENCE) as client:
+    with httpx2.Client(base_url=again.address, headers=headers, timeout=PATIENCE, verify=PLAIN) as client:
         for row_id in acknowledged[:10]:
             response = client.post(f"/labels/{row_id}/restore/")
             assert (response.status_code, response.json()["code"]) == (409, "not_archived")
@@ -155,7 +158,7 @@ def test_a_signal_ends_the_server_in_order(
     enough = threading.Event()
 
     def stream() -> None:
-        with httpx2.Client(base_url=server.address, timeout=PATIENCE) as client:
+        with httpx2.Client(base_url=server.address, timeout=PATIENCE, verify=PLAIN) as client:
             for row_id in ids:
                 try:
                     response = client.post(f"/labels/{row_id}/restore/", headers={"Authorization": f"Bearer {token}"})
@@ -179,7 +182,7 @@ def test_a_signal_ends_the_server_in_order(
     assert events(database) == Counter(answered)
     assert "Traceback" not in server.log
     with pytest.raises(httpx2.ConnectError):
-        httpx2.get(f"{server.address}/livez")
+        httpx2.get(f"{server.address}/livez", verify=PLAIN)
 
 
 @both

@@ -13,6 +13,7 @@ from normata.frameworks.model import Framework
 from normata.identity import tokens
 from tests import stored, world
 from tests.databases import change, open_url
+from tests.server import PLAIN
 from tests.web.serving.processes import Serve, both
 from tests.world import ALPHA
 
@@ -40,7 +41,9 @@ def test_of_several_processes_one_carries_it_out(serve: Serve, database_url: str
     def ask(number: int, place: int) -> httpx2.Response:
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": f"round-{number}"}
         body = {"organizationId": ALPHA, "name": f"Docks {number}"}
-        return httpx2.post(f"{servers[place % 2].address}/frameworks/", json=body, headers=headers, timeout=30)
+        return httpx2.post(
+            f"{servers[place % 2].address}/frameworks/", json=body, headers=headers, timeout=30, verify=PLAIN
+        )
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for number in range(ROUNDS):

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from normata.web.server import AddressInUse, require_free_address
-from tests.server import reserved_port
+from tests.server import PLAIN, reserved_port
 from tests.web.serving.processes import Serve, run
 
 
@@ -24,12 +24,12 @@ def test_it_listens_on_a_name_or_an_address(serve: Serve, host: str) -> None:
         except AddressInUse:
             pytest.skip("this machine has no IPv6")
     server = serve(1, host=host)
-    assert httpx2.get(f"{server.address}/livez").status_code == 200
+    assert httpx2.get(f"{server.address}/livez", verify=PLAIN).status_code == 200
 
 
 def test_each_line_of_the_log_is_json_and_the_first_says_where_it_serves(serve: Serve) -> None:
     server = serve(2)
-    httpx2.get(f"{server.address}/nowhere")
+    httpx2.get(f"{server.address}/nowhere", verify=PLAIN)
     lines = [json.loads(line) for line in server.log.splitlines()]
     assert lines[0]["event"] == "serving"
     assert (lines[0]["url"], lines[0]["workers"], lines[0]["level"]) == (server.address, 2, "info")

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.server import free_port
+from tests.server import PLAIN, free_port
 from tests.web.serving.processes import PATIENCE, Serve, environment
 
 
@@ -78,8 +78,8 @@ def test_spans_arrive_where_the_environment_says(serve: Serve) -> None:
             OTEL_EXPORTER_OTLP_HEADERS="x-key=1234",
             OTEL_SERVICE_NAME="normata-test",
         )
-        httpx2.get(f"{server.address}/docs/")
-        httpx2.get(f"{server.address}/controls/")
+        httpx2.get(f"{server.address}/docs/", verify=PLAIN)
+        httpx2.get(f"{server.address}/controls/", verify=PLAIN)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE) == 0
         assert receiving.names() == {"GET /docs", "GET /controls"}, "what was left was sent at the end"
@@ -94,7 +94,7 @@ def test_a_collector_that_is_not_there_is_a_line_of_the_log(serve: Serve) -> Non
         OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{free_port()}",
         OTEL_EXPORTER_OTLP_TIMEOUT="1",
     )
-    assert httpx2.get(f"{server.address}/docs/").status_code == 200
+    assert httpx2.get(f"{server.address}/docs/", verify=PLAIN).status_code == 200
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(PATIENCE) == 0
     events = [json.loads(line) for line in server.log.splitlines()]  # each line is an event
