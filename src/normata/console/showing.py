@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+
+from normata.console.markdown import markdown
 
 
 def moment(at: str | None) -> Markup:
@@ -46,6 +49,11 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
+def as_json(document: object) -> str:
+    """A document, for people who read JSON."""
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "day": day,
@@ -53,4 +61,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "thousands": thousands,
     "percent": percent,
     "segment": segment,
+    "markdown": markdown,
+    "json": as_json,
 }

@@ -39,6 +39,12 @@ class ArchiveQuery(PageQuery):
     search: Annotated[
         Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
     ] = None
+    archive_id: Annotated[
+        Identifier | None, Field(description="Only what this action has archived, and is archived since.")
+    ] = None
+    record_id: Annotated[Identifier | None, Field(description="Only the record, of whatever kind, with this id.")] = (
+        None
+    )
 
     repeated: ClassVar[str] = "kind"
 
@@ -132,19 +138,27 @@ def _branches(query: ArchiveQuery) -> Iterator[Select[Any]]:
             branch = branch.where(table.archived_at < query.until)
         if query.search:
             branch = branch.where(matching(table.search_text, query.search))
+        if query.record_id is not None:
+            branch = branch.where(table.id == query.record_id)
         if query.user_id is not None:
-            branch = branch.where(_entries_of(query, path, table).exists())
+            branch = branch.where(_entries_of(query, path, table).where(_ENTRY.c.user_id == query.user_id).exists())
+        if query.archive_id is not None:
+            named = select(_ENTRY.c.record_id).where(
+                _ENTRY.c.organization_id == query.organization_id,
+                _ENTRY.c.archive_id == query.archive_id,
+                _ENTRY.c.kind == path,
+            )  # by the index of archive ids; whether an entry still counts is looked at next
+            branch = branch.where(table.id.in_(named), _entries_of(query, path, table).exists())
         yield branch
 
 
 def _entries_of(query: ArchiveQuery, path: str, table: Any) -> Select[Any]:
-    """The entry of a record that the user has archived."""
+    """The entry of a record that is archived since."""
     return select(_ENTRY.c.record_id).where(
         _ENTRY.c.organization_id == query.organization_id,
         _ENTRY.c.kind == path,
         _ENTRY.c.record_id == table.id,
         _ENTRY.c.archived_at == table.archived_at,
-        _ENTRY.c.user_id == query.user_id,
     )
 
 

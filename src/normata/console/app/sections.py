@@ -20,4 +20,6 @@ SECTIONS: tuple[Section, ...] = (
     Section("controls", "controls/"),
     Section("frameworks", "frameworks/"),
     Section("crosswalk", "crosswalk/"),
+    Section("records", "records/"),
+    Section("archive", "archive/"),
 )

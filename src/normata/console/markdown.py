@@ -1,0 +1,50 @@
+"""Texts that people write in Markdown (CommonMark), as markup that is safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+_DEEPEST_HEADING = 6
+_TAGS = frozenset(
+    "a blockquote br code em h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
+)
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+
+
+def markdown(written: str) -> Markup:
+    """The markup of a text.
+
+    HTML in it is text, and so are its entities: what somebody writes is what everybody reads. There are no pictures,
+    which would come from elsewhere. Headings begin below those of the page. What the renderer should not have let
+    through, nh3 takes out.
+    """
+    rendered = _renderer().render(written)
+    clean = nh3.clean(
+        rendered,
+        tags=set(_TAGS),
+        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(clean)  # noqa: S704 - of what has just been cleaned
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    options = {"html": False, "breaks": True, "linkify": False, "typographer": False, "maxNesting": 40}
+    made = MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable(["image", "entity"])
+    made.core.ruler.push("headings_of_a_page", lambda state: _lower_headings(state.tokens))
+    return made
+
+
+def _lower_headings(tokens: Sequence[Token]) -> None:
+    """The page itself has the first two levels."""
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1:]) + 2, _DEEPEST_HEADING)}"
