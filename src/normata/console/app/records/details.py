@@ -28,6 +28,9 @@ from normata.records.fields import Field, fields_of, referring_to
 _MOST_REFERRERS = "10"  # of each kind
 _MOST_HISTORY = "20"
 _OURS = ("id", "organizationId", "archivedAt")  # said elsewhere on the page, or of no use to people
+# The order of short fields. Tokens, and the short id, stand below the title.
+_PLACES: tuple[tuple[str, ...], ...] = (("reference",), ("moment", "flag"), ("text", "number"), ("foreign", "count"))
+_SELDOM = frozenset({"slug", "order", "createdAt", "updatedAt"})
 _UNTOLD = frozenset({"id", "organizationId", "createdAt", "updatedAt", "archivedAt"})  # of an event
 
 
@@ -74,7 +77,7 @@ async def show_one(visit: OrganizationVisit) -> Response:
         me=joined(kind.path, record_id),
         title=record[title_of(kind).name],
         state=[field for field in fields if field.sort in ("token", "flag")],
-        facts=[field for field in fields if field.sort not in ("prose", "document") and _has(record, field)],
+        facts=_facts(record, fields),
         texts=[field for field in fields if field.sort in ("prose", "document") and _has(record, field)],
         empty=[label(field) for field in fields if not _has(record, field)],
         label=label,
@@ -90,6 +93,13 @@ async def show_one(visit: OrganizationVisit) -> Response:
         today=now(),
         can_edit=visit.may("editor"),
     )
+
+
+def _facts(record: Mapping[str, Any], fields: Sequence[Field]) -> Sequence[Field]:
+    """The short fields that have a value: what it refers to first, what few people need last."""
+    places = {sort: place for place, sorts in enumerate(_PLACES) for sort in sorts}
+    short = [field for field in fields if field.sort in places and field.name != "shortId" and _has(record, field)]
+    return sorted(short, key=lambda field: (field.name in _SELDOM, places[field.sort]))
 
 
 def _has(record: Mapping[str, Any], field: Field) -> bool:

@@ -72,7 +72,7 @@ def typed_entry(field: Field, form: Fields) -> Entry | None:
         return Entry(field, form.get(name) or _as_token(form.get(f"other.{name}")))
     if field.sort in _LONG:
         written = form.get(f"as.{name}", AS_TEXT) if field.sort == "document" else ""
-        return Entry(field, form.all(name)[-1], written)
+        return Entry(field, _lines(form.all(name)[-1]), written)
     return Entry(field, form.get(name))
 
 
@@ -129,15 +129,13 @@ def _value(entry: Entry, before: Any) -> Any:
             return int(shown) if re.fullmatch(r"[+-]?[0-9]{1,18}", shown, re.ASCII) else shown
         case "number":
             return _number(shown)
-        case "prose":
-            return _lines(shown)
     return shown
 
 
 def _document(entry: Entry, before: Any) -> Any:
     """The patch that makes the document of what was there (RFC 7396)."""
     if entry.written != AS_JSON:
-        return _lines(entry.shown)
+        return entry.shown
     try:
         document = orjson.loads(entry.shown)
     except ValueError as error:
