@@ -11,9 +11,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 _DEEPEST_HEADING = 6
-_TAGS = frozenset(
-    "a blockquote br code em h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
-)
+_TAGS = frozenset(["a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"])
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 

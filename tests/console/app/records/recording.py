@@ -27,9 +27,19 @@ def page_of(kind: type[Restorable], *steps: str, query: str = "") -> str:
 def made(people: People, kind: type[Restorable], **values: Any) -> str:
     """The id of a new record of alpha's, with a title of its own unless it is given one."""
     body = {"organizationId": ALPHA_ID, kind.title_column(): f"New {uuid4()}", **values}
-    answer = people.instance.client.post(f"/{kind.path}/", json=body, headers=people.instance.bearer("editor"))
+    answer = people.instance.client.post(f"/{kind.path}/", json=body, headers=bearer(people, "editor"))
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
+
+
+def bearer(people: People, user: str) -> dict[str, str]:
+    """The header with a token of a user; of the same world always the same."""
+    if (people.instance.url, user) not in _BEARERS:
+        _BEARERS[people.instance.url, user] = people.instance.bearer(user)
+    return _BEARERS[people.instance.url, user]
+
+
+_BEARERS: dict[tuple[str, str], dict[str, str]] = {}
 
 
 def stored(people: People, kind: type[Restorable], record_id: str) -> dict[str, Any]:
@@ -38,7 +48,7 @@ def stored(people: People, kind: type[Restorable], record_id: str) -> dict[str, 
     answer = instance.client.get(
         f"/{kind.path}/{quote(record_id, safe='')}/",
         params={"organizationId": ALPHA_ID},
-        headers=instance.bearer("viewer"),
+        headers=bearer(people, "viewer"),
     )
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()

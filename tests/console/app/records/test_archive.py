@@ -264,7 +264,14 @@ def test_a_viewer_archives_and_restores_nothing(kind: type[Restorable], shared: 
 
 
 def test_an_empty_archive_says_what_it_is_for(people: People) -> None:
-    people.instance.sql(*(f"UPDATE {kind.__tablename__} SET archived_at = NULL, slug = id" if "slug" in kind.sql().c else f"UPDATE {kind.__tablename__} SET archived_at = NULL" for kind in Restorable.kinds))
+    people.instance.sql(
+        *(
+            f"UPDATE {kind.__tablename__} SET archived_at = NULL, slug = id"
+            if "slug" in kind.sql().c
+            else f"UPDATE {kind.__tablename__} SET archived_at = NULL"
+            for kind in Restorable.kinds
+        )
+    )
     page = people["viewer"].get(ARCHIVE)
     assert "Nothing is archived." in text_of(page)
     assert f"{ALPHA}records/" in Parsed(page).links

@@ -12,7 +12,7 @@ from normata.records.fields import fields_of
 from normata.records.kinds import Audit, Incident, Label, Policy, Task, Vendor
 from tests.console.app.conftest import People
 from tests.console.app.pages import Parsed
-from tests.console.app.records.recording import Sheet, made, page_of, stored
+from tests.console.app.records.recording import Sheet, bearer, made, page_of, stored
 from tests.console.browser import is_refused, text_of
 from tests.records.shapes import CONTENT, KINDS, full_record
 from tests.world import record_id
@@ -79,7 +79,7 @@ def test_what_is_left_empty_gets_its_default(kind: type[Restorable], shared: Peo
     told = shared.instance.client.post(
         f"/{kind.path}/",
         json={"organizationId": "org-alpha", title: f"Bare {kind.path} too"},
-        headers=shared.instance.bearer("editor"),
+        headers=bearer(shared, "editor"),
     ).json()
     ours = {"id", "slug", "shortId", "order", "createdAt", "updatedAt", title}
     assert {name: record[name] for name in record if name not in ours} == {
@@ -101,10 +101,7 @@ def test_a_form_that_nobody_touched_changes_nothing(kind: type[Restorable], peop
 def people_of_full(shared: People) -> People:
     """People over a world that has a live record of every kind, every field of it with a value."""
     shared.instance.load(
-        {
-            kind.path: [{**full_record(kind, f"full-{kind.path}"), "archivedAt": None}]
-            for kind in Restorable.kinds
-        }
+        {kind.path: [{**full_record(kind, f"full-{kind.path}"), "archivedAt": None}] for kind in Restorable.kinds}
     )
     return shared
 
@@ -258,7 +255,7 @@ def test_a_conflict_is_told_after_a_fault_too(shared: People) -> None:
 def test_an_archived_record_is_read_only(shared: People) -> None:
     record = made(shared, Label)
     sheet = Sheet(shared["editor"].get(page_of(Label, record, "edit")), "/edit/")
-    shared.instance.client.post(f"/labels/{record}/archive/", headers=shared.instance.bearer("editor"))
+    shared.instance.client.post(f"/labels/{record}/archive/", headers=bearer(shared, "editor"))
     answer = shared["editor"].get(page_of(Label, record, "edit"))
     assert (answer.status_code, answer.headers["location"]) == (303, page_of(Label, record))
     answer = sheet.send(shared["editor"], name="Typed")

@@ -105,9 +105,7 @@ def _told(visit: OrganizationVisit, outcome: Outcome) -> Query:
     return told_restored(visit, [(one["kind"], one["id"]) for one in answer["records"] if one["done"]])
 
 
-async def _refused(
-    visit: OrganizationVisit, form: Fields, records: Sequence[RecordName], refusal: Refusal
-) -> Response:
+async def _refused(visit: OrganizationVisit, form: Fields, records: Sequence[RecordName], refusal: Refusal) -> Response:
     """The page that says which records were refused, and why; the others can be done then."""
     archive_id = form.get("archiveId")
     if archive_id and not records:

@@ -53,9 +53,7 @@ async def show_new(visit: OrganizationVisit) -> Response:
 async def make(visit: OrganizationVisit) -> Response:
     """Make a record, once, however often the form is sent."""
     kind, form = kind_of(visit), await _sent(visit)
-    entries = [
-        typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)
-    ]
+    entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
     started = Started(key=form.get("key") or visit.new_key())
     if form.get("step") == _FIND:
         return await _page(visit, kind, entries, started, form=form)
@@ -105,9 +103,7 @@ async def change(visit: OrganizationVisit) -> Response:
     entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
     meanwhile = [entry for entry in theirs if marks and not is_marked(entry, marks)]
     refusal = replace(refusal, detail=text("app.changed_meanwhile"))
-    return await _page(
-        visit, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile
-    )
+    return await _page(visit, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile)
 
 
 async def _page(

@@ -62,7 +62,9 @@ async def show_list(visit: OrganizationVisit) -> Response:
         is_whole=is_whole,
         choices=await choices_of(visit, references, chosen, find),
         chosen=chosen,
-        is_filtered=any(chosen[name] for name in wanted if name not in ("sortColumn", "sortDirection", "page", "limit")),
+        is_filtered=any(
+            chosen[name] for name in wanted if name not in ("sortColumn", "sortDirection", "page", "limit")
+        ),
         selected=set(sent.getlist("selected")),
         undo=undoing.note(told),
         today=now(),
