@@ -11,7 +11,11 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 _DEEPEST_HEADING = 6
-_TAGS = frozenset(["a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"])
+_TAGS = (
+    *("a", "blockquote", "br", "code", "em", "hr", "p", "pre", "s", "strong"),
+    *("h3", "h4", "h5", "h6", "li", "ol", "ul"),
+    *("table", "tbody", "td", "th", "thead", "tr"),
+)
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 

@@ -17,18 +17,18 @@ _IN_ORDER = (_FRAMEWORK.identifier_key.asc(), _CONTROL.framework_id.asc(), _CONT
 
 
 def framework_names(organization_id: str) -> Naming:
-    """How the frameworks that an organization can see are named."""
+    """How the frameworks that an organization can see are named; those that it has adopted are live."""
     rows = (
         select(_FRAMEWORK.id, _FRAMEWORK.name.label("label"), _FRAMEWORK.identifier, null().label("control_id"))
         .outerjoin(FrameworkAdoption, _adopted(organization_id, _FRAMEWORK.id))
         .where(visible_to(organization_id))
     )
     order = [_FRAMEWORK.name_key.asc(), _FRAMEWORK.id.asc()]
-    return Naming(rows, _FRAMEWORK.id, _FRAMEWORK.is_active.expression, _FRAMEWORK.search_text, order)
+    return Naming(rows, _FRAMEWORK.id, _ADOPTION.id.is_not(None), _FRAMEWORK.search_text, order)
 
 
 def control_names(organization_id: str) -> Naming:
-    """How the controls of an organization's frameworks are named: those that it has adopted, and its own."""
+    """How the controls of the frameworks that an organization can see are named; those of adopted ones are live."""
     rows = (
         select(_CONTROL.id, _CONTROL.name.label("label"), _CONTROL.identifier, null().label("control_id"))
         .join(Framework, _FRAMEWORK.id == _CONTROL.framework_id)

@@ -25,7 +25,9 @@ class Name(Wire):
         description="What tells it from others of the same name: a short id, or the identifier of a control or a"
         " framework. Null where there is none."
     )
-    is_live: bool = Field(description="False for what is archived, removed or inactive.")
+    is_live: bool = Field(
+        description="False for what is archived or removed, for frameworks that are not adopted, and their controls."
+    )
     control_id: str | None = Field(description="The control that a statement is about; null for all else.")
 
 
@@ -39,7 +41,7 @@ class NameQuery(PageQuery):
     search: Annotated[Search | None, Field(description="Words that must all occur in it, in any case.")] = None
     archived: Annotated[
         Literal["exclude", "include"],
-        Field(description="Whether what is archived, removed or inactive is listed along with what is live."),
+        Field(description="Whether what is not live is listed, too."),
     ] = "exclude"
 
 

@@ -50,11 +50,11 @@ class NamesQuery(NameQuery):
     kind: Annotated[
         NamedKind,
         Field(
-            description="What to name: a kind of records as in its path, `memberships` (members by the ids that records"
-            " have), `users` (members by the ids that events have), `frameworks`, `controls`, or `controlCoverages`,"
-            " the statements."
+            description="What to name: `memberships` (members by the ids that records have, which is the default),"
+            " `users` (members by the ids that events have), a kind of records as in its path, `frameworks`,"
+            " `controls`, or `controlCoverages`, the statements."
         ),
-    ]
+    ] = "memberships"
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -103,9 +103,9 @@ from. Records and frameworks are in the order of their names, controls and state
         example={
             "items": [
                 {
-                    "id": "task-rotate-signing-keys",
-                    "label": "Plan the renewal of the robot root key",
-                    "identifier": "8",
+                    "id": "member-tomasz",
+                    "label": "Tomasz Wierzbicki",
+                    "identifier": None,
                     "isLive": True,
                     "controlId": None,
                 }

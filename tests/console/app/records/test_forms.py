@@ -194,7 +194,8 @@ def test_a_document_becomes_what_was_written(shared: People) -> None:
     """Members that were taken out are gone, also within others: a change is a merge patch."""
     record = made(shared, Policy, content={"a": {"b": 1, "c": [1, {"d": None}]}, "e": "x"})
     edit = page_of(Policy, record, "edit")
-    for document in ({"a": {"c": [2]}, "f": {}}, {"f": {"g": True}}, [], {"h": 1}, "text"):
+    documents: list[Any] = [{"a": {"c": [2]}, "f": {}}, {"f": {"g": True}}, [], {"h": 1}, "text"]
+    for document in documents:
         sheet = Sheet(shared["editor"].get(edit), "/edit/")
         sheet.send(shared["editor"], content=json.dumps(document), **{"as.content": "json"})
         assert stored(shared, Policy, record)["content"] == document
@@ -303,9 +304,10 @@ def test_references_offer_what_there_is_and_what_is_chosen(kind: type[Restorable
 def test_a_viewer_gets_no_form_and_is_refused(kind: type[Restorable], shared: People) -> None:
     record = record_id(kind, "live")
     before = stored(shared, kind, record)
+    forged: Any = {kind.title_column(): "Forged"}
     for path in (page_of(kind, "new"), page_of(kind, record, "edit")):
         assert "takes the role of an editor" in text_of(shared["viewer"].get(path))
-        answer = shared["viewer"].post(path, **{kind.title_column(): "Forged"})
+        answer = shared["viewer"].post(path, **forged)
         assert is_refused(answer)
         assert "takes the role of an editor" in text_of(answer)
     assert stored(shared, kind, record) == before
@@ -316,7 +318,8 @@ def test_a_record_of_another_organization_is_not_there(kind: type[Restorable], s
     theirs = record_id(kind, "live", "org-beta")
     for path in (page_of(kind, theirs), page_of(kind, theirs, "edit")):
         assert is_refused(shared["editor"].get(path), status=404)
-    answer = shared["editor"].post(page_of(kind, theirs, "edit"), **{kind.title_column(): "Forged"})
+    forged: Any = {kind.title_column(): "Forged"}
+    answer = shared["editor"].post(page_of(kind, theirs, "edit"), **forged)
     assert is_refused(answer, status=404)
     assert is_refused(shared["foreigner"].get(page_of(kind, record_id(kind, "live"))), status=404)
 

@@ -120,16 +120,9 @@ def _value(entry: Entry, before: Any) -> Any:
         return bool(shown)
     if not shown:
         return None if field.may_be_null else ""
-    match field.sort:
-        case "document":
-            return _document(entry, before)
-        case "moment":
-            return _moment(shown)
-        case "count":
-            return int(shown) if re.fullmatch(r"[+-]?[0-9]{1,18}", shown, re.ASCII) else shown
-        case "number":
-            return _number(shown)
-    return shown
+    if field.sort == "document":
+        return _document(entry, before)
+    return _PARSERS.get(field.sort, _as_it_is)(shown)
 
 
 def _document(entry: Entry, before: Any) -> Any:
@@ -144,6 +137,10 @@ def _document(entry: Entry, before: Any) -> Any:
     if not is_same(merge_patch(before, patch), document):
         raise ValueError(text("record.null_in_json"))
     return patch
+
+
+def _count(shown: str) -> int | str:
+    return int(shown) if re.fullmatch(r"[+-]?[0-9]{1,18}", shown, re.ASCII) else shown
 
 
 def _number(shown: str) -> float | str:
@@ -180,10 +177,20 @@ def _lines(typed: str) -> str:
     return typed.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _as_it_is(shown: str) -> str:
+    return shown
+
+
+def _without_ends(shown: str) -> str:
+    return re.sub(r"[\r\n]", "", shown).strip()
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {"moment": _moment, "count": _count, "number": _number}
+
 # What browsers do to a value that nobody has touched makes no difference.
 _PLAIN: Mapping[str, Callable[[str], str]] = {"prose": _lines, "document": _lines, "moment": _moment}
 
 
 def _mark(entry: Entry) -> str:
-    plain = _PLAIN.get(entry.field.sort, lambda shown: re.sub(r"[\r\n]", "", shown).strip())
+    plain = _PLAIN.get(entry.field.sort, _without_ends)
     return sha256(f"{entry.written}:{plain(entry.shown)}".encode()).hexdigest()[:16]

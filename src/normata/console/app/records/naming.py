@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from normata.console.app.asking import Question
 from normata.console.app.visiting import OrganizationVisit
+from normata.console.texts import text
 from normata.records.archive_list import KINDS
 from normata.records.fields import Field
 
@@ -18,12 +19,15 @@ Named = Mapping[tuple[str, str], "Called"]
 
 
 class Called(NamedTuple):
-    """Something with a name. ``steps`` lead to its page; they are empty where it has none, or none to be seen."""
+    """Something with a name. ``steps`` lead to its page; they are empty where it has none, or none to be seen.
+
+    ``note`` says why it is not live; it is empty where it is.
+    """
 
     id: str
     words: str
     steps: tuple[str, ...]
-    is_live: bool
+    note: str
 
 
 class Choice(NamedTuple):
@@ -68,7 +72,14 @@ def called(target: str, item: Mapping[str, Any]) -> Called:
     words, identifier = item["label"], item["identifier"]
     if target in _BY_IDENTIFIER:
         words = f"{identifier} {words}"
-    return Called(item["id"], words, _steps(target, item), item["isLive"])
+    note = "" if item["isLive"] else text(f"record.{_gone(target)}")
+    return Called(item["id"], words, _steps(target, item), note)
+
+
+def _gone(target: str) -> str:
+    if target in KINDS:
+        return "not_live"
+    return "removed" if target in ("memberships", "users") else "not_adopted"
 
 
 def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:

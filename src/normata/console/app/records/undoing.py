@@ -29,7 +29,7 @@ class Undo(NamedTuple):
     """
 
     what: str
-    count: int
+    total: int
     labels: Sequence[str]
     step: str
     fields: Sequence[tuple[str, str]]
