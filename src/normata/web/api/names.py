@@ -12,6 +12,7 @@ from normata.frameworks.naming import control_names, framework_names, statement_
 from normata.identity.naming import member_names, user_names
 from normata.records.archive_list import KINDS
 from normata.records.counting import Kinds, count_kinds
+from normata.records.kinds import Task
 from normata.records.naming import record_names
 from normata.schema.naming import Name, NameQuery, Naming, list_names
 from normata.schema.paging import OrganizationQuery, Page
@@ -50,11 +51,11 @@ class NamesQuery(NameQuery):
     kind: Annotated[
         NamedKind,
         Field(
-            description="What to name: `memberships` (members by the ids that records have, which is the default),"
-            " `users` (members by the ids that events have), a kind of records as in its path, `frameworks`,"
-            " `controls`, or `controlCoverages`, the statements."
+            description="What to name: a kind of records as in its path, `memberships` (members by the ids that records"
+            " have), `users` (members by the ids that events have), `frameworks`, `controls`, or `controlCoverages`,"
+            " the statements."
         ),
-    ] = "memberships"
+    ] = Task.path
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -103,9 +104,9 @@ from. Records and frameworks are in the order of their names, controls and state
         example={
             "items": [
                 {
-                    "id": "member-tomasz",
-                    "label": "Tomasz Wierzbicki",
-                    "identifier": None,
+                    "id": "task-rotate-signing-keys",
+                    "label": "Plan the renewal of the robot root key",
+                    "identifier": "8",
                     "isLive": True,
                     "controlId": None,
                 }
