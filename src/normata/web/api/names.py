@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field
 
 from normata.db.transaction import Transaction
+from normata.frameworks.model import Control
 from normata.frameworks.naming import control_names, framework_names, statement_names
 from normata.identity.naming import member_names, user_names
 from normata.records.archive_list import KINDS
 from normata.records.counting import Kinds, count_kinds
-from normata.records.kinds import Task
 from normata.records.naming import record_names
 from normata.schema.naming import Name, NameQuery, Naming, list_names
 from normata.schema.paging import OrganizationQuery, Page
@@ -55,7 +55,7 @@ class NamesQuery(NameQuery):
             " have), `users` (members by the ids that events have), `frameworks`, `controls`, or `controlCoverages`,"
             " the statements."
         ),
-    ] = Task.path
+    ] = Control.array
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -82,7 +82,9 @@ OPERATIONS: tuple[Operation, ...] = (
         operation_id="listKinds",
         tag="Records",
         summary="List the kinds of records",
-        description="The kinds of records, with how many of each are live and how many archived.",
+        description="""\
+The kinds of records, each by its path and by what people call it, with how many of its records are live and how many
+are archived.""",
         query=OrganizationQuery,
         build=_kinds,
         answer=Kinds,
@@ -104,9 +106,9 @@ from. Records and frameworks are in the order of their names, controls and state
         example={
             "items": [
                 {
-                    "id": "task-rotate-signing-keys",
-                    "label": "Plan the renewal of the robot root key",
-                    "identifier": "8",
+                    "id": "iso-27001-2022:A.5.11",
+                    "label": "Return of assets",
+                    "identifier": "A.5.11",
                     "isLive": True,
                     "controlId": None,
                 }
