@@ -16,7 +16,7 @@ from normata.records.counting import Kinds, count_kinds
 from normata.records.naming import record_names
 from normata.schema.naming import Name, NameQuery, Naming, list_names
 from normata.schema.paging import OrganizationQuery, Page
-from normata.web.operation import Asker, ListOperation, Operation, ReadOperation
+from normata.web.operation import Asker, Operation, ReadOperation
 
 Listing = Callable[[Transaction, Any], dict[str, Any]]
 
@@ -91,7 +91,8 @@ are archived.""",
         answer_description="The kinds.",
         example={"items": [{"kind": "record-categories", "name": "record categories", "live": 9, "archived": 1}]},
     ),
-    ListOperation(
+    # No list of rows: it is asked by ids, or by a few words. So its pages have no links.
+    ReadOperation(
         path="/names/",
         operation_id="listNames",
         tag="Records",
