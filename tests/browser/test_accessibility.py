@@ -21,6 +21,13 @@ PAGES = (
     f"{_ISO}statement-of-applicability/",
     f"{_ISO}work/",
     f"{_PLACE}crosswalk/",
+    f"{_PLACE}records/",
+    f"{_PLACE}records/tasks/?filters=all",
+    f"{_PLACE}records/tasks/task-rotate-signing-keys/",
+    f"{_PLACE}records/tasks/task-rotate-signing-keys/edit/",
+    f"{_PLACE}records/policies/policy-information-security/",
+    f"{_PLACE}records/policies/new/",
+    f"{_PLACE}archive/",
 )
 _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-_DEEPEST_HEADING = 6
+_FIRST_HEADING, _LAST_HEADING = 3, 6  # of a text: the page itself has the levels above
 _TAGS = (
     *("a", "blockquote", "br", "code", "em", "hr", "p", "pre", "s", "strong"),
     *("h3", "h4", "h5", "h6", "li", "ol", "ul"),
@@ -46,7 +46,8 @@ def _renderer() -> MarkdownIt:
 
 
 def _lower_headings(tokens: Sequence[Token]) -> None:
-    """The page itself has the first two levels."""
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1:]) + 2, _DEEPEST_HEADING)}"
+    """Have the highest heading of a text, whichever it is, begin where the page leaves off."""
+    headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
+    highest = min((int(token.tag[1:]) for token in headings), default=1)
+    for token in headings:
+        token.tag = f"h{min(int(token.tag[1:]) - highest + _FIRST_HEADING, _LAST_HEADING)}"

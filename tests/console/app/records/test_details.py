@@ -182,6 +182,7 @@ def _is_harmless(parsed: Parsed) -> None:
     ("written", "markup"),
     [
         ("# Title\n\ntext *here*", "<h3>Title</h3>\n<p>text <em>here</em></p>"),
+        ("## Second\n\n### Third", "<h3>Second</h3>\n<h4>Third</h4>"),
         ("[evil](javascript:alert(1))", "<p>[evil](javascript:alert(1))</p>"),
         ("[site](https://a.example/)", '<a href="https://a.example/" rel="noopener noreferrer nofollow">site</a>'),
         ("![a](https://a.example/p.png)", '!<a href="https://a.example/p.png"'),

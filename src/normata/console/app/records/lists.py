@@ -44,6 +44,7 @@ async def show_list(visit: OrganizationVisit) -> Response:
     chosen = {name: sent.get(name, "") for name in wanted}
     is_whole = sent.get("filters") == "all"
     shown = [field for field in filters if is_whole or chosen[field.name] or _is_handy(field)]
+    shown.sort(key=lambda field: (not _is_handy(field), field.sort == "foreign"))
     references = [field for field in shown if field.sort == "reference"]
     find = {field.name: sent.get(f"find.{field.name}", "").strip()[:200] for field in references}
     columns = columns_of(kind)
