@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 _FIRST_HEADING, _LAST_HEADING = 3, 6  # of a text: the page itself has the levels above
+_LONGEST = 100_000  # characters: what is longer is shown as it is
 _TAGS = (
     *("a", "blockquote", "br", "code", "em", "hr", "p", "pre", "s", "strong"),
     *("h3", "h4", "h5", "h6", "li", "ol", "ul"),
@@ -24,8 +25,10 @@ def markdown(written: str) -> Markup:
 
     HTML in it is text, and so are its entities: what somebody writes is what everybody reads. There are no pictures,
     which would come from elsewhere. Headings begin below those of the page. What the renderer should not have let
-    through, nh3 takes out.
+    through, nh3 takes out. It can take seconds for a long text that was written to take long.
     """
+    if len(written) > _LONGEST:
+        return Markup('<p class="prose">{}</p>').format(written)
     rendered = _renderer().render(written)
     clean = nh3.clean(
         rendered,

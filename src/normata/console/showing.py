@@ -9,8 +9,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from normata.console.markdown import markdown
-
 
 def moment(at: str | None) -> Markup:
     """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
@@ -61,6 +59,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "thousands": thousands,
     "percent": percent,
     "segment": segment,
-    "markdown": markdown,
     "json": as_json,
 }

@@ -201,6 +201,13 @@ def test_long_texts_and_contents_are_markdown(written: str, markup: str, shared:
         assert markup in shared["viewer"].get(address).text
 
 
+def test_a_text_that_is_too_long_for_markdown_is_shown_as_it_is(shared: People) -> None:
+    record = made(shared, Policy, content="**long** " * 15_000)
+    page = shared["viewer"].get(page_of(Policy, record))
+    assert page.text.count("**long**") == 15_000
+    assert "<strong>" in shared["viewer"].get(page_of(Policy, made(shared, Policy, content="**long** " * 1_000))).text
+
+
 def test_a_document_is_shown_as_what_it_is(shared: People) -> None:
     policy = made(shared, Policy, content={"type": "doc", "content": [{"text": "<b>Über</b>"}]})
     parsed = Parsed(shared["viewer"].get(page_of(Policy, policy)))

@@ -163,6 +163,33 @@ def test_an_address_fills_fields_in(shared: People) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "number"), [("7", 7), ("-2.50", -2.5), (".5", 0.5), ("1e3", 1000), ("2,5", None), ("1e999", None)]
+)
+def test_numbers(typed: str, number: float | None, shared: People) -> None:
+    record = made(shared, Vendor)
+    answer = Sheet(shared["editor"].get(page_of(Vendor, record, "edit")), "/edit/").send(
+        shared["editor"], inherentImpact=typed
+    )
+    assert answer.status_code == (400 if number is None else 303)
+    assert stored(shared, Vendor, record)["inherentImpact"] == number
+
+
+def test_the_longest_texts_fit(shared: People) -> None:
+    sheet = Sheet(shared["editor"].get(page_of(Task, "new")), "/new/")
+    long = "\U0001f469" * 100_000
+    answer = sheet.send(shared["editor"], title="Long", description=long, instructions=long)
+    assert answer.status_code == 303, answer.text[:500]
+    assert stored(shared, Task, answer.headers["location"].split("/")[-2])["instructions"] == long
+
+
+def test_a_slug_that_is_taken_is_told_where_it_is_not_hidden(shared: People) -> None:
+    sheet = Sheet(shared["editor"].get(page_of(Label, "new")), "/new/")
+    answer = sheet.send(shared["editor"], name="Second", slug="labels-live")
+    assert is_refused(answer, status=400)
+    assert "<details open><summary>More fields" in answer.text
+
+
 # --- Documents
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from normata.console.app.asking import Question
@@ -22,11 +24,13 @@ from normata.console.app.records.kinds import (
 from normata.console.app.records.naming import names_of
 from normata.console.app.records.undoing import Undoing, joined
 from normata.console.app.visiting import OrganizationVisit
+from normata.console.markdown import markdown
 from normata.db.types import now
 from normata.records.fields import Field, fields_of, referring_to
 
 _MOST_REFERRERS = "10"  # of each kind
 _MOST_HISTORY = "20"
+_SHORT = 5_000  # characters that are rendered in a few milliseconds
 _OURS = ("id", "organizationId", "archivedAt")  # said elsewhere on the page, or of no use to people
 # The order of short fields. Tokens, and the short id, stand below the title.
 _PLACES: tuple[tuple[str, ...], ...] = (("reference",), ("moment", "flag"), ("text", "number"), ("foreign", "count"))
@@ -69,6 +73,7 @@ async def show_one(visit: OrganizationVisit) -> Response:
         *undoing.questions,
     )
     fields = [field for field in fields_of(kind) if field.name not in _OURS and not field.is_title]
+    texts = [field for field in fields if field.sort in ("prose", "document") and _has(record, field)]
     events = [(event, list(_changes(kind, event))) for event in history["items"]]
     return visit.page(
         "app/record.html",
@@ -78,7 +83,8 @@ async def show_one(visit: OrganizationVisit) -> Response:
         title=record[title_of(kind).name],
         state=[field for field in fields if field.sort in ("token", "flag")],
         facts=_facts(record, fields),
-        texts=[field for field in fields if field.sort in ("prose", "document") and _has(record, field)],
+        texts=texts,
+        written=await _written({field.name: record[field.name] for field in texts}),
         empty=[label(field) for field in fields if not _has(record, field)],
         label=label,
         names=await names_of(visit, _named(record, fields, events)),
@@ -93,6 +99,16 @@ async def show_one(visit: OrganizationVisit) -> Response:
         today=now(),
         can_edit=visit.may("editor"),
     )
+
+
+async def _written(texts: Mapping[str, Any]) -> Mapping[str, Markup]:
+    """The markup of texts, by the names of their fields; of long ones on a thread, so that nobody else waits."""
+    found = {name: text for name, text in texts.items() if isinstance(text, str)}
+
+    def render() -> Mapping[str, Markup]:
+        return {name: markdown(text) for name, text in found.items()}
+
+    return render() if sum(map(len, found.values())) <= _SHORT else await asyncio.to_thread(render)
 
 
 def _facts(record: Mapping[str, Any], fields: Sequence[Field]) -> Sequence[Field]:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from math import isfinite
 from typing import Any, NamedTuple
 
 import orjson
@@ -144,11 +145,10 @@ def _count(shown: str) -> int | str:
 
 
 def _number(shown: str) -> float | str:
-    try:
-        number: float = json.loads(shown) if re.fullmatch(r"-?[0-9.]+", shown, re.ASCII) else float("nan")
-    except ValueError:
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", shown, re.ASCII | re.IGNORECASE):
         return shown
-    return number if number == number else shown  # noqa: PLR0124 - nothing else is unlike itself
+    number = float(shown)
+    return number if isfinite(number) else shown
 
 
 def _moment(shown: str) -> str:
