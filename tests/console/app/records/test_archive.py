@@ -75,6 +75,15 @@ def test_what_is_selected_in_a_list_is_archived_as_one(shared: People) -> None:
     assert "Undo" not in text_of(shared["editor"].get(back))
 
 
+def test_nothing_is_selected_any_more_afterwards(shared: People) -> None:
+    """Script keeps the selection in the address of a list."""
+    task = made(shared, Task)
+    selected = _selected((Task, task))
+    place = f"{page_of(Task)}?status=TODO&selected={selected[0]}"
+    back = _post(shared, step="archive", selected=selected, return_to=place).headers["location"]
+    assert back.startswith(f"{page_of(Task)}?status=TODO&undo=")
+
+
 def test_a_note_cannot_be_forged(shared: People) -> None:
     """Nor taken to another session: a link would claim that something was done, and ask to undo it."""
     task = made(shared, Task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
@@ -81,12 +82,19 @@ async def archive_or_restore(visit: OrganizationVisit) -> Response:
         outcome = await visit.change("archiveRecords", body={**_meant(records), "reason": reason, **mode})
     if outcome.refusal is not None:
         return await _refused(visit, form, records, outcome.refusal)
-    return visit.back(form, otherwise, told=_told(visit, outcome))
+    return visit.back(_without_selection(form), otherwise, told=_told(visit, outcome))
 
 
 def _named(form: Fields) -> Sequence[RecordName]:
     """The records that a form names: the one of the button that was pressed, or else those selected."""
     return [split(value) for value in dict.fromkeys(form.all("only") or form.all("selected"))]
+
+
+def _without_selection(form: Fields) -> Fields:
+    """The form, to lead back to a page on which nothing is selected any more: script keeps that in its address."""
+    path, _, query = form.get("return_to").partition("?")
+    kept = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
+    return Fields([("return_to", f"{path}?{kept}" if kept else path)])
 
 
 def _meant(records: Sequence[RecordName], archive_id: str = "") -> Mapping[str, Any]:

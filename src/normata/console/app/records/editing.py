@@ -102,7 +102,7 @@ async def change(visit: OrganizationVisit) -> Response:
     mine = {entry.field.name for entry in changed}
     entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
     meanwhile = [entry for entry in theirs if marks and not is_marked(entry, marks)]
-    refusal = replace(refusal, detail=text("app.changed_meanwhile"))
+    refusal = replace(refusal, title=text("record.not_saved"), detail=text("app.changed_meanwhile"))
     return await _page(visit, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile)
 
 
@@ -165,11 +165,12 @@ def _filled(kind: Kind, record: Mapping[str, Any]) -> tuple[Sequence[Entry], Sta
 
 def _with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal | None:
     """What the interface refuses, along with what could not be sent to it."""
-    if not faults:
-        return refusal
-    if refusal is None or refusal.status != 400:
-        refusal = Refusal(400, "validation", text("record.not_valid"), "")
-    return replace(refusal, faults={**faults, **refusal.faults})
+    if refusal is None and not faults:
+        return None
+    if refusal is None or (faults and refusal.status != 400):
+        refusal = Refusal(400, "validation", "", "")
+    title = text("record.not_valid") if refusal.status == 400 else refusal.title
+    return replace(refusal, title=title, faults={**faults, **refusal.faults})
 
 
 def _groups(entries: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
