@@ -99,7 +99,7 @@ def test_a_status_of_ones_own(open_page: Open) -> None:
     expect(own).to_be_hidden()
     page.get_by_label("Status", exact=True).select_option(label="Another value…")
     own.fill("waiting for police")
-    page.get_by_role("button", name="Save").click()
+    own.press("Enter")
     expect(page.locator(".facts")).to_contain_text("Waiting for police")
 
 

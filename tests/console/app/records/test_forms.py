@@ -310,6 +310,10 @@ def test_where_there_is_much_to_choose_from_one_looks_for_it(shared: People) -> 
     assert "Policy of 098" not in answer.text
     found = Sheet(answer, "/new/")
     assert (found.value("title"), found.value("find.policyId")) == ("Typed", "POLICY 099")
+    # Enter finds where there is something new to be found, and saves where there is not.
+    again = found.send(shared["editor"], step="enter", **{"find.policyId": "policy 098"})
+    assert (again.status_code, "Policy of 098" in again.text) == (200, True)
+    assert Sheet(again, "/new/").send(shared["editor"], step="enter").status_code == 303
 
 
 @pytest.mark.parametrize("kind", [Task, Incident, Audit])

@@ -29,7 +29,6 @@ from normata.records.writing import LARGEST
 
 # A form has a byte of a request in up to three of its own.
 _LARGEST_FORM = 3 * LARGEST
-_FIND = "find"
 
 # In what order a form has its fields: what it is, whose, when; then texts; what few people need comes last.
 _FIRST: tuple[tuple[str, ...], ...] = (("token", "flag"), ("reference",), ("moment",), ("text", "number"))
@@ -55,7 +54,7 @@ async def make(visit: OrganizationVisit) -> Response:
     kind, form = kind_of(visit), await _sent(visit)
     entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
     started = Started(key=form.get("key") or visit.new_key())
-    if form.get("step") == _FIND:
+    if _asks_to_find(form):
         return await _page(visit, kind, entries, started, form=form)
     given = read(entries)
     outcome = await visit.change(making(kind), body=given.values, key=started.key, dry_run=bool(given.faults))
@@ -84,7 +83,7 @@ async def change(visit: OrganizationVisit) -> Response:
     changed = [entry for entry in typed if not is_marked(entry, marks)]
     here = {field.name: entry_of(field, record[field.name]) for field in form_fields(kind)}
     here |= {entry.field.name: entry for entry in typed}
-    if form.get("step") == _FIND:
+    if _asks_to_find(form):
         return await _page(visit, kind, list(here.values()), started, record=record, form=form)
     given = read(changed, record)
     outcome = await visit.change(
@@ -149,6 +148,17 @@ async def _sent(visit: OrganizationVisit) -> Fields:
         raise RoleTooSmall(text("record.editors_only"))
     visit.context.body_limit = _LARGEST_FORM
     return await visit.fields()
+
+
+def _asks_to_find(form: Fields) -> bool:
+    """Whether the form is to come back with more to choose from, rather than be saved.
+
+    That is so where "Find" was pressed, and where somebody has written something to find and pressed Enter.
+    """
+    step = form.get("step")
+    wanted = {name: form.get(name) for name, _ in form.pairs if name.startswith("find.")}
+    is_new = any(words != form.get(f"found.{name.removeprefix('find.')}") for name, words in wanted.items())
+    return step == "find" or (step == "enter" and is_new)
 
 
 def _new_entry(field: Field, given: str | None) -> Entry:
