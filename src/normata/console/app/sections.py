@@ -20,4 +20,8 @@ SECTIONS: tuple[Section, ...] = (
     Section("controls", "controls/"),
     Section("frameworks", "frameworks/"),
     Section("crosswalk", "crosswalk/"),
+    Section("due", "due/"),
+    Section("inbox", "inbox/"),
+    Section("events", "events/", "admin"),
+    Section("settings", "settings/"),
 )

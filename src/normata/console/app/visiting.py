@@ -29,6 +29,7 @@ from normata.console.app.asking import (
     Question,
     Refusal,
     Seen,
+    Upload,
     address_of,
     pairs_of,
     tag_of,
@@ -51,6 +52,7 @@ from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
 from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.web.responses import encode
 
+_UNREAD = Question("countUnreadNotifications")
 _MOST_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
 OrganizationHandler = Callable[["OrganizationVisit"], Awaitable[Response]]
@@ -64,6 +66,7 @@ class OrganizationVisit(Visit):
         self.person = visitor
         self.place = place
         self.asked: list[Asked] = []
+        self.unread: int | None = None  # notifications of the person; not known before something was asked
         self.context.organization_id = place.organization_id
 
     # --- Who, and where
@@ -71,6 +74,11 @@ class OrganizationVisit(Visit):
     def may(self, least: Role) -> bool:
         """Whether the person's role allows what takes at least ``least``."""
         return role_suffices(self.place.role, least)
+
+    def require(self, least: Role) -> None:
+        """Raise RoleTooSmall unless the person's role allows what takes at least ``least``."""
+        if not self.may(least):
+            raise RoleTooSmall(f"This takes the role {least} or a larger one in the organization.")
 
     def param(self, name: str) -> str:
         """A parameter of the path, decoded. Raises NotFound for one that nothing can have."""
@@ -111,6 +119,9 @@ class OrganizationVisit(Visit):
     async def ask(self, *questions: Question) -> list[Any]:
         """What the operations answer, all from one snapshot. Raises what the operations do."""
         meant = self._meant(questions)
+        is_first = self.unread is None
+        if is_first:  # every page tells it: it is asked along with what the page asks first, and is no request of it
+            meant += self._meant([_UNREAD], is_told=False)
 
         def work(transaction: Transaction) -> list[Any]:
             return [operation.build(transaction, query, asker) for operation, query, asker in meant]
@@ -122,9 +133,11 @@ class OrganizationVisit(Visit):
             TenantScope(readable=(self.place.organization_id,), users=(self.person.user_id,) if is_own else ()),
             is_long=any(operation.is_long or operation.formats is not None for operation in operations),
         )
+        if is_first:
+            operations, self.unread = operations[:-1], answers.pop()["unread"]
         return await self._presented(operations, answers)
 
-    def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
+    def _meant(self, questions: Sequence[Question], *, is_told: bool = True) -> list[tuple[ReadOperation, Any, Asker]]:
         """The operations of questions, with their queries and who asks. Raises InvalidRequest and RoleTooSmall."""
         asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
         meant = []
@@ -135,7 +148,7 @@ class OrganizationVisit(Visit):
                 raise RoleTooSmall
             query, pairs = self._query_of(operation, question.query)
             asked = Asked("GET", address_of(self.console.site.public_url, operation.path, question.id, pairs))
-            if asked not in self.asked:
+            if is_told and asked not in self.asked:
                 self.asked.append(asked)
             meant.append((operation, query, asker._replace(id=question.id)))
         return meant
@@ -173,12 +186,14 @@ class OrganizationVisit(Visit):
         if_match: str = "",
         key: str = "",
         seen: Seen | None = None,
+        upload: Upload | None = None,
         dry_run: bool = False,
     ) -> Outcome:
         """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
 
         ``if_match`` is the entity tag of what the form was filled with, ``seen`` the same for an operation that does
-        not heed it. With a ``key`` the change is made once, however often the form is sent.
+        not heed it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the
+        body of an operation that takes other bodies than JSON.
         """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
@@ -186,6 +201,9 @@ class OrganizationVisit(Visit):
             if seen is not None:
                 operation = self._unless_changed(operation, seen)
             given, sent = self._given(operation, row_id, body, query or {})
+            if upload is not None:
+                reading = operation.body_formats[upload.media_type].read
+                given = given._replace(body=await asyncio.to_thread(reading, upload.content, given.query))
             if operation.is_conditional and if_match:
                 given = given._replace(require_current=lambda answer: require_current(if_match.encode(), answer))
             keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None
@@ -298,6 +316,7 @@ class OrganizationVisit(Visit):
             here=self.here,
             query=self.query,
             asked=self.asked,
+            unread=self.unread,
             done=self.query.get("done", ""),
             **values,
         )
@@ -341,8 +360,11 @@ class OrganizationVisit(Visit):
         return self.go(f"{path}#{quote(fragment)}" if fragment else path, done)
 
 
-def of_organization(handler: OrganizationHandler) -> Handler:
-    """A page of an organization, for its members alone: others are told that there is nothing here."""
+def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
+    """A page of an organization, for its members alone: others are told that there is nothing here.
+
+    Members with a smaller role than ``least`` are told that it is too small.
+    """
 
     async def answer(visit: Visit) -> Response:
         visitor = await visit.required_visitor()
@@ -350,6 +372,8 @@ def of_organization(handler: OrganizationHandler) -> Handler:
         place = next((place for place in visitor.places if place.organization_slug == slug), None)
         if place is None:
             raise NotFound
-        return await handler(OrganizationVisit(visit.console, visit.request, visitor, place))
+        visited = OrganizationVisit(visit.console, visit.request, visitor, place)
+        visited.require(least)
+        return await handler(visited)
 
     return answer
