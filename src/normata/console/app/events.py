@@ -21,6 +21,7 @@ _FILTERS = ("from", "to", "kind", "recordId", "userId", "action")
 _SEAL = "getEventCheckpoint"
 # What is in every event of a row, and tells nobody anything.
 _DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
 _FEW = 3  # fields that are told without a click
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # Proposals: events may have others.
@@ -54,17 +55,21 @@ class Field(NamedTuple):
 
 
 class Line(NamedTuple):
-    """An event, the steps to the page of what it is about, if there is one, and what it has changed."""
+    """An event, the steps to the page of what it is about, if there is one, and what it has changed.
+
+    ``label`` is what people call that, ``of`` the id of the user whose it is; empty where the event does not tell.
+    """
 
     event: Mapping[str, Any]
     steps: Steps | None
     label: str
+    of: str
     fields: list[Field]
 
     @property
     def few(self) -> list[Field]:
         """The fields that are told at once; of something new, what it is called is enough."""
-        return [] if self.event["before"] is None and len(self.fields) > _FEW else self.fields[:_FEW]
+        return [] if self.event["before"] is None and self.label else self.fields[:_FEW]
 
 
 async def show(visit: OrganizationVisit) -> Response:
@@ -98,10 +103,11 @@ def line(event: Mapping[str, Any]) -> Line:
     """An event as it is read."""
     before, after = event["before"] or {}, event["after"] or {}
     known = {**before, **after}
-    names = [name for name in known if name not in _DULL]
+    names = [name for name in known if name not in _DULL and (event["before"] or known[name] not in _EMPTY)]
     fields = [Field(name, before.get(name), after.get(name)) for name in names]
     label = next((known[name] for name in ("name", "title", "identifier", "email") if known.get(name)), "")
-    return Line(event, steps_to(event["kind"], event["recordId"], known), str(label) or event["recordId"] or "", fields)
+    steps = steps_to(event["kind"], event["recordId"], known)
+    return Line(event, steps, str(label), known.get("userId") or "", fields)
 
 
 def _after(day: str) -> str:

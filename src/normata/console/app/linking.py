@@ -16,6 +16,7 @@ _PAGES: Mapping[str, Steps] = {
     "frameworks": ("frameworks",),
     "memberships": ("settings", "members"),
 }
+_CLASSES = {"Control": "controls", "Framework": "frameworks"}
 # Kinds whose page is that of something that they belong to: the steps before its id, and the field that has it.
 _BELONGING: Mapping[str, tuple[Steps, str]] = {
     "controlCoverages": (("controls",), "controlId"),
@@ -40,7 +41,7 @@ def steps_to(kind: str, row_id: str | None, values: Mapping[str, Any] = _NOTHING
 
 def steps_to_entity(entity_type: str | None, row_id: str | None) -> Steps | None:
     """The same for a row that is named by the class of its table, as notifications do: ``Task``."""
-    if entity_type == "Control":
-        return steps_to("controls", row_id)
+    if entity_type in _CLASSES:
+        return steps_to(_CLASSES[entity_type], row_id)
     path = next((kind.path for kind in Restorable.kinds if kind.__name__ == entity_type), "")
     return steps_to(path, row_id)
