@@ -22,7 +22,7 @@ from normata.web.operation import ChangeOperation
 from normata.web.problems import InvalidRequest, TooLarge, UnsupportedMediaType
 
 _IMPORT = "importCatalog"
-_MULTIPART = b"multipart/form-data"
+_FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # without a file it may be either
 _ROOM = 2**16  # bytes of a form besides its file
 _MOST_KEPT = 3 * 2**20  # characters of a file that a page keeps
 _MOST_PARTS = 10
@@ -146,7 +146,7 @@ async def _sent(visit: OrganizationVisit) -> Sent:
     assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
     limit = operation.body_limit or 0
     media_type = visit.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if media_type != _MULTIPART:
+    if media_type not in _FORMS:
         raise UnsupportedMediaType(text("problem.form"))
     visit.context.body_limit = limit + _MOST_KEPT + _ROOM
     try:

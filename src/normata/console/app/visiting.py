@@ -52,7 +52,7 @@ from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
 from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.web.responses import encode
 
-_UNREAD = Question("countUnreadNotifications")
+_UNREAD = "countUnreadNotifications"
 _MOST_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
 OrganizationHandler = Callable[["OrganizationVisit"], Awaitable[Response]]
@@ -121,7 +121,7 @@ class OrganizationVisit(Visit):
         meant = self._meant(questions)
         is_first = self.unread is None
         if is_first:  # every page tells it: it is asked along with what the page asks first, and is no request of it
-            meant += self._meant([_UNREAD], is_told=False)
+            meant.append(self._count_of_unread())
 
         def work(transaction: Transaction) -> list[Any]:
             return [operation.build(transaction, query, asker) for operation, query, asker in meant]
@@ -137,7 +137,7 @@ class OrganizationVisit(Visit):
             operations, self.unread = operations[:-1], answers.pop()["unread"]
         return await self._presented(operations, answers)
 
-    def _meant(self, questions: Sequence[Question], *, is_told: bool = True) -> list[tuple[ReadOperation, Any, Asker]]:
+    def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
         """The operations of questions, with their queries and who asks. Raises InvalidRequest and RoleTooSmall."""
         asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
         meant = []
@@ -148,10 +148,16 @@ class OrganizationVisit(Visit):
                 raise RoleTooSmall
             query, pairs = self._query_of(operation, question.query)
             asked = Asked("GET", address_of(self.console.site.public_url, operation.path, question.id, pairs))
-            if is_told and asked not in self.asked:
+            if asked not in self.asked:
                 self.asked.append(asked)
             meant.append((operation, query, asker._replace(id=question.id)))
         return meant
+
+    def _count_of_unread(self) -> tuple[ReadOperation, Any, Asker]:
+        operation = self.console.operations[_UNREAD]
+        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+        asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
+        return operation, self._query_of(operation, {})[0], asker
 
     @staticmethod
     async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
