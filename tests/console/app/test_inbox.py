@@ -103,8 +103,8 @@ def test_all_are_read_up_to_the_newest_that_was_shown(people: People) -> None:
 def test_nobody_marks_what_is_not_theirs(people: People) -> None:
     owner, editor = people["owner"], people["editor"]
     before = stored.everything(people.instance.database)
-    for fields in ({"step": "read", "notification": "note-10"}, {"step": "read", "notification": "no-such"}):
-        assert is_refused(owner.post(INBOX, **fields), status=404)
+    for notification in ("note-10", "no-such"):
+        assert is_refused(owner.post(INBOX, step="read", notification=notification), status=404)
     assert is_refused(editor.post(INBOX, step="all", until="soon"), status=400)
     assert is_refused(editor.post(INBOX, step="nothing"), status=400)
     assert stored.everything(people.instance.database) == before

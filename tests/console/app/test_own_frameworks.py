@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from base64 import b64encode
+from io import BytesIO
 from secrets import token_bytes
 from typing import Any
 
@@ -40,11 +41,9 @@ objects:
 
 
 def _xlsx() -> bytes:
-    from io import BytesIO
-
     book, file = Workbook(), BytesIO()
     for row in (["identifier", "name", "parent"], ["1", "Berths", None], ["1.1", "Locked", "1"]):
-        book.active.append(row)  # type: ignore[union-attr]
+        book.active.append(row)
     book.save(file)
     return file.getvalue()
 
@@ -56,7 +55,7 @@ def _send(browser: Browser, file: tuple[str, bytes] | None = None, **fields: str
     return browser.client.post(UPLOAD, data=fields, files=files, headers={"Sec-Fetch-Site": "same-origin"})
 
 
-def _kept(page: Response) -> dict[str, str]:
+def _kept(page: Response) -> dict[str, Any]:
     """What the form of a page sends without a new file."""
     return Parsed(page).form("/upload/").fields
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -86,7 +88,7 @@ def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) 
         ({"email": "editor@alpha.example", "role": "viewer"}, 409, "A member already"),
     ],
 )
-def test_invitations_that_are_refused(asked: dict[str, str], status: int, said: str, people: People) -> None:
+def test_invitations_that_are_refused(asked: dict[str, Any], status: int, said: str, people: People) -> None:
     answer = people["admin"].post(INVITATIONS, step="invite", **asked)
     assert is_refused(answer, status=status)
     assert said in answer.text
@@ -186,8 +188,6 @@ def test_a_service_account_lives(people: People) -> None:
 
 
 def _days(row: dict[str, str]) -> float:
-    from datetime import datetime
-
     lasts = datetime.fromisoformat(row["expires_at"]) - datetime.fromisoformat(row["created_at"])
     return lasts.total_seconds() / 86_400
 
@@ -196,20 +196,15 @@ def _days(row: dict[str, str]) -> float:
 def test_service_accounts_that_are_refused(people: People) -> None:
     admin = people["admin"]
     before = (stored.rows(people.instance.database, User), stored.rows(people.instance.database, Membership))
-    for fields in (
-        {"name": " ", "role": "viewer"},
-        {"name": "X\u202e", "role": "viewer"},
-        {"name": "X", "role": "owner"},
-    ):
-        answer = admin.post(ACCOUNTS, **fields)
-        assert is_refused(answer, status=400)
+    for name, role in ((" ", "viewer"), ("X\u202e", "viewer"), ("X", "owner")):
+        assert is_refused(admin.post(ACCOUNTS, name=name, role=role), status=400)
     assert is_refused(admin.post(ROBOT, step="change", name="", role="viewer"), status=400)
     assert is_refused(admin.post(ROBOT, step="make_token", token_name="", scope="read", days="30"), status=400)
     assert is_refused(admin.post(ROBOT, step="make_token", token_name="X", scope="all", days="30"), status=400)
     assert is_refused(admin.post(ROBOT, step="nothing"), status=400)
     foreign = f"{ACCOUNTS}robot-org-beta/"
+    fields: dict[str, Any] = {"name": "X", "role": "viewer", "token_name": "X", "scope": "read", "days": "30"}
     for step in ("change", "make_token", "end"):
-        fields = {"name": "X", "role": "viewer", "token_name": "X", "scope": "read", "days": "30"}
         assert is_refused(admin.post(foreign, step=step, **fields), status=404)
         assert is_refused(people["editor"].post(ROBOT, step=step, **fields))
     assert before == (stored.rows(people.instance.database, User), stored.rows(people.instance.database, Membership))
