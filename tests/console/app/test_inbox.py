@@ -72,6 +72,9 @@ def test_a_notification_says_what_it_is_about_and_leads_there(people: People) ->
     assert f"{ALPHA}records/incidents/an%20id%2Fof%20all/" in links
     assert f"{ALPHA}controls/moon.A.1/" in links
     assert not [link for link in links if "evil" in link]
+    home = people["editor"].get(ALPHA)  # who may not see events is told this there
+    assert "Controls that have lost coverage: 3" in text_of(home)
+    assert f"{ALPHA}controls/moon.A.1/" in Parsed(home).links
 
 
 def test_every_kind_that_notifies_has_a_page(readers: People) -> None:
