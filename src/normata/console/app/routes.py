@@ -50,7 +50,6 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
     Page("frameworks/{id}/work/", get=working.show, post=working.state),
-    Page("crosswalk/", get=frameworks.show_crosswalk),
     Page("frameworks/upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
     Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
     Page("due/", get=due.show),
@@ -64,6 +63,7 @@ PAGES: tuple[Page, ...] = (
     Page("settings/tokens/", get=tokens.show, post=tokens.revoke, role="admin"),
     Page("settings/service-accounts/", get=accounts.show_list, post=accounts.create, role="admin"),
     Page("settings/service-accounts/{id}/", get=accounts.show_one, post=accounts.change, role="admin"),
+    Page("crosswalk/", get=frameworks.show_crosswalk),
 )
 
 
