@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from normata.console.app import controls, frameworks, home, reports, start, stating, working
+from normata.console.app import controls, finding, frameworks, home, reports, start, stating, working
 from normata.console.app.visiting import OrganizationHandler, of_organization
 from normata.console.visit import Console, Endpoint
 
@@ -24,6 +24,7 @@ PAGES: tuple[Page, ...] = (
     Page("coverage/", post=stating.state_many),
     Page("controls/{id}/", get=controls.show_one),
     Page("controls/{id}/coverage/", post=stating.state_one),
+    Page("find/", get=finding.find),
     Page("frameworks/", get=frameworks.show_list),
     Page("frameworks/{id}/", get=frameworks.show_one),
     Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),

@@ -55,16 +55,3 @@ addEventListener("submit", (event) => {
     back.value = path + location.search + (place ?? "");
   }
 });
-
-// Keys of the page that works through gaps: each presses a button, or follows a link.
-addEventListener("keydown", (event) => {
-  const isWriting = event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select");
-  if (isWriting || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) {
-    return;
-  }
-  const pressed = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-  if (pressed) {
-    event.preventDefault();
-    pressed.click();
-  }
-});

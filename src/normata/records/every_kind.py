@@ -1,0 +1,105 @@
+"""The live records of an organization, whatever their kind: to find one without knowing what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+from sqlalchemy import Select, and_, case, literal, null, select, union_all
+
+from normata.db.transaction import Transaction
+from normata.records.archive_list import KINDS, KindName, counted
+from normata.schema.fields import Timestamp
+from normata.schema.paging import PageQuery, Search, envelope, matching
+from normata.schema.text import natural_key
+from normata.schema.wire import Wire
+
+
+class EveryKindQuery(PageQuery):
+    """What the list of records of all kinds takes."""
+
+    kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
+    search: Annotated[
+        Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
+    ] = None
+
+    repeated: ClassVar[str] = "kind"
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """See :meth:`PageQuery.read`; of kinds all values count."""
+        found: dict[str, Any] = dict(pairs)
+        if cls.repeated in found:
+            found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
+        return cls.model_validate(found)
+
+
+class RecordOfAnyKind(Wire):
+    """A live record, by its names."""
+
+    kind: str = Field(description="Its kind, as in its path.")
+    id: str = Field(description="Its id.")
+    label: str = Field(description="Its title, name or acronym.")
+    slug: str | None = Field(description="Its slug; null where its kind has none.")
+    short_id: str | None = Field(description="Its short id; null where its kind has none.")
+    created_at: Timestamp
+
+
+def list_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[str, Any]:
+    """A page of live records of all kinds, in two statements whatever the kinds.
+
+    Newest first; in a search those come before that have all words in their title.
+    """
+    branches = list(_branches(query))
+    total = transaction.scalar(counted(branches)) or 0
+    if query.offset is None or query.offset >= total:
+        return envelope([], total, query)
+    rows = transaction.rows(_page(branches, query, query.offset))
+    items = [
+        {
+            "kind": row.kind,
+            "id": row.id,
+            "label": row.label,
+            "slug": row.slug,
+            "shortId": row.short_id,
+            "createdAt": row.created_at,
+        }
+        for row in rows
+    ]
+    return envelope(items, total, query)
+
+
+def _branches(query: EveryKindQuery) -> Iterator[Select[Any]]:
+    """The live records of each kind."""
+    words = natural_key(query.search or "").split()
+    for place, (path, kind) in enumerate(KINDS.items()):
+        if query.kind is not None and path not in query.kind:
+            continue
+        table = kind.sql().c
+        in_title = [table.title_key.contains(word, autoescape=True) for word in words]
+        branch = select(
+            literal(place).label("place"),
+            literal(path).label("kind"),
+            table.id,
+            table[kind.title_column()].label("label"),
+            (table.slug if "slug" in table else null()).label("slug"),
+            (table.short_id if "short_id" in table else null()).label("short_id"),
+            table.created_at,
+            (case((and_(*in_title), 0), else_=1) if in_title else literal(0)).label("rank"),
+        ).where(table.organization_id == query.organization_id, table.archived_at.is_(None))
+        yield branch.where(matching(table.search_text, query.search)) if query.search else branch
+
+
+def _page(branches: Sequence[Select[Any]], query: EveryKindQuery, offset: int) -> Select[Any]:
+    """One page of the branches together. A branch has no more rows than the page can reach."""
+    reached: list[Select[Any]] = []
+    for branch in branches:
+        columns = branch.selected_columns
+        order = [columns.created_at.desc(), columns.id.desc()]
+        if query.search:
+            order.insert(0, columns.rank)
+        reached.append(select(*branch.order_by(*order).limit(offset + query.limit).subquery().c))
+    every: Any = union_all(*reached).subquery()
+    newest = (every.c.created_at.desc(), every.c.place, every.c.id.desc())
+    return select(*every.c).order_by(every.c.rank, *newest).limit(query.limit).offset(offset)
