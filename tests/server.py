@@ -50,11 +50,15 @@ def serve_command(port: int, database_url: str, workers: int = 1) -> list[str]:
 def serving(
     database_url: str, *, workers: int = 1, log: Path | None = None, settings: Mapping[str, str] = _NO_SETTINGS
 ) -> Iterator[str]:
-    """``normata serve`` over a database: the base of its addresses, once it is ready."""
+    """``normata serve`` over a database: the base of its addresses, once it is ready.
+
+    In the values of settings ``{port}`` is the port that it listens on.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
-    environment |= {"NORMATA_EVENT_KEY": os.environ.get("NORMATA_EVENT_KEY", ""), **settings}
+    environment |= {"NORMATA_EVENT_KEY": os.environ.get("NORMATA_EVENT_KEY", "")}
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
+        environment |= {name: value.replace("{port}", str(port)) for name, value in settings.items()}
         process = subprocess.Popen(
             serve_command(port, database_url, workers), env=environment, stdout=output, stderr=output
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.demonstrated import PLACE, Demo
+from tests.browser.demonstrated import NEWCOMER, PLACE, Demo
 from tests.identity.openid.forging import CLIENT, SECRET
 from tests.identity.openid.mock import running_mock
 from tests.server import SCRIPT, free_port, serving, wait_until_ready
@@ -82,20 +83,19 @@ def test_by_a_password_back_to_where_one_was_going(open_page: Open) -> None:
 
 
 def test_by_the_provider(fresh: Page, demo: Demo, tmp_path: Path) -> None:
-    import shutil
-
     database = tmp_path / "normata.db"
     shutil.copy(demo.path, database)
     with running_mock() as mock:
-        mock.know("femke", email="femke.degraaf@harbourlight.example", email_verified=True)
+        mock.know("femke", email=NEWCOMER, email_verified=True)
         settings = {
+            "NORMATA_PUBLIC_URL": "http://localhost:{port}",
             "NORMATA_OIDC_ISSUER": mock.issuer,
             "NORMATA_OIDC_CLIENT_ID": CLIENT,
             "NORMATA_OIDC_CLIENT_SECRET": SECRET,
             "NORMATA_OIDC_NAME": "Example",
         }
         with serving(f"sqlite:///{database}", settings=settings) as base:
-            fresh.goto(f"{base}{PLACE}frameworks/")
+            fresh.goto(f"{base.replace('127.0.0.1', 'localhost')}{PLACE}frameworks/")
             fresh.get_by_role("link", name="Sign in with Example").click()
             fresh.locator("input[name=sub]").first.fill("femke")
             fresh.locator("[type=submit]").first.click()

@@ -34,7 +34,6 @@ function noteSelection() {
 }
 
 if (all && boxes.length) {
-  all.hidden = false;
   all.addEventListener("change", () => {
     for (const box of boxes) {
       box.checked = all.checked;
@@ -46,6 +45,32 @@ if (all && boxes.length) {
   }
   noteSelection();
 }
+
+// State coverage in the row. Without script the link leads to the form on the page of the control.
+const form = document.querySelector("#row");
+
+function openRow(link) {
+  const { dataset, href } = link;
+  const address = new URL(href);
+  const { elements } = form;
+  form.action = `${address.pathname}coverage/`;
+  form.querySelector("h2").textContent = link.getAttribute("aria-label");
+  elements.return_to.value = address.searchParams.get("return_to");
+  elements.coverageStatus.value = dataset.state;
+  elements.coverageGap.value = dataset.gap;
+  elements.justification.value = dataset.justification;
+  elements.applies.checked = !("excluded" in dataset);
+  form.showPopover({ source: link });
+  form.querySelector("input:checked").focus();
+}
+
+addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-state]");
+  if (link && !(event.ctrlKey || event.metaKey || event.shiftKey)) {
+    event.preventDefault();
+    openRow(link);
+  }
+});
 
 // A form comes back to the address as it is now.
 addEventListener("submit", (event) => {

@@ -74,7 +74,6 @@ addEventListener("keydown", (event) => {
 
 // Which keys there are, and whether they count.
 for (const button of document.querySelectorAll("[data-keys]")) {
-  button.hidden = false;
   button.addEventListener("click", () => help.showModal());
 }
 box.checked = areOn();

@@ -166,7 +166,6 @@ addEventListener("keydown", (event) => {
   }
 });
 
-hint.hidden = false;
 if (/^Mac|^iP/.test(navigator.platform)) {
   hint.textContent = "⌘ K";
 }
