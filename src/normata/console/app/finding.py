@@ -62,6 +62,8 @@ def _pages(visit: OrganizationVisit, adopted: Sequence[Mapping[str, Any]]) -> It
     for section in SECTIONS:
         if visit.may(section.role):
             yield Found(text(f"app.section.{section.key}"), "", visit.path() + section.path)
+    for path, kind in KINDS.items():
+        yield Found(kind.plural().capitalize(), text("find.records"), visit.path("records", path))
     for one in adopted:
         for step, name in (
             ("gaps", "app.gaps"),
