@@ -74,8 +74,8 @@ class Parsed(HTMLParser):
             form = Form(given.get("action", ""), given.get("method", "get"), id=given.get("id", ""))
             form.choices = self._outside.setdefault(form.id, {})
             self.forms.append(form)
-        elif tag == "button" and "name" in given:
-            self.forms[-1].buttons.append((given["name"], given.get("value", "")))
+        elif tag == "button" and self.forms and given.get("type") != "button" and "popovertarget" not in given:
+            self.forms[-1].buttons.append((given.get("name", ""), given.get("value", "")))
         elif tag == "input" and "form" in given:
             self._outside.setdefault(given["form"], {}).setdefault(given["name"], given.get("value", ""))
         elif tag == "textarea":

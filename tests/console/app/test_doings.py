@@ -1,4 +1,4 @@
-"""What pages ask and what their forms do, as recorded while all of them are visited and sent: docs/console.md has it."""
+"""What pages ask and what their forms do, recorded while all of them are visited and sent: docs/console.md tells it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.console.app.pages import ALPHA, Form, Parsed
 from tests.console.browser import Browser
 from tests.databases import on_sqlite
 from tests.test_structure import SOURCE
+from tests.world import ALPHA as ALPHA_ID
 
 _OPERATIONS = {operation.operation_id for operation in OPERATIONS}
 _ROUTES = [page.path for page in PAGES if page.get is not None]
@@ -71,7 +72,9 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(people: People, recorded: Recorded) -> None:
     """What is more, nothing is changed past the one road for changes: that is closed here."""
-    people["owner"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="PARTIAL")
+    said = {"organizationId": ALPHA_ID, "coverageStatus": "PARTIAL"}
+    path, headers = "/controls/moon.A.5/coverage/", people.instance.bearer("owner")
+    assert people.instance.client.put(path, json=said, headers=headers).status_code == 200
     browser = people["owner"]
     before = stored.everything(people.instance.database)
 
@@ -93,7 +96,7 @@ def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(peop
 
 def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
     """Pages as links lead to them from home, some addresses of each route. Every link is one that answers."""
-    addresses, counts = [ALPHA, f"{ALPHA}find/?search=moon"], defaultdict[Any, int](int)
+    addresses, counts = [ALPHA, f"{ALPHA}find/?search=moon", f"{ALPHA}controls/moon.A.5/"], defaultdict[Any, int](int)
     for address in addresses:
         answer = browser.get(address)
         assert answer.status_code == 200, (address, answer.text[:500])
