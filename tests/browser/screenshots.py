@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
+import httpx2
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
+from normata.console.visit import SESSION_COOKIE
 from tests.browser.demonstrated import PLACE, Demo, demonstrated
 from tests.browser.driving import launched
 from tests.browser.pages import addresses_of
-from tests.server import serving
+from tests.server import PLAIN, serving
 
 ROOT = Path(__file__).parents[2]
 BUILD, DOCS = ROOT / "build" / "screenshots", ROOT / "docs" / "images"
@@ -63,8 +66,25 @@ def main() -> None:
         demo = demonstrated(Path(folder) / "normata.db")
         with serving(f"sqlite:///{demo.path}") as address:
             base = address.replace("127.0.0.1", "localhost")
+            _work(base, demo)
             for path in (*_every(browser, base, demo), *_telling(browser, base, demo)):
                 sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+
+
+def _work(base: str, demo: Demo) -> None:
+    """Have people state some controls, so that there is something to see."""
+    for user, control, status in (
+        ("user-priya", "hrl-ics:HRL-12.3", "FULL"),
+        ("user-ines", "iso-27001-2022:A.5.7", "FULL"),
+        ("user-tomasz", "hrl-ics:HRL-09.3", "PARTIAL"),
+        ("user-ines", "nist-csf-2.0:GV.SC-07", "FULL"),
+        ("user-lukas", "hrl-ics:HRL-03.8", "PARTIAL"),
+        ("user-tomasz", "iso-27001-2022:A.8.18", "PARTIAL"),
+    ):
+        path = f"{base}{PLACE}controls/{quote(control, safe='')}/coverage/"
+        headers = {"Sec-Fetch-Site": "same-origin", "Cookie": f"{SESSION_COOKIE}={demo.secrets[user]}"}
+        answer = httpx2.post(path, data={"coverageStatus": status}, headers=headers, verify=PLAIN)
+        assert answer.status_code == 303, answer.text
 
 
 def _every(browser: Browser, base: str, demo: Demo) -> Iterator[Path]:

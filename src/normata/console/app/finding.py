@@ -17,6 +17,7 @@ from normata.records.archive_list import KINDS
 from normata.schema.text import fold
 
 _MOST = 8  # of each group
+_LOOKED_AT = 40  # controls, of which those come first that have the words in their name
 
 
 class Found(NamedTuple):
@@ -42,16 +43,21 @@ async def find(visit: OrganizationVisit) -> Response:
 async def _groups(visit: OrganizationVisit, wanted: str) -> Groups:
     query = {"search": wanted, "limit": str(_MOST)}
     controls, records, frameworks, adopted = await visit.ask(
-        Question("listControls", query),
+        Question("listControls", {**query, "limit": str(_LOOKED_AT)}),
         Question("searchRecords", query),
         Question("listFrameworks", query),
         Question("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
     )
     every = fold(wanted).split()
-    pages = [page for page in _pages(visit, adopted["items"]) if all(word in fold(page.label) for word in every)]
+
+    def has_all(one: Found) -> bool:
+        return all(word in fold(one.label) for word in every)
+
+    pages = [page for page in _pages(visit, adopted["items"]) if has_all(page)]
+    named = sorted((_control(visit, one) for one in controls["items"]), key=has_all, reverse=True)
     groups: Groups = [
         (text("find.pages"), pages[:_MOST]),
-        (text("find.controls"), [_control(visit, one) for one in controls["items"]]),
+        (text("find.controls"), named[:_MOST]),
         (text("find.records"), [_record(visit, one) for one in records["items"]]),
         (text("find.frameworks"), [_framework(visit, one) for one in frameworks["items"]]),
     ]
@@ -81,8 +87,9 @@ def _control(visit: OrganizationVisit, one: Mapping[str, Any]) -> Found:
 
 
 def _record(visit: OrganizationVisit, one: Mapping[str, Any]) -> Found:
-    label = one["label"] if one["shortId"] is None else f"{one['shortId']} {one['label']}"
-    return Found(label, KINDS[one["kind"]].words().capitalize(), visit.path("records", one["kind"], one["id"]))
+    kind = KINDS[one["kind"]].words().capitalize()
+    note = kind if one["shortId"] is None else f"{kind} {one['shortId']}"
+    return Found(one["label"], note, visit.path("records", one["kind"], one["id"]))
 
 
 def _framework(visit: OrganizationVisit, one: Mapping[str, Any]) -> Found:
