@@ -1,4 +1,4 @@
-"""A database with the demo, in which everybody but one has signed in already."""
+"""A database with the demo, in which everybody but one has signed in already, and a program has an account."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import select
 from normata.changes.unit_of_work import UnitOfWork
 from normata.console.visit import SESSION_COOKIE
 from normata.demo import content
-from normata.identity import sessions
+from normata.identity import service_accounts, sessions
 from normata.identity.model import User
 from tests.databases import change, migrate, open_url
 
@@ -36,6 +36,7 @@ def demonstrated(path: Path) -> Demo:
     with closing(open_url(f"sqlite:///{path}", create=True)) as database:
         migrate(database)
         change(database, lambda unit: content.fill(unit, lambda *_: None))
+        change(database, lambda unit: service_accounts.create(unit, content.ORGANIZATION, "Nightly export", "viewer"))
         secrets = change(database, _sign_everybody_in)
         demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))
     return Demo(path, secrets, str(demo_user))

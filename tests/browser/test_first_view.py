@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_it_is_seen_at_once_and_stands_still(look: Open, route: str, addresses: 
         assert measured["shift"] == 0
         return measured
 
-    assert _some(seen, lambda one: one["paint"] < FIRST_PAINT and one["task"] < LONGEST_TASK)
+    assert _some(seen, lambda one: one["paint"] < FIRST_PAINT * _slow() and one["task"] < LONGEST_TASK * _slow())
 
 
 def test_keys_do_something_at_once(look: Open) -> None:
@@ -57,7 +58,7 @@ def test_keys_do_something_at_once(look: Open) -> None:
         longest: float = page.evaluate("Math.max(...window.events)")
         return longest
 
-    assert _some(slowest, lambda one: one <= REACTION)
+    assert _some(slowest, lambda one: one <= REACTION * _slow())
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -84,6 +85,11 @@ def test_without_script_there_is_the_same(look: Open, route: str, addresses: Add
         form.locator("button").first.click()
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         page.goto(addresses[route])
+
+
+def _slow() -> float:
+    """How much slower this machine is than one that has nothing else to do: by what waits for each processor."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _some(measure: Callable[[], Any], is_good: Callable[[Any], bool]) -> bool:
