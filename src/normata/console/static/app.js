@@ -1,5 +1,8 @@
 // What makes the pages handier. Everything works without it.
 
+// Where the navigation scrolls, it shows where one is.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Copy a request.
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
