@@ -87,7 +87,7 @@ class ArchivedRecord(Wire):
 def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:
     """A page of what is archived in an organization, newest first, in three statements whatever the kinds."""
     branches = list(_branches(query))
-    total = transaction.scalar(counted(branches)) or 0
+    total = transaction.scalar(_counted(branches)) or 0
     if query.offset is None or query.offset >= total:
         return envelope([], total, query)
     rows = transaction.rows(_page(branches, query, query.offset))
@@ -148,7 +148,7 @@ def _entries_of(query: ArchiveQuery, path: str, table: Any) -> Select[Any]:
     )
 
 
-def counted(branches: Sequence[Select[Any]]) -> Select[Any]:
+def _counted(branches: Sequence[Select[Any]]) -> Select[Any]:
     """How many rows the branches have together. Counted one by one, each by an index of its own."""
     counts = [branch.with_only_columns(func.count(), maintain_column_froms=True) for branch in branches]
     return select(reduce(add, (count.scalar_subquery() for count in counts)))

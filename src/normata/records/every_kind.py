@@ -6,29 +6,31 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
-from sqlalchemy import Select, and_, case, literal, null, select, union_all
+from sqlalchemy import Integer, Select, and_, case, cast, literal, null, select, union_all
 
 from normata.db.transaction import Transaction
-from normata.records.archive_list import KINDS, KindName, counted
+from normata.records.archive_list import KINDS, KindName
 from normata.schema.fields import Timestamp
-from normata.schema.paging import PageQuery, Search, envelope, matching
+from normata.schema.paging import OrganizationQuery, Search, digits_only, matching
 from normata.schema.text import natural_key
 from normata.schema.wire import Wire
 
 
-class EveryKindQuery(PageQuery):
-    """What the list of records of all kinds takes."""
+class EveryKindQuery(OrganizationQuery):
+    """What the search of records of all kinds takes."""
 
     kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
     search: Annotated[
         Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
     ] = None
 
+    limit: Annotated[int, Field(ge=1, le=100, description="The most records to answer."), digits_only] = 20
+
     repeated: ClassVar[str] = "kind"
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`PageQuery.read`; of kinds all values count."""
+        """See :meth:`Query.read`; of kinds all values count."""
         found: dict[str, Any] = dict(pairs)
         if cls.repeated in found:
             found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
@@ -42,20 +44,22 @@ class RecordOfAnyKind(Wire):
     id: str = Field(description="Its id.")
     label: str = Field(description="Its title, name or acronym.")
     slug: str | None = Field(description="Its slug; null where its kind has none.")
-    short_id: str | None = Field(description="Its short id; null where its kind has none.")
+    short_id: int | None = Field(description="Its short id; null where its kind has none.")
     created_at: Timestamp
 
 
-def list_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[str, Any]:
-    """A page of live records of all kinds, in two statements whatever the kinds.
+class FoundRecords(Wire):
+    """Records that a search has found."""
+
+    items: list[RecordOfAnyKind]
+
+
+def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[str, Any]:
+    """The first live records of all kinds that a search finds, in one statement whatever the kinds.
 
     Newest first; in a search those come before that have all words in their title.
     """
     branches = list(_branches(query))
-    total = transaction.scalar(counted(branches)) or 0
-    if query.offset is None or query.offset >= total:
-        return envelope([], total, query)
-    rows = transaction.rows(_page(branches, query, query.offset))
     items = [
         {
             "kind": row.kind,
@@ -65,9 +69,9 @@ def list_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[str
             "shortId": row.short_id,
             "createdAt": row.created_at,
         }
-        for row in rows
+        for row in transaction.rows(_first(branches, query))
     ]
-    return envelope(items, total, query)
+    return {"items": items}
 
 
 def _branches(query: EveryKindQuery) -> Iterator[Select[Any]]:
@@ -84,22 +88,22 @@ def _branches(query: EveryKindQuery) -> Iterator[Select[Any]]:
             table.id,
             table[kind.title_column()].label("label"),
             (table.slug if "slug" in table else null()).label("slug"),
-            (table.short_id if "short_id" in table else null()).label("short_id"),
+            (table.short_id if "short_id" in table else cast(null(), Integer())).label("short_id"),
             table.created_at,
             (case((and_(*in_title), 0), else_=1) if in_title else literal(0)).label("rank"),
         ).where(table.organization_id == query.organization_id, table.archived_at.is_(None))
         yield branch.where(matching(table.search_text, query.search)) if query.search else branch
 
 
-def _page(branches: Sequence[Select[Any]], query: EveryKindQuery, offset: int) -> Select[Any]:
-    """One page of the branches together. A branch has no more rows than the page can reach."""
+def _first(branches: Sequence[Select[Any]], query: EveryKindQuery) -> Select[Any]:
+    """The first rows of the branches together. A branch has no more rows than are wanted, so that an index ends it."""
     reached: list[Select[Any]] = []
     for branch in branches:
         columns = branch.selected_columns
         order = [columns.created_at.desc(), columns.id.desc()]
         if query.search:
             order.insert(0, columns.rank)
-        reached.append(select(*branch.order_by(*order).limit(offset + query.limit).subquery().c))
+        reached.append(select(*branch.order_by(*order).limit(query.limit).subquery().c))
     every: Any = union_all(*reached).subquery()
     newest = (every.c.created_at.desc(), every.c.place, every.c.id.desc())
-    return select(*every.c).order_by(every.c.rank, *newest).limit(query.limit).offset(offset)
+    return select(*every.c).order_by(every.c.rank, *newest).limit(query.limit)

@@ -37,6 +37,7 @@ function noteSelection() {
 }
 
 if (all && boxes.length) {
+  all.hidden = false;
   all.addEventListener("change", () => {
     for (const box of boxes) {
       box.checked = all.checked;

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from normata.records.every_kind import EveryKindQuery, RecordOfAnyKind, list_every_kind
-from normata.schema.paging import Page
-from normata.web.operation import ListOperation, Operation
+from normata.records.every_kind import EveryKindQuery, FoundRecords, search_every_kind
+from normata.web.operation import Operation, ReadOperation
 
-
-class RecordsOfAllKinds(Page[RecordOfAnyKind]):
-    """A page of records of all kinds."""
-
-
-_PAGE: dict[str, Any] = {
+_FOUND: dict[str, Any] = {
     "items": [
         {
             "kind": "policies",
@@ -23,25 +17,23 @@ _PAGE: dict[str, Any] = {
             "shortId": None,
             "createdAt": "2025-05-19T06:14:17.000Z",
         }
-    ],
-    "total": 1,
-    "page": 1,
-    "limit": 100,
+    ]
 }
 
 OPERATIONS: tuple[Operation, ...] = (
-    ListOperation(
+    ReadOperation(
         path="/search/",
         operation_id="searchRecords",
         tag="Records",
         summary="Find records of all kinds",
         description="""\
-The live records of the organization, whatever their kind, by their names alone: to find one without knowing what it is.
-Newest first; with `search`, those come first that have all words in their title.""",
+Live records of the organization, whatever their kind, by their names alone: to find one without knowing what it is. It
+answers the first ones, newest first; with `search`, those come before that have all words in their title. To go through
+all records of a kind, take its list.""",
         query=EveryKindQuery,
-        build=lambda transaction, query, _asker: list_every_kind(transaction, query),
-        answer=RecordsOfAllKinds,
-        answer_description="A page of records.",
-        example=_PAGE,
+        build=lambda transaction, query, _asker: search_every_kind(transaction, query),
+        answer=FoundRecords,
+        answer_description="The first records that were found.",
+        example=_FOUND,
     ),
 )
