@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 SCRIPT = Path(sys.executable).with_name("normata")
 # To read the certificates of all authorities takes a client 20 ms. Nothing here speaks TLS.
@@ -73,7 +74,7 @@ def serving(
                 output.close()
 
 
-def wait_until_ready(base: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(base: str, process: subprocess.Popen[Any]) -> None:
     """Return once ``/readyz`` answers 200; fail where the process ends or a minute passes."""
     for _ in range(600):
         assert process.poll() is None, f"the server ended with {process.returncode}"

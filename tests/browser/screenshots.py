@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -88,13 +89,14 @@ def _work(base: str, demo: Demo) -> None:
 
 
 def _every(browser: Browser, base: str, demo: Demo) -> Iterator[Path]:
-    addresses = addresses_of(base, demo.secrets[demo.user]) | {"find": f"{PLACE}find/?search=supplier"}
+    addresses = addresses_of(base, demo.secrets[demo.user])
     BUILD.mkdir(parents=True, exist_ok=True)
     for variant in _VARIANTS:
         page = _page(browser, base, demo, variant)
         for route, address in addresses.items():
             page.goto(address)
-            path = BUILD / f"{route.strip('/').replace('/', '-') or 'home'}.{variant}.png"
+            name = re.sub(r"[^{\w}]+", "-", route.removeprefix(PLACE)).strip("-") or "home"
+            path = BUILD / f"{name}.{variant}.png"
             page.screenshot(path=path)
             yield path
         page.context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -46,6 +47,11 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
+def as_json(document: object) -> str:
+    """A document, for people who read JSON."""
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "day": day,
@@ -53,4 +59,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "thousands": thousands,
     "percent": percent,
     "segment": segment,
+    "json": as_json,
 }

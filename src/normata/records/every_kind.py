@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any
 
 from pydantic import Field
 from sqlalchemy import Integer, Select, and_, case, cast, literal, null, select, union_all
 
 from normata.db.transaction import Transaction
-from normata.records.archive_list import KINDS, KindName
+from normata.records.archive_list import KINDS, KindsQuery
 from normata.schema.fields import Timestamp
-from normata.schema.paging import OrganizationQuery, Search, digits_only, matching
+from normata.schema.paging import digits_only, matching
 from normata.schema.text import natural_key
 from normata.schema.wire import Wire
 
 
-class EveryKindQuery(OrganizationQuery):
+class EveryKindQuery(KindsQuery):
     """What the search of records of all kinds takes."""
 
-    kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
-    search: Annotated[
-        Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
-    ] = None
-
     limit: Annotated[int, Field(ge=1, le=100, description="The most records to answer."), digits_only] = 20
-
-    repeated: ClassVar[str] = "kind"
-
-    @classmethod
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`Query.read`; of kinds all values count."""
-        found: dict[str, Any] = dict(pairs)
-        if cls.repeated in found:
-            found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
-        return cls.model_validate(found)
 
 
 class RecordOfAnyKind(Wire):
@@ -100,9 +85,8 @@ def _first(branches: Sequence[Select[Any]], query: EveryKindQuery) -> Select[Any
     reached: list[Select[Any]] = []
     for branch in branches:
         columns = branch.selected_columns
-        order = [columns.created_at.desc(), columns.id.desc()]
-        if query.search:
-            order.insert(0, columns.rank)
+        newest = (columns.created_at.desc(), columns.id.desc())
+        order = (columns.rank, *newest) if query.search else newest
         reached.append(select(*branch.order_by(*order).limit(query.limit).subquery().c))
     every: Any = union_all(*reached).subquery()
     newest = (every.c.created_at.desc(), every.c.place, every.c.id.desc())

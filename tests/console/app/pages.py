@@ -14,13 +14,14 @@ from tests.console.browser import Browser
 ALPHA = "/app/alpha/"
 
 # A row of the world for the id of each page, by the first step of its path.
-_IDS = {"controls": "moon.A.1", "frameworks": "fw-moon"}
+_IDS = {"controls": "moon.A.1", "frameworks": "fw-moon", "records": "tasks-live-org-alpha"}
+_KIND = "tasks"  # wherever a page is about a kind of records
 
 
 def path_of(page: str, organization: str = "alpha") -> str:
     """The address of a page, with ids of the world."""
     section = page.partition("/")[0]
-    return f"/app/{organization}/{page}".replace("{id}", quote(_IDS.get(section, ""), safe=""))
+    return f"/app/{organization}/{page}".replace("{kind}", _KIND).replace("{id}", quote(_IDS.get(section, ""), safe=""))
 
 
 def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:

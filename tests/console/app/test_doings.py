@@ -118,10 +118,7 @@ def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
             path = urlsplit(link).path
             if not path.startswith(ALPHA) or link.partition("#")[0] in addresses:
                 continue
-            route = _route_of(path.removeprefix(ALPHA))
-            if route.startswith("records/") and route not in _ROUTES:
-                continue  # there are no pages of records yet
-            sort = route, tuple(name for name, _ in parse_qsl(urlsplit(link).query))
+            sort = _route_of(path.removeprefix(ALPHA)), tuple(name for name, _ in parse_qsl(urlsplit(link).query))
             counts[sort] += 1
             if counts[sort] <= _MOST:
                 addresses.append(link.partition("#")[0])

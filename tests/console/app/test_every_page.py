@@ -165,7 +165,7 @@ def test_texts_that_are_used_are_there() -> None:
 
 def test_pages_ask_and_change_by_operations_alone() -> None:
     """One module reaches the database, to ask operations and to make their changes; no page does so by itself."""
-    for path in SOURCE.joinpath("console", "app").glob("*.py"):
+    for path in SOURCE.joinpath("console", "app").rglob("*.py"):
         source = path.read_text("utf-8")
         if path.name == "visiting.py":
             assert not re.search(r"\bsqlalchemy\b|\.write\(|execute|\.rows\(", source)
@@ -177,7 +177,7 @@ def test_the_documentation_names_every_page_and_its_operations() -> None:
     told = SOURCE.parents[1].joinpath("docs", "console.md").read_text("utf-8")
     assert {page.path for page in PAGES} <= set(re.findall(r"`/app/\{organization\}/([^`]*)`", told))
     known = {operation.operation_id for operation in OPERATIONS}
-    sources = [path.read_text("utf-8") for path in SOURCE.joinpath("console", "app").glob("*.py")]
+    sources = [path.read_text("utf-8") for path in SOURCE.joinpath("console", "app").rglob("*.py")]
     named = {name for source in sources for name in re.findall(r'"([a-z]+[A-Z][A-Za-z]*)"', source)} & known
     assert named
     assert named == set(re.findall(r"`([a-z]+[A-Z][A-Za-z]*)`", told)) & known

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from normata.console.app import controls, finding, frameworks, home, reports, start, stating, working
+from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.visiting import OrganizationHandler, of_organization
 from normata.console.visit import Console, Endpoint
 
@@ -34,6 +35,12 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
     Page("frameworks/{id}/work/", get=working.show, post=working.state),
     Page("crosswalk/", get=frameworks.show_crosswalk),
+    Page("records/", get=lists.show_kinds),
+    Page("records/{kind}/", get=lists.show_list),
+    Page("records/{kind}/new/", get=editing.show_new, post=editing.make),
+    Page("records/{kind}/{id}/", get=details.show_one),
+    Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change),
+    Page("archive/", get=archive.show, post=archive.archive_or_restore),
 )
 
 

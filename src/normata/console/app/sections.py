@@ -25,6 +25,8 @@ SECTIONS: tuple[Section, ...] = (
     Section("controls", "controls/"),
     Section("frameworks", "frameworks/"),
     Section("crosswalk", "crosswalk/"),
+    Section("records", "records/"),
+    Section("archive", "archive/"),
 )
 
 _LETTERS = {

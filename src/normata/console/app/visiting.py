@@ -51,6 +51,7 @@ from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
 from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.web.responses import encode
 
+_NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
 _MOST_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
 OrganizationHandler = Callable[["OrganizationVisit"], Awaitable[Response]]
@@ -96,7 +97,7 @@ class OrganizationVisit(Visit):
     def link(self, **changed: object) -> str:
         """The path of this page with these parameters of the query set, and without those that are null."""
         pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
-        kept = [(name, value) for name, value in pairs if name not in changed and name != "done"]
+        kept = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
         kept += [(name, value) for name, value in changed.items() if value is not None]
         path = self.context.prefix + self.context.raw_path
         return f"{path}?{urlencode(kept)}" if kept else path
@@ -321,24 +322,28 @@ class OrganizationVisit(Visit):
         headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in kept}
         return Response(made.body, headers={**HEADERS, **headers})
 
-    def go(self, path: str, done: str = "") -> Response:
-        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``."""
-        if done:
+    def go(self, path: str, done: str = "", told: Query | None = None) -> Response:
+        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``.
+
+        ``told`` has whatever else the page needs to say so.
+        """
+        pairs = pairs_of({"done": done, **(told or {})})
+        if pairs:
             bare, _, fragment = path.partition("#")
-            path = f"{bare}{'&' if '?' in bare else '?'}done={done}" + (f"#{fragment}" if fragment else "")
+            path = f"{bare}{'&' if '?' in bare else '?'}{urlencode(pairs)}" + (f"#{fragment}" if fragment else "")
         return self.redirect(path)
 
-    def back(self, form: Fields, otherwise: str, done: str = "") -> Response:
+    def back(self, form: Fields, otherwise: str, done: str = "", told: Query | None = None) -> Response:
         """Have the browser get the page that the form was on, or another path where it does not say."""
         wanted, _, fragment = form.get("return_to").partition("#")
         bare, _, query = wanted.partition("?")
         path = safe_path(bare)
         if not path.startswith("/app/"):
-            return self.go(otherwise, done)
+            return self.go(otherwise, done, told)
         # Put together anew, so that it is a query whatever it was.
-        pairs = [(name, value) for name, value in parse_qsl(query) if name != "done"]
+        pairs = [(name, value) for name, value in parse_qsl(query) if name not in _NOTES]
         path += f"?{urlencode(pairs)}" if pairs else ""
-        return self.go(f"{path}#{quote(fragment)}" if fragment else path, done)
+        return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, told)
 
 
 def of_organization(handler: OrganizationHandler) -> Handler:

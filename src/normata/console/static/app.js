@@ -37,7 +37,6 @@ function noteSelection() {
 }
 
 if (all && boxes.length) {
-  all.hidden = false;
   all.addEventListener("change", () => {
     for (const box of boxes) {
       box.checked = all.checked;
