@@ -16,6 +16,7 @@ from normata import log
 from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.console.routes import console_routes
 from normata.db.database import open_database
+from normata.events.kept_totals import KeptTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
@@ -83,6 +84,7 @@ def create_app(settings: Settings | None = None) -> Service:
         bad_tokens_by_address=Limit(counters, "bad-tokens", settings.bad_token_limit),
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
+        totals=KeptTotals(),
         under_way=UnderWay(),
         mailer=Mailer(settings.smtp_url, settings.mail_from),
         public_url=settings.public_url,
