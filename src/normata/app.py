@@ -29,10 +29,9 @@ from normata.web import documentation, health, openapi, texts
 from normata.web.counters import Counters
 from normata.web.gateway import Gateway, install_error_handlers
 from normata.web.metrics import Metrics
-from normata.web.operation import ListOperation
 from normata.web.page_cache import KeptPages
 from normata.web.rate_limit import Limit
-from normata.web.routing import Routes, resources
+from normata.web.routing import Directory, resources
 from normata.web.services import Services
 from normata.web.telemetry import require_possible
 from normata.wiring import changes_of
@@ -126,11 +125,9 @@ def create_app(settings: Settings | None = None) -> Service:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.services = services
-    found = resources(OPERATIONS, services)
     app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
     app.router.routes.extend(
         [
-            Routes(found.values()),
             *health.routes(services),
             *documentation.routes(app.openapi),
             *texts.routes(),
@@ -138,10 +135,9 @@ def create_app(settings: Settings | None = None) -> Service:
         ]
     )
     install_error_handlers(app)
-    kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
     gateway = partial(
         Gateway,
-        shortcuts={variant: found[path] for path in kept for variant in (path, path.rstrip("/"))},
+        operations=Directory(resources(OPERATIONS, services).values()),
         settings=settings,
         metrics=services.metrics,
         requests_by_address=services.requests_by_address,
