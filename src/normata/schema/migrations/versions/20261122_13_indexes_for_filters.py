@@ -1,4 +1,4 @@
-"""indexes of each kind for the list of archived records, and for what was changed since some time."""
+"""indexes for archived records, for what was changed since some time, and for filters of controls."""
 
 from __future__ import annotations
 
@@ -32,3 +32,15 @@ def upgrade() -> None:
             ["organization_id", "updated_at", "archived_at"],
             sqlite_where=sa.text("updated_at <> '0001-01-01T00:00:00.000Z'"),
         )
+    # It has what the index before it has, and more: the version before takes it as well.
+    op.create_index(
+        "ix_control_places",
+        "control",
+        ["framework_id", "position", "id", "type"],
+        postgresql_include=["organization_id"],
+    )
+    op.drop_index("ix_control_framework_id_position", table_name="control")
+    if op.get_bind().dialect.name == "sqlite":
+        # Where there are figures of the other indexes alone, SQLite takes the new one for the best of all.
+        op.execute("PRAGMA analysis_limit = 100000")
+        op.execute("ANALYZE control")
