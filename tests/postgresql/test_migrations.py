@@ -161,7 +161,7 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
             for name in ("user_account", "access_token"):  # whose policies look at a column that is newer
                 there.remove(there.tables[name])
             writes = tuple(
-                replace(write, columns=write.columns & columns[write.table])
+                write._replace(columns=write.columns & columns[write.table])
                 for write in SECURITY.writes
                 if write.table in there.tables
             )
@@ -174,7 +174,8 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
         migrate(database)
         after = dict(admin.rows(files))
         assert admin.rows(lengths) == [(255,)]
-        assert all(name.endswith("_live_slug") for name in before if after[name] != before[name])
+        there = before.keys() & after.keys()  # a later step has another index in the place of one
+        assert all(name.endswith("_live_slug") for name in there if after[name] != before[name])
         assert policies <= secured(admin)
         assert database.read_now(lambda transaction: list(check.faults(database, transaction, SECURITY))) == []
 
