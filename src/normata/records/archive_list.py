@@ -16,7 +16,7 @@ from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds i
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.fields import Identifier, Timestamp, parse_timestamp
-from normata.schema.paging import PageQuery, Search, envelope, matching
+from normata.schema.paging import OrganizationQuery, PageQuery, Search, envelope, matching
 from normata.schema.table import sql_table
 from normata.schema.wire import Wire
 
@@ -29,32 +29,37 @@ else:  # the names are known at run time only
 _Moment = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
 
 
-class ArchiveQuery(PageQuery):
-    """What the list of what is archived takes."""
+class KindsQuery(OrganizationQuery):
+    """What takes records of several kinds."""
 
     kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
-    user_id: Annotated[Identifier | None, Field(description="Only what this user has archived.")] = None
-    since: Annotated[_Moment | None, Field(alias="from", description="Only what was archived then or later.")] = None
-    until: Annotated[_Moment | None, Field(alias="to", description="Only what was archived before.")] = None
     search: Annotated[
         Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
     ] = None
+
+    repeated: ClassVar[str] = "kind"
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """See :meth:`Query.read`; of kinds all values count."""
+        found: dict[str, Any] = dict(pairs)
+        if cls.repeated in found:
+            found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
+        return cls.model_validate(found)
+
+
+class ArchiveQuery(PageQuery, KindsQuery):
+    """What the list of what is archived takes."""
+
+    user_id: Annotated[Identifier | None, Field(description="Only what this user has archived.")] = None
+    since: Annotated[_Moment | None, Field(alias="from", description="Only what was archived then or later.")] = None
+    until: Annotated[_Moment | None, Field(alias="to", description="Only what was archived before.")] = None
     archive_id: Annotated[
         Identifier | None, Field(description="Only what this action has archived, and is archived since.")
     ] = None
     record_id: Annotated[Identifier | None, Field(description="Only the record, of whatever kind, with this id.")] = (
         None
     )
-
-    repeated: ClassVar[str] = "kind"
-
-    @classmethod
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`PageQuery.read`; of kinds all values count."""
-        found: dict[str, Any] = dict(pairs)
-        if cls.repeated in found:
-            found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
-        return cls.model_validate(found)
 
 
 class ArchivedBy(Wire):

@@ -63,11 +63,17 @@ _TICKED = ("checkbox", "radio")
 
 @dataclass
 class Form:
-    """A form: where it goes, and what is in its fields."""
+    """A form: where it goes, what is in its fields, and what its buttons say when they are pressed.
+
+    ``choices`` has the first value of each box outside of the form that belongs to it.
+    """
 
     action: str
     method: str
     fields: dict[str, str] = field(default_factory=dict)
+    id: str = ""
+    buttons: list[tuple[str, str]] = field(default_factory=list)
+    choices: dict[str, str] = field(default_factory=dict)
 
 
 class Parsed(HTMLParser):
@@ -81,6 +87,7 @@ class Parsed(HTMLParser):
         self.forms: list[Form] = []
         self.text = ""
         self._area: str | None = None
+        self._outside: dict[str, dict[str, str]] = {}
         self.feed(page.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -89,7 +96,13 @@ class Parsed(HTMLParser):
         self.tags.add(tag)
         self.attributes += [(tag, name, value) for name, value in given.items()]
         if tag == "form":
-            self.forms.append(Form(given.get("action", ""), given.get("method", "get")))
+            form = Form(given.get("action", ""), given.get("method", "get"), id=given.get("id", ""))
+            form.choices = self._outside.setdefault(form.id, {})
+            self.forms.append(form)
+        elif tag == "button" and self.forms and given.get("type") != "button" and "popovertarget" not in given:
+            self.forms[-1].buttons.append((given.get("name", ""), given.get("value", "")))
+        elif tag == "input" and "form" in given:
+            self._outside.setdefault(given["form"], {}).setdefault(given["name"], given.get("value", ""))
         elif tag == "textarea":
             self._area = given["name"]
             self.forms[-1].fields[self._area] = ""

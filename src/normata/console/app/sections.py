@@ -14,6 +14,11 @@ class Section(NamedTuple):
     path: str
     role: Role = "viewer"
 
+    @property
+    def letter(self) -> str:
+        """The key that goes there after ``g``; empty where there is none."""
+        return _LETTERS.get(self.key, "")
+
 
 SECTIONS: tuple[Section, ...] = (
     Section("home", ""),
@@ -27,3 +32,16 @@ SECTIONS: tuple[Section, ...] = (
     Section("events", "events/", "admin"),
     Section("settings", "settings/"),
 )
+
+_LETTERS = {
+    "home": "h",
+    "controls": "c",
+    "frameworks": "f",
+    "crosswalk": "x",
+    "records": "r",
+    "archive": "a",
+    "inbox": "i",
+    "due": "d",
+    "events": "e",
+    "settings": "s",
+}
