@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Integer, Select, and_, case, cast, literal, null, select, union_all
+from sqlalchemy import Integer, Select, and_, case, cast, literal, null, select, union_all
 
 from normata.db.transaction import Transaction
 from normata.records.archive_list import KINDS, KindsQuery
@@ -85,10 +85,9 @@ def _first(branches: Sequence[Select[Any]], query: EveryKindQuery) -> Select[Any
     reached: list[Select[Any]] = []
     for branch in branches:
         columns = branch.selected_columns
-        order: list[ColumnElement[Any]] = [columns.created_at.desc(), columns.id.desc()]
-        if query.search:
-            order.insert(0, columns.rank)
-        reached.append(select(*branch.order_by(*order).limit(query.limit).subquery().c))
+        newest = columns.created_at.desc(), columns.id.desc()
+        kept = (columns.rank, *newest) if query.search else newest
+        reached.append(select(*branch.order_by(*kept).limit(query.limit).subquery().c))
     every: Any = union_all(*reached).subquery()
-    newest = (every.c.created_at.desc(), every.c.place, every.c.id.desc())
-    return select(*every.c).order_by(every.c.rank, *newest).limit(query.limit)
+    order = (every.c.rank, every.c.created_at.desc(), every.c.place, every.c.id.desc())
+    return select(*every.c).order_by(*order).limit(query.limit)

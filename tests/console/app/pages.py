@@ -13,15 +13,36 @@ from tests.console.browser import Browser
 
 ALPHA = "/app/alpha/"
 
-# A row of the world for the id of each page, by the first step of its path.
-_IDS = {"controls": "moon.A.1", "frameworks": "fw-moon", "records": "tasks-live-org-alpha"}
+# A row of the world for the id of each page, by the beginning of its path; the longest counts.
+_IDS = {
+    "controls/": "moon.A.1",
+    "frameworks/": "fw-moon",
+    "frameworks/{id}/edit/": "fw-own",
+    "records/": "tasks-live-org-alpha",
+    "settings/members/": "member-editor",
+    "settings/service-accounts/": "robot-org-alpha",
+}
+# The format in which a file is asked for, where it is no report.
+_FORMATS = {"events/checkpoint/file/": "text"}
 _KIND = "tasks"  # wherever a page is about a kind of records
 
 
 def path_of(page: str, organization: str = "alpha") -> str:
     """The address of a page, with ids of the world."""
-    section = page.partition("/")[0]
-    return f"/app/{organization}/{page}".replace("{kind}", _KIND).replace("{id}", quote(_IDS.get(section, ""), safe=""))
+    beginning = max((one for one in _IDS if page.startswith(one)), key=len, default="")
+    return f"/app/{organization}/{page}".replace("{kind}", _KIND).replace(
+        "{id}", quote(_IDS.get(beginning, ""), safe="")
+    )
+
+
+def is_file(page: str) -> bool:
+    """Whether it is a file to download, and no page."""
+    return page.endswith("/file/")
+
+
+def address_of(page: str) -> str:
+    """The address of a page, or of a file in one of its formats."""
+    return path_of(page) + (f"?format={_FORMATS.get(page, 'csv')}" if is_file(page) else "")
 
 
 def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:
@@ -32,6 +53,9 @@ def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:
 
 READ = tuple(page.path for page in PAGES if page.get is not None)
 POSTED = tuple(page.path for page in PAGES if page.post is not None)
+LEAST = {page.path: page.role for page in PAGES}
+# Pages with forms for what is everybody's own, whatever their role: the actions of these forms.
+OWN = {"inbox/": {f"{ALPHA}inbox/"}, "settings/members/{id}/": {f"{ALPHA}settings/members/member-viewer/"}}
 
 
 _TICKED = ("checkbox", "radio")

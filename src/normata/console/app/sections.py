@@ -27,6 +27,10 @@ SECTIONS: tuple[Section, ...] = (
     Section("crosswalk", "crosswalk/"),
     Section("records", "records/"),
     Section("archive", "archive/"),
+    Section("due", "due/"),
+    Section("inbox", "inbox/"),
+    Section("events", "events/", "admin"),
+    Section("settings", "settings/"),
 )
 
 _LETTERS = {
