@@ -140,7 +140,8 @@ class OrganizationVisit(Visit):
 
     def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
         """The operations of questions, with their queries and who asks. Raises InvalidRequest and RoleTooSmall."""
-        asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
+        services = self.console.services
+        asker = Asker(self._caller, self.context.prefix, "", services.signer, services.totals)
         meant = []
         for question in questions:
             operation = self.console.operations[question.operation]
