@@ -27,6 +27,7 @@ _NAMED = frozenset({*KINDS, "memberships", "users", "frameworks", "controls", "c
 # What is in every event of a row, and tells nobody anything.
 _DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
+_CALLED = ("name", "title", "identifier", "email")  # the fields that say what a row is called
 _FEW = 3  # fields that are told without a click
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # Proposals: events may have others.
@@ -74,7 +75,8 @@ class Line(NamedTuple):
     @property
     def few(self) -> list[Field]:
         """The fields that are told at once; of something new, what it is called is enough."""
-        return [] if self.event["before"] is None and self.label else self.fields[:_FEW]
+        is_told = self.event["before"] is None and any(field.name in _CALLED for field in self.fields)
+        return [] if is_told else self.fields[:_FEW]
 
 
 async def show(visit: OrganizationVisit) -> Response:
@@ -111,7 +113,7 @@ def line(event: Mapping[str, Any], named: Named) -> Line:
     known = {**before, **after}
     names = [name for name in known if name not in _DULL and (event["before"] or known[name] not in _EMPTY)]
     fields = [Field(name, before.get(name), after.get(name)) for name in names]
-    label = next((known[name] for name in ("name", "title", "identifier", "email") if known.get(name)), "")
+    label = next((known[name] for name in _CALLED if known.get(name)), "")
     called = named.get((event["kind"], event["recordId"] or ""))
     if called is None or event["kind"] == "memberships":
         steps = steps_to(event["kind"], event["recordId"], known)
