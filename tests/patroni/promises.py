@@ -15,6 +15,7 @@ from tests.patroni.watch import LISTS, Seen, total
 LEASE = 3.0  # seconds after which a process believes no server that has not been confirmed since
 READY = 2.0  # seconds for which /readyz may say 200 while restores fail
 BACK = 5.0  # seconds after there is a primary again
+GOOD = (200, 409)  # what was restored before says so
 SLACK = 0.5  # of a machine that runs the cluster, the service and all clients at once
 
 
@@ -32,8 +33,8 @@ class Gap:
 
 
 def gaps(answers: Sequence[Answer], *, longer: float = 1.0) -> list[Gap]:
-    """The times without a 200 between two of them, or up to the last answer, if they are longer than that."""
-    moments = [answer.ended for answer in answers if answer.status == 200 or answer is answers[-1]]
+    """The times without a good answer between two of them, or up to the last answer, if they are longer than that."""
+    moments = [answer.ended for answer in answers if answer.status in GOOD or answer is answers[-1]]
     return [Gap(before, after) for before, after in pairwise(moments) if after - before > longer]
 
 

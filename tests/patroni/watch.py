@@ -153,13 +153,13 @@ def watched(
 ) -> Iterator[list[Seen]]:
     """Have every process restore, list, tell how it is and refuse revoked tokens, until the block ends.
 
-    Each process is asked for every record, at about the same time as the other.
+    Each process is asked for every record at about the same time as the other, for half of them a little earlier.
     """
     seen = []
-    for process, editor in zip(processes, editors, strict=True):
+    for number, (process, editor) in enumerate(zip(processes, editors, strict=True)):
         clients = [
-            Client(f"{process.name}-restore-{half}", process.port, editor, _restores(records[half::2]), _RESTORES)
-            for half in (0, 1)
+            Client(f"{process.name}-restore-{half}", process.port, editor, _restores(part), _RESTORES)
+            for half, part in enumerate((records[number::2][2:], records[1 - number :: 2]))
         ]
         lists = [Request(name, "GET", f"/{name}/?organizationId={ORGANIZATION}") for name in LISTS]
         inbox = [Request("inbox", "GET", f"/notifications/?organizationId={ORGANIZATION}&limit=5")]
