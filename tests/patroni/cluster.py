@@ -114,14 +114,7 @@ class Member:
         """The rows of the last of some statements, run by a superuser over the server's own socket."""
 
         async def fetch() -> list[Any]:
-            connection = await asyncpg.connect(
-                host=str(self._folder),
-                port=self.port,
-                user="postgres",
-                database=database,
-                timeout=5,
-                command_timeout=timeout,
-            )
+            connection = await self.connect(timeout, database)
             try:
                 for statement in statements[:-1]:
                     await connection.execute(statement)
@@ -130,6 +123,18 @@ class Member:
                 await connection.close(timeout=5)
 
         return asyncio.run(fetch())
+
+    async def connect(self, within: float, database: str = "postgres") -> asyncpg.Connection[Any]:
+        """A superuser's connection over the server's own socket; ``within`` is for each answer."""
+        connection: asyncpg.Connection[Any] = await asyncpg.connect(
+            host=str(self._folder),
+            port=self.port,
+            user="postgres",
+            database=database,
+            timeout=min(5, within),
+            command_timeout=within,
+        )
+        return connection
 
     def _postmaster(self) -> int | None:
         with suppress(OSError, ValueError, IndexError):
@@ -148,27 +153,45 @@ class Sample:
 
 
 class Observer(threading.Thread):
-    """Asks every member, several times a second, whether it is the primary."""
+    """Asks every member, several times a second, whether it is the primary: Patroni, and the server itself."""
 
     def __init__(self, members: list[Member]) -> None:
         super().__init__(name="observer", daemon=True)
         self.samples: list[Sample] = []
         self._members = members
         self._ending = threading.Event()
+        self._connections: dict[str, asyncpg.Connection[Any]] = {}
 
     def run(self) -> None:
         """Ask until told to end."""
-        while not self._ending.wait(0.25):
-            found = None
-            for member in self._members:
-                if not member.is_frozen and member.ask("GET", "/primary", timeout=0.5)[0] == 200:
-                    found = member.name
-            self.samples.append(Sample(time.monotonic(), found))
+        with asyncio.Runner() as runner:
+            while not self._ending.wait(0.25):
+                found = None
+                for member in self._members:
+                    is_primary = not member.is_frozen and member.ask("GET", "/primary", timeout=0.5)[0] == 200
+                    if is_primary and runner.run(self._takes_writes(member)):
+                        found = member.name
+                self.samples.append(Sample(time.monotonic(), found))
+            for connection in self._connections.values():
+                connection.terminate()
 
     def end(self) -> None:
         """Ask no more."""
         self._ending.set()
         self.join(10)
+
+    async def _takes_writes(self, member: Member) -> bool:
+        connection = self._connections.pop(member.name, None)
+        try:
+            if connection is None:
+                connection = await member.connect(1)
+            is_primary = bool(await connection.fetchval("SELECT NOT pg_is_in_recovery()", timeout=1))
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            if connection is not None:
+                connection.terminate()
+            return False
+        self._connections[member.name] = connection
+        return is_primary
 
     def without(self, start: float, end: float) -> list[tuple[float, float]]:
         """The times without a primary, in the eyes of Patroni: each from the last sample with one to the next."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, MetaData
@@ -16,7 +17,7 @@ from normata.db.postgresql import security as rights
 from normata.db.postgresql.committing import commit
 from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, leads_astray, tell, told
 from normata.db.postgresql.lookup import Lookups
-from normata.db.postgresql.pool import Lease, Pool
+from normata.db.postgresql.pool import STALE_AT_MOST, Lease, Pool
 from normata.db.postgresql.runner import Runner
 from normata.db.postgresql.transaction import (
     ANOTHER_SERVER,
@@ -142,12 +143,12 @@ class PostgreSQL(Database):
         self._runner = None
 
     async def _run(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
-        try:
-            return await self._attempt(work, begin, scope, is_long=is_long)
-        except _StaleConnection:
+        for _ in range(STALE_AT_MOST):
             # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
             # server costs nobody a 503 who comes after it.
-            return await self._attempt(work, begin, scope, is_long=is_long)
+            with suppress(_StaleConnection):
+                return await self._attempt(work, begin, scope, is_long=is_long)
+        return await self._attempt(work, begin, scope, is_long=is_long)
 
     async def _attempt(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
         heartbeat = self._pool.heartbeat

@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeEngine
 from normata.db.batching import Batcher
 from normata.db.lookup import Lookup
 from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, told
-from normata.db.postgresql.pool import Pool
+from normata.db.postgresql.pool import STALE_AT_MOST, Pool
 from normata.db.postgresql.standing import TIMELINE
 from normata.db.statements import Rows, Statements
 from normata.errors import Unavailable
@@ -100,10 +100,11 @@ class Lookups:
         await heartbeat.vouch(server)
         return found
 
-    async def _fetch_anywhere(self, sql: str, arguments: Sequence[Sequence[str | None]]) -> list[Any]:
+    async def _fetch_anywhere(
+        self, sql: str, arguments: Sequence[Sequence[str | None]], *, stale: int = STALE_AT_MOST
+    ) -> list[Any]:
         if self._connection is not None and self._pool.is_doubtful(self._made):
             self._drop()
-        fresh = self._connection is None
         try:
             if self._connection is None:
                 self._made = time.monotonic()
@@ -113,8 +114,8 @@ class Lookups:
             if is_lost(error):
                 self._drop()
                 self._pool.doubt()
-                if not fresh and not isinstance(error, TimeoutError):
-                    return await self._fetch_anywhere(sql, arguments)  # as with any stale connection
+                if stale and not isinstance(error, TimeoutError):
+                    return await self._fetch_anywhere(sql, arguments, stale=stale - 1)
             raise told(error) from error
 
     def _drop(self) -> None:

@@ -19,8 +19,11 @@ from normata.db.postgresql.heartbeat import Heartbeat, Server
 from normata.db.postgresql.hosts import Hosts
 from normata.db.postgresql.primary import open_to_primary
 from normata.db.watching import Watcher, waiting
-from normata.errors import Unavailable
 from normata.settings import Settings
+
+# Connections that a transaction, or a lookup, may find stale before the one that serves it: one from before a restart,
+# and one to a primary that was replaced just then.
+STALE_AT_MOST = 2
 
 
 class Lease:
@@ -98,9 +101,10 @@ class Pool:
             return await open_to_primary(self._hosts)
         server = await self.heartbeat.confirmed()
         connection = await self._hosts.open(server.address, within=self._timeout)
-        if server is not self._server:
+        while server is not self._server:  # another one has become the primary meanwhile
             connection.terminate()
-            raise Unavailable("another server has become the primary meanwhile", "unconfirmed")
+            server = await self.heartbeat.confirmed()
+            connection = await self._hosts.open(server.address, within=self._timeout)
         self._open.add(connection)
         connection.add_termination_listener(self._open.discard)
         return connection
