@@ -48,18 +48,18 @@ def slowest_return(restores: Sequence[Answer], without: Sequence[tuple[float, fl
 
 
 def longest_untrue_readiness(seen: Seen) -> float:
-    """For how long /readyz said 200 at the most while no restore succeeded, and at least one failed."""
-    longest = 0.0
-    restores = seen.load.answers("restore")
-    ready = [answer for answer in seen.load.answers("readyz") if answer.status == 200]
-    for gap in gaps(restores):
-        failed = [one for one in restores if one.status == 503 and gap.begin < one.ended < gap.end]
-        success = next(one for one in restores if one.ended == gap.end)
-        if failed:
-            untrue = [
-                one.started - gap.begin for one in ready if gap.begin < one.started and one.ended < success.started
-            ]
-            longest = max([longest, *untrue])
+    """For how long /readyz said 200 at the most while every restore failed that was sent.
+
+    One that was sent before, and is answered late, says nothing of the moment at which /readyz was asked.
+    """
+    longest, since = 0.0, 0.0
+    ready = [answer.started for answer in seen.load.answers("readyz") if answer.status == 200]
+    restores = sorted(seen.load.answers("restore"), key=lambda answer: answer.started)
+    for before, after in pairwise(restores):
+        if before.status in GOOD or after.status in GOOD:
+            since = after.started
+        else:
+            longest = max([longest, *(one - since for one in ready if before.started < one < after.started)])
     return longest
 
 

@@ -223,10 +223,11 @@ class Heartbeat:
         return self._server
 
     def _go_to(self, line: Line, standing: Standing) -> None:
-        self._server = Server(line.address, standing.system, standing.timeline)
+        is_first, self._server = self._server is None, Server(line.address, standing.system, standing.timeline)
         self._read = self._written = _NEVER
         self._adopt(self._server)
-        log.info("database_primary", host=self._hosts.label(line.address), timeline=standing.timeline)
+        if not is_first:
+            log.info("database_primary", host=self._hosts.label(line.address), timeline=standing.timeline)
 
     def _is_newer(self, standing: Standing, server: Server | None) -> bool:
         if server is None or not standing.is_primary:

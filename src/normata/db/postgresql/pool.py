@@ -53,6 +53,7 @@ class Pool:
         self._timeout = settings.database_timeout
         self._closing = Closing(self._timeout)
         self._open: set[asyncpg.Connection[Any]] = set()
+        self._opening: set[asyncio.Task[asyncpg.Connection[Any]]] = set()
         self._server: Server | None = None
         self.heartbeat = Heartbeat(self._hosts, self._adopt, self._renew) if serving else None
         self._doubted = 0.0
@@ -99,15 +100,11 @@ class Pool:
         """A new connection to the primary; it is not the pool's. Raises Unavailable and BadDatabaseUrl."""
         if self.heartbeat is None:
             return await open_to_primary(self._hosts)
-        server = await self.heartbeat.confirmed()
-        connection = await self._hosts.open(server.address, within=self._timeout)
-        while server is not self._server:  # another one has become the primary meanwhile
-            connection.terminate()
+        while True:
             server = await self.heartbeat.confirmed()
-            connection = await self._hosts.open(server.address, within=self._timeout)
-        self._open.add(connection)
-        connection.add_termination_listener(self._open.discard)
-        return connection
+            connection = await self._open_to(server)
+            if connection is not None:
+                return connection
 
     def doubt(self) -> None:
         """Have every connection from before this moment renewed before it is used again, and the primary confirmed."""
@@ -128,6 +125,28 @@ class Pool:
             async with asyncio.timeout(self._timeout):
                 await self.engine.dispose()
 
+    async def _open_to(self, server: Server) -> asyncpg.Connection[Any] | None:
+        """A new connection to a server; null where another one becomes the primary meanwhile."""
+        opening = asyncio.create_task(self._hosts.open(server.address, within=self._timeout))
+        self._opening.add(opening)
+        try:
+            await asyncio.wait([opening])
+        except BaseException:
+            opening.cancel()
+            opening.add_done_callback(_terminate)
+            raise
+        finally:
+            self._opening.discard(opening)
+        if opening.cancelled():
+            return None
+        connection = opening.result()
+        if server is not self._server:
+            connection.terminate()
+            return None
+        self._open.add(connection)
+        connection.add_termination_listener(self._open.discard)
+        return connection
+
     def _renew(self) -> None:
         self._doubted = time.monotonic()
 
@@ -137,6 +156,8 @@ class Pool:
         if is_first:
             return
         self._renew()
+        for opening in self._opening:
+            opening.cancel()
         for connection in tuple(self._open):
             connection.terminate()
         self.engine.sync_engine.dispose(close=False)  # makes another pool, so that those others do not count in it
@@ -156,6 +177,11 @@ class Pool:
         if self.is_doubtful(entry.info["made"]):
             connection.driver_connection.terminate()
             raise exc.DisconnectionError
+
+
+def _terminate(opening: asyncio.Task[asyncpg.Connection[Any]]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().terminate()
 
 
 def _note_when(_connection: Any, entry: ConnectionPoolEntry) -> None:
