@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -184,6 +185,23 @@ def test_where_nothing_leads_to_another_server_nothing_stale_is_told_either(
             forwarder.refuse()
             service.run(asyncio.sleep(LEASE))
             is_unavailable(service, CALLS)
+
+
+def test_who_waits_for_a_server_that_is_replaced_goes_on_at_once(
+    clusters: tuple[Cluster, Cluster], urls: tuple[str, str], forwarder: Forwarder
+) -> None:
+    """The server hangs, so an attempt to connect to it takes the whole time-out."""
+    with closing(Service(forwarder.address(urls[0]), timeout=20, pool_size=2)) as service:
+        ready(service)
+        clusters[0].freeze()
+        try:
+            service.database._pool.doubt()  # type: ignore[attr-defined]
+            forwarder.url = urls[1]
+            started = time.monotonic()
+            assert (reads(service), looks_up(service)) == (1, ANSWER)
+            assert time.monotonic() - started < 10
+        finally:
+            clusters[0].thaw()
 
 
 def test_a_server_of_an_older_timeline_is_not_believed(urls: tuple[str, str], forwarder: Forwarder) -> None:
