@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "erasure": _DOMAIN | {"identity", "events", "notifications", "tables"},
     "demo": _DOMAIN | {"identity", "records", "bundle", "settings"},
     "web": _DOMAIN
-    | {"__init__", "events", "identity", "records", "frameworks", "notifications", "demo"}
+    | {"__init__", "events", "identity", "records", "frameworks", "notifications", "bundle", "demo"}
     | {"log", "settings"},
     "console": _DOMAIN | {"identity", "notifications", "records", "web", "settings"},
     "operations": {"changes", "console", "db", "events", "identity", "notifications", "tables", "web", "wiring"},

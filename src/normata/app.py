@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from granian.utils.proxies import wrap_asgi_with_proxy_headers
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 
@@ -146,6 +147,9 @@ def create_app(settings: Settings | None = None) -> Service:
     )
     app.tracing = tracing
     app.gateway = gateway if tracing is None else lambda inner: tracing.around(gateway(inner))
+    if settings.trusted_proxies:
+        trusted, inner_gateway = settings.trusted_proxies.split(","), app.gateway
+        app.gateway = lambda inner: wrap_asgi_with_proxy_headers(inner_gateway(inner), trusted)
     return app
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -101,6 +102,11 @@ class Settings(BaseSettings):
         default=False,
         description="Take that path from `X-Forwarded-Prefix`. Only behind a proxy that sets or removes this header.",
     )
+    trusted_proxies: str = Field(
+        default="",
+        description="The addresses or networks of proxies, separated by commas, that tell a client's address in"
+        " `X-Forwarded-For`. Empty for none.",
+    )
     page_cache_mib: int = Field(
         default=32,
         ge=0,
@@ -185,6 +191,19 @@ class Settings(BaseSettings):
         if not re.fullmatch(rf'{address}|("[^"\r\n]*"|[^<>,;"\r\n]*)<{address}>', value):
             raise ValueError("must be an address, or Name <address>")
         return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        networks = [one.strip() for one in value.split(",")] if value else []
+        for one in networks:
+            try:
+                ip_network(one)
+            except ValueError:
+                raise ValueError(
+                    f"has {one!r}, which is no address or network like 10.0.0.7, 10.0.0.0/24 or ::1"
+                ) from None
+        return ",".join(networks)
 
     @field_validator("public_url")
     @classmethod

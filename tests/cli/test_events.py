@@ -160,9 +160,14 @@ def test_the_operators_log_is_one_of_its_own(normata: Run, folder: Path, sqlite_
     options = ("--database", sqlite_url)
     assert normata("token", "create", "--user", USERS["viewer"], *options).code == 0
     kept, log = folder / "checkpoint", folder / "log.jsonl"
-    kept.write_text(normata("events", "checkpoint", *options).out)
+    kept.write_text(normata("events", "checkpoint", "--operator", *options).out)
     assert normata("events", "export", "--operator", "--output", log, *options).code == 0
     assert normata("events", "verify", log, kept).out == "1 events are those of the checkpoint\n"
+
+
+@pytest.mark.parametrize("command", ["export", "checkpoint"])
+def test_of_several_organizations_one_has_to_be_named(normata: Run, sqlite_url: str, command: str) -> None:
+    assert "name" in failed(normata("events", command, "--database", sqlite_url))
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "a\nb\nc\n"])

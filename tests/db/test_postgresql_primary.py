@@ -16,8 +16,8 @@ from normata.db.database import BadDatabaseUrl
 from normata.db.postgresql.hosts import Hosts
 from normata.errors import Unavailable
 from normata.settings import Settings
-from tests.db.calls import ANSWER, CALLS, is_unavailable, looks_up, reads, rename, untouched, writes
-from tests.db.example import IN_ALPHA, build
+from tests.db.calls import ANSWER, CALLS, count, is_unavailable, looks_up, reads, rename, untouched, writes
+from tests.db.example import IN_ALPHA, WHO, build
 from tests.db.forwarder import Forwarder
 from tests.db.sessions import Cluster, Service, Session, own_cluster, session, wait_until
 
@@ -191,14 +191,21 @@ def test_who_waits_for_a_server_that_is_replaced_goes_on_at_once(
     clusters: tuple[Cluster, Cluster], urls: tuple[str, str], forwarder: Forwarder
 ) -> None:
     """The server hangs, so an attempt to connect to it takes the whole time-out."""
+
+    async def meanwhile(service: Service) -> object:
+        service.database._pool.doubt()  # type: ignore[attr-defined]
+        calls = (service.database.read(count, IN_ALPHA), service.database.look_up(WHO, "secret-alpha", None))
+        asked = asyncio.gather(*calls)
+        await asyncio.sleep(0.5)
+        forwarder.url = urls[1]
+        return await asked
+
     with closing(Service(forwarder.address(urls[0]), timeout=20, pool_size=2)) as service:
         ready(service)
         clusters[0].freeze()
         try:
-            service.database._pool.doubt()  # type: ignore[attr-defined]
-            forwarder.url = urls[1]
             started = time.monotonic()
-            assert (reads(service), looks_up(service)) == (1, ANSWER)
+            assert service.run(meanwhile(service)) == [1, ANSWER]
             assert time.monotonic() - started < 10
         finally:
             clusters[0].thaw()

@@ -61,10 +61,13 @@ def load(
     tallies = {table.array: Tally.of(group) for table, group in groups.items()}
     changes = _changes(groups)
     # Before the first row is written, as whoever changes a statement does: or each might wait for the other's rows.
-    for organization_id in affected_organizations(unit, changes):
+    affected = affected_organizations(unit, changes)
+    unit.extend_reach(affected)
+    for organization_id in affected:
         lock_coverage(unit, organization_id)
     _write(unit, groups, progress, "import" if sync else "load")
     affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
+    unit.extend_reach(affected)
     written = {ARRAYS[array]: tally.inserted + tally.updated for array, tally in tallies.items()}
     written[EffectiveCoverage] = 0
     restated = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}

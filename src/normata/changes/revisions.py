@@ -33,6 +33,8 @@ class ListRevision(Table):
     list: Mapped[str] = mapped_column(text(64), primary_key=True)
     revision: Mapped[str] = mapped_column(text(36), info=CODED)
 
+    __table_args__ = ({"info": {"catalogs": "write"}},)  # a centralized framework is in everybody's lists
+
 
 class AdvanceRevisions:
     """Subscribes to changes: gives the lists that show what has changed another revision."""

@@ -9,7 +9,7 @@ of lists. One commit makes all of it durable.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -123,6 +123,24 @@ class UnitOfWork(Wrapping):
         if self.scope is not None and owner not in self.scope.writable:
             raise RoleTooSmall if self.may_read(organization_id) else NotFound
         self.reached = organization_id
+
+    def extend_reach(self, organizations: Collection[str]) -> None:
+        """Have the change reach these organizations as well, since something of theirs follows from it.
+
+        A change of centralized catalogs alone may do that. It must answer nothing of what it sees there.
+        """
+        if self.scope is None:
+            return
+        if not self.scope.catalogs:
+            raise AssertionError(
+                "this change does not change catalogs, and reaches the organizations that it was given"
+            )
+        more = tuple(sorted(set(organizations) - set(self.scope.writable)))
+        if more:
+            self.scope = replace(
+                self.scope, readable=(*self.scope.readable, *more), writable=(*self.scope.writable, *more)
+            )
+            self._transaction.extend(self.scope)
 
     def may_read(self, organization_id: str | None) -> bool:
         """Whether the actor may know what belongs to an organization."""
@@ -279,7 +297,7 @@ class Changes:
         unit.require_published()
         if unit.published:
             for follow in self._subscribers:
-                checked = UnitOfWork(transaction, actor, scope, follow.writes, unit.moment)
+                checked = UnitOfWork(transaction, actor, unit.scope, follow.writes, unit.moment)
                 follow(checked, unit.published, actor, unit.moment)
         return result
 

@@ -24,7 +24,11 @@ OrganizationArgument = Annotated[
     str | None,
     typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: everything.", show_default=False),
 ]
-LogArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
+LogArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: the only one."),
+]
+OperatorOption = Annotated[bool, typer.Option("--operator", help="The log of what belongs to no organization instead.")]
 
 
 class _ListsByDefault(Group):
@@ -87,13 +91,8 @@ def _print(lines: Iterator[str] | list[str]) -> None:
 
 @app.command("export")
 def export(
-    organization: Annotated[
-        str | None,
-        typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: the only one."),
-    ] = None,
-    operators: Annotated[
-        bool, typer.Option("--operator", help="The log of what belongs to no organization instead.")
-    ] = False,
+    organization: LogArgument = None,
+    operators: OperatorOption = False,
     output: Annotated[
         Path | None,
         typer.Option(help="The file to write, for its owner alone. Default: standard output.", show_default=False),
@@ -124,13 +123,11 @@ def export(
 
 @app.command("checkpoint")
 def checkpoint(
-    organization: OrganizationArgument = None,
+    organization: LogArgument = None,
+    operators: OperatorOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Print the signed checkpoint of an organization, as `GET /events/checkpoint/` answers it.
-
-    Where none is named, it is that of the operator's log: of what belongs to no organization.
-    """
+    """Print the signed checkpoint of an organization's log, as `GET /events/checkpoint/` answers it."""
     from normata.events.keys import Signer
     from normata.events.model import OPERATORS
     from normata.events.sealing import last_checkpoint
@@ -139,7 +136,7 @@ def checkpoint(
     with opened(database, create=False) as source:
         found = source.read_now(
             lambda transaction: last_checkpoint(
-                transaction, OPERATORS if organization is None else find(transaction, organization)
+                transaction, OPERATORS if operators else find(transaction, organization)
             )
         )
     typer.echo(Signer(settings_with(database_url=database).event_key_file).note(found), nl=False)

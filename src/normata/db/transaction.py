@@ -40,7 +40,8 @@ class TenantScope:
     """The organizations whose rows a transaction may read, and those whose rows it may change.
 
     ``users`` are the users whose own rows it may read and change as well: their tokens, their sessions. What belongs to
-    no organization counts as that of NO_ORGANIZATION where somebody has to answer for it, as in the log of events.
+    no organization counts as that of NO_ORGANIZATION where somebody has to answer for it, as in the log of events. With
+    ``catalogs`` it may change centralized catalogs, see who has adopted what, and give any list another revision.
 
     PostgreSQL holds every statement to it with row-level security, over and above what the statement itself asks for.
     SQLite cannot; there the statements' own conditions hold, and what a change publishes is checked.
@@ -49,6 +50,7 @@ class TenantScope:
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    catalogs: bool = False
 
 
 NO_TENANT = TenantScope()
@@ -95,6 +97,10 @@ class Transaction(ABC):
         Raises ConstraintViolation. SQLite has no way to check references before the commit. There the rules of a change
         have looked at them, and nobody else has written since.
         """
+
+    @abstractmethod
+    def extend(self, scope: TenantScope) -> None:
+        """Have the tenants of ``scope`` in scope from here on: those of the transaction so far, and more."""
 
     @abstractmethod
     def tables(self) -> frozenset[str]:

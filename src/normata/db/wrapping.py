@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Delete, Insert, Update
 
-from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, Transaction
+from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, TenantScope, Transaction
 
 
 def returns_rows(statement: Statement) -> bool:
@@ -44,6 +44,10 @@ class Wrapping(Transaction):
     def settle(self) -> None:
         """See :meth:`Transaction.settle`."""
         self._transaction.settle()
+
+    def extend(self, scope: TenantScope) -> None:
+        """See :meth:`Transaction.extend`."""
+        self._transaction.extend(scope)
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""

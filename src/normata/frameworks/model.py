@@ -201,6 +201,8 @@ class FrameworkAdoption(Table):
     __table_args__ = (
         UniqueConstraint("organization_id", "framework_id"),
         Index(None, "framework_id"),
+        # Whoever changes a centralized framework brings the coverage of those who have adopted it up to date.
+        {"info": {"catalogs": "read"}},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -77,6 +78,8 @@ class ChangeEndpoint:
             made = (new_id(),) if operation.authority == "operator" else ()
             given = given._replace(new_organization=made[0] if made else "")
             reach = caller.own_reach(*made)
+        if operation.changes_catalogs:
+            reach = replace(reach, catalogs=True)
         address = (scope.get("client") or ("",))[0]
         actor = Actor(caller.user_id, caller.user_name, caller.token_id or None, context.request_id, address)
 
@@ -128,7 +131,9 @@ class ChangeEndpoint:
             watched=Notification,
             is_long=self._operation.is_long,
         )
-        return Answer(200, {}, told(rehearsed))
+        # An operator's change may reach more than the operator may see.
+        known = {None, *reach.readable} if self._operation.authority == "operator" else None
+        return Answer(200, {}, told(rehearsed, known))
 
     async def _make_once(
         self, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], actor: Actor, reach: TenantScope

@@ -193,7 +193,8 @@ class ChangeOperation(Operation):
     address. ``is_conditional`` tells that it heeds ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls
     :attr:`Given.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
     ``answers_secret`` tells that the answer has what is shown once: it is not kept for a key, and has no entity tag.
-    ``made_at`` is the path that what it ``creates`` is below, empty for its own.
+    ``changes_catalogs`` tells that it changes centralized catalogs, and with them the coverage of whoever has adopted
+    them. ``made_at`` is the path that what it ``creates`` is below, empty for its own.
     ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
     what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
     """
@@ -213,6 +214,7 @@ class ChangeOperation(Operation):
     creates: bool = False
     is_conditional: bool = False
     answers_secret: bool = False
+    changes_catalogs: bool = False
     made_at: str = ""
     afterwards: Callable[[Services, Any, Any], Awaitable[Any]] | None = None
     role: Role = "editor"

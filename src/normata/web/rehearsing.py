@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -72,13 +73,22 @@ def asks_for_dry_run(scope: Scope) -> bool:
         return True
 
 
-def told(rehearsed: Rehearsed[Answer]) -> bytes:
-    """A dry run as it travels, for a change whose result is an answer."""
+def told(rehearsed: Rehearsed[Answer], organizations: Set[str | None] | None = None) -> bytes:
+    """A dry run as it travels, for a change whose result is an answer.
+
+    Of what it would do, only what belongs to ``organizations`` is told; null for all.
+    """
     answer = rehearsed.result
+
+    def is_told(one: Any) -> bool:
+        return organizations is None or one.organization_id in organizations
+
     rest = {
         # What follows from a change, and is no row of its own to anybody, has no name in paths and bundles.
-        "changes": [_planned(change) for change in rehearsed.changes if change.table.array],
-        "notifications": [{name: getattr(row, column) for column, name in _TOLD.items()} for row in rehearsed.added],
+        "changes": [_planned(change) for change in rehearsed.changes if change.table.array and is_told(change)],
+        "notifications": [
+            {name: getattr(row, column) for column, name in _TOLD.items()} for row in rehearsed.added if is_told(row)
+        ],
     }
     # The answer has been encoded already, as it would have been sent.
     return b'{"dryRun":true,"status":%d,"answer":%b,%b' % (answer.status, answer.body, encode(rest)[1:])

@@ -33,6 +33,10 @@ ORDER BY c.relname, p.polname
 """
 
 
+# Whether a transaction may change centralized catalogs, looked up once a statement.
+_CATALOGS = "(SELECT current_setting('normata.catalogs', true) = 'on')"
+
+
 @dataclass(frozen=True)
 class Policy:
     """A policy as it should be."""
@@ -155,9 +159,14 @@ def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer
         owner = f"COALESCE({name}, '{table.info['nobodys']}')::text"
         readable = f"array_position({_setting('readable')}, {owner}) IS NOT NULL"
         writable = f"array_position({_setting('writable')}, {owner}) IS NOT NULL"
-    elif column.nullable:  # what is of no organization is everybody's to read, and nobody's to change
+    elif column.nullable:  # what is of no organization is centralized: everybody may read it, and operators change it
         readable = f"{name} IS NULL OR {name} = ANY ({_setting('readable')}::text[])"
-        writable = f"{name} IS NOT NULL AND {writable}"
+        writable = f"{name} IS NOT NULL AND {writable} OR {name} IS NULL AND {_CATALOGS}"
+    # Centralized catalogs are what coverage and lists of organizations follow from.
+    if table.info.get("catalogs") in {"read", "write"}:
+        readable = f"{readable} OR {_CATALOGS}"
+    if table.info.get("catalogs") == "write":
+        writable = f"{writable} OR {_CATALOGS}"
     return [Policy("SELECT", readable, None), *(_write_policy(write, writable) for write in writes)]
 
 

@@ -30,11 +30,15 @@ _SETTINGS = (
     " set_config('statement_timeout',"
     " CASE WHEN timeline = {timeline} THEN {limit} ELSE ({other} || timeline)::int::text END, true),"
     " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
-    " FROM (SELECT {asked} AS timeline) AS server"
 )
+_SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
 # What a server says of a transaction that is meant for another timeline: such an error is how a SELECT can refuse. A
 # pooler may have sent it to a server that was the primary once.
 ANOTHER_SERVER = asyncpg.InvalidTextRepresentationError
+
+# Only where they may be changed: others need not carry it along.
+_CATALOGS = ", set_config('normata.catalogs', 'on', true)"
+_EXTEND = "SELECT set_config('normata.readable', $1, true), set_config('normata.writable', $2, true)"
 
 # For commands, which are the owner's: a login that would see a part of the rows only is refused, as pg_dump has it.
 EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
@@ -57,7 +61,8 @@ def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> st
         "limit": str(round(timeout * 1000)),
         "idle": str(round(timeout * 4000)),
     }
-    return _SETTINGS.format(asked=TIMELINE, **{name: _literal(value) for name, value in values.items()})
+    filled = _SETTINGS.format(**{name: _literal(value) for name, value in values.items()})
+    return f"{filled}{_CATALOGS if scope.catalogs else ''}{_SERVER}"
 
 
 class PostgreSQLTransaction(Transaction):
@@ -116,6 +121,10 @@ class PostgreSQLTransaction(Transaction):
     def settle(self) -> None:
         """See :meth:`Transaction.settle`."""
         self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
+
+    def extend(self, scope: TenantScope) -> None:
+        """See :meth:`Transaction.extend`."""
+        self.fetch(_EXTEND, _array(scope.readable), _array(scope.writable))
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from normata.db.sqlite.connection import File
 from normata.db.statements import Prepared, Statements
-from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, Transaction, Work
+from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
 _ROWS_AT_ONCE = 1_000
 _SAMPLE = 100_000  # entries of an index that are looked at to tell how many there are
@@ -61,6 +61,9 @@ class SQLiteTransaction(Transaction):
         """See :meth:`Transaction.settle`."""
         if self.failure is not None:
             raise self.failure
+
+    def extend(self, scope: TenantScope) -> None:
+        """See :meth:`Transaction.extend`: nothing here holds it to a scope."""
 
     def tables(self) -> frozenset[str]:
         """See :meth:`Transaction.tables`."""

@@ -1,10 +1,10 @@
-"""Which frameworks and controls the database has, for mappings that are imported later than their catalogs."""
+"""Which centralized frameworks and controls are stored, for mappings that are imported later than their catalogs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import BindParameter, bindparam, select
 
 from normata.db.transaction import batches
 from normata.frameworks.model import Control, Framework
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
     from normata.db.transaction import Statement, Transaction
 
-_CONTROLS = select(Control.id).where(Control.id.in_(bindparam("ids", expanding=True)))
-_FRAMEWORKS = select(Framework.id).where(Framework.id.in_(bindparam("ids", expanding=True)))
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_CONTROLS = select(Control.id).where(Control.id.in_(_IDS), Control.organization_id.is_(None))
+_FRAMEWORKS = select(Framework.id).where(Framework.id.in_(_IDS), Framework.organization_id.is_(None))
 
 
 class StoredCatalogs:
-    """The frameworks and controls of one transaction's database."""
+    """The centralized frameworks and controls of one transaction's database."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -40,23 +40,21 @@ class LeftOut:
 
 
 def rows_to_load(
-    published: Published, stored: Stored, *, skip_unknown: bool = False
+    published: Published, stored: Stored, *, skip_unknown: bool = False, option: str = "--skip-unknown"
 ) -> tuple[list[Row], list[LeftOut]]:
     """The rows to load, and the mappings that are left out because they name unknown controls.
 
-    Unless ``skip_unknown``, nothing is left out: then unknown controls raise FaultyInput.
+    Unless ``skip_unknown``, nothing is left out: then unknown controls raise FaultyInput. ``option`` is what the sender
+    can use to have them left out.
     """
-    kept, left_out = known_relations(published, stored, skip_unknown=skip_unknown)
+    kept, left_out = known_relations(published, stored, skip_unknown=skip_unknown, option=option)
     return [*published.rows, *matches_of(kept)], left_out
 
 
 def known_relations(
-    published: Published, stored: Stored, *, skip_unknown: bool, option: str = "--skip-unknown"
+    published: Published, stored: Stored, *, skip_unknown: bool, option: str
 ) -> tuple[Sequence[Relation], list[LeftOut]]:
-    """The mappings between known controls, and the others, as :func:`rows_to_load` has it.
-
-    ``option`` is what the sender can use to have the others left out.
-    """
+    """The mappings between known controls, and the others, as :func:`rows_to_load` has it."""
     unknown = _unknown(published, stored)
     if not unknown:
         return published.relations, []

@@ -1,31 +1,39 @@
-"""The operation that imports a catalog as a framework of one's own."""
+"""The operations that import catalogs: as a framework of an organization's own, and for everybody."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from normata.bundle.loading import load
 from normata.changes.source import FaultyInput
 from normata.changes.storing import BODY, every_column_of
+from normata.changes.tally import Tally
 from normata.changes.unit_of_work import UnitOfWork, insert_of
 from normata.frameworks.catalogs.documents import Input
+from normata.frameworks.catalogs.stored import StoredCatalogs
 from normata.frameworks.catalogs.tables import COLUMNS
+from normata.frameworks.catalogs.unknown import LeftOut, rows_to_load
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.own import uploads
 from normata.schema.fields import Name
-from normata.schema.paging import OrganizationQuery, QueryFlag
+from normata.schema.paging import OrganizationQuery, Query, QueryFlag
 from normata.schema.wire import Wire
 from normata.web.operation import BodyFormat, ChangeOperation, Given, Operation
 from normata.web.problems import FieldFault, InvalidRequest
 
 _MOST_TOLD = 50  # faults, or mappings that are left out
+_SKIP_UNKNOWN = "skipUnknown=true"
+_ARRAYS = ("frameworks", "controls", "controlMatches")
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-class ImportQuery(OrganizationQuery):
+class CatalogImportQuery(Query):
     """What an import takes besides its body."""
 
     name: Annotated[
@@ -35,6 +43,10 @@ class ImportQuery(OrganizationQuery):
     skip_unknown: Annotated[
         QueryFlag, Field(description="Whether mappings that name unknown controls are left out, instead of refused.")
     ] = False
+
+
+class ImportQuery(CatalogImportQuery, OrganizationQuery):
+    """What an import takes besides its body, if it becomes an organization's own."""
 
 
 class ImportedRows(Wire):
@@ -55,7 +67,7 @@ class ImportLeftOut(Wire):
 class ImportResult(Wire):
     """What an import has done."""
 
-    framework_ids: list[str] = Field(description="The organization's own frameworks that the import is about.")
+    framework_ids: list[str] = Field(description="The frameworks that the import is about, as they are stored.")
     frameworks: ImportedRows = Field(description="What becomes of frameworks.")
     controls: ImportedRows = Field(description="What becomes of controls.")
     control_matches: ImportedRows = Field(description="What becomes of matches.")
@@ -63,34 +75,57 @@ class ImportResult(Wire):
     first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MOST_TOLD} of these.")
 
 
-def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: ImportQuery) -> uploads.Upload:
+def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: CatalogImportQuery) -> uploads.Upload:
     if form != "document" and query.name is None:
         message = "is required: a table does not say what its framework is called"
         raise InvalidRequest.of([FieldFault(in_="query", name="name", code="required", message=message, allowed=None)])
     return uploads.read_upload(Input(BODY, query.name or "", lambda: content, form))
 
 
-def _take(unit: UnitOfWork, given: Given) -> dict[str, Any]:
+def _take_as_own(unit: UnitOfWork, given: Given) -> dict[str, Any]:
     query: ImportQuery = given.query
-    try:
+    with _first_faults():
         outcome = uploads.take(
             unit,
             query.organization_id,
             given.body,
             name=query.name,
             skip_unknown=query.skip_unknown,
-            option="skipUnknown=true",
+            option=_SKIP_UNKNOWN,
         )
+    return _told(outcome.framework_ids, outcome.tallies, outcome.left_out)
+
+
+def _take_for_all(unit: UnitOfWork, given: Given) -> dict[str, Any]:
+    query: CatalogImportQuery = given.query
+    upload: uploads.Upload = given.body
+    with _first_faults():
+        unit.lock("content")  # what is stored now must still be stored when the rows are written
+        rows, left_out = rows_to_load(
+            upload.published, StoredCatalogs(unit), skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN
+        )
+        tallies = load(unit, rows, sync=True, faults=upload.faults)
+    return _told([row.values["id"] for row in rows if row.array == "frameworks"], tallies, left_out)
+
+
+@contextmanager
+def _first_faults() -> Iterator[None]:
+    try:
+        yield
     except FaultyInput as error:
         raise FaultyInput(error.faults[:_MOST_TOLD]) from error
+
+
+def _told(framework_ids: list[str], tallies: Mapping[str, Tally], left_out: Sequence[LeftOut]) -> dict[str, Any]:
+    every = {array: tallies.get(array, Tally()) for array in _ARRAYS}
     return {
-        "frameworkIds": outcome.framework_ids,
+        "frameworkIds": framework_ids,
         **{
             array: {"new": tally.inserted, "changed": tally.updated, "unchanged": tally.unchanged}
-            for array, tally in outcome.tallies.items()
+            for array, tally in every.items()
         },
-        "leftOut": len(outcome.left_out),
-        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in outcome.left_out[:_MOST_TOLD]],
+        "leftOut": len(left_out),
+        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in left_out[:_MOST_TOLD]],
     }
 
 
@@ -118,6 +153,29 @@ _LIBRARY = {
 }
 _TABLE = f"{','.join(COLUMNS)}\n1,Berths,,,,\n1.1,Berths are locked at night,1,,From ten to six.,yes\n"
 _NONE = {"new": 0, "changed": 0, "unchanged": 0}
+_RESULT = {
+    "frameworks": _NONE | {"new": 1},
+    "controls": _NONE | {"new": 2},
+    "controlMatches": _NONE,
+    "leftOut": 0,
+    "firstLeftOut": [],
+}
+_LARGEST = 16 * 2**20  # bytes
+_FORMATS = {
+    "application/json": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
+    "application/yaml": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
+    "text/csv": BodyFormat(partial(_read, "csv"), {"type": "string"}, _TABLE),
+    _XLSX: BodyFormat(partial(_read, "xlsx"), {"type": "string", "format": "binary"}),
+}
+_WRITES = (
+    insert_of(Framework),
+    every_column_of(Framework),
+    insert_of(Control),
+    every_column_of(Control),
+    insert_of(ControlMatch),
+    every_column_of(ControlMatch),
+    *COVERAGE_WRITES,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     ChangeOperation(
@@ -141,36 +199,47 @@ All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, ea
 what would be stored.""",
         role="admin",
         query=ImportQuery,
-        body_formats={
-            "application/json": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
-            "application/yaml": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
-            "text/csv": BodyFormat(partial(_read, "csv"), {"type": "string"}, _TABLE),
-            _XLSX: BodyFormat(partial(_read, "xlsx"), {"type": "string", "format": "binary"}),
-        },
+        body_formats=_FORMATS,
         body_required=True,
-        body_limit=16 * 2**20,
+        body_limit=_LARGEST,
         body_example=_LIBRARY,
         has_rules=True,
-        work=_take,
+        work=_take_as_own,
         present=lambda result: result,
-        writes=(
-            insert_of(Framework),
-            every_column_of(Framework),
-            insert_of(Control),
-            every_column_of(Control),
-            insert_of(ControlMatch),
-            every_column_of(ControlMatch),
-            *COVERAGE_WRITES,
-        ),
+        writes=_WRITES,
         answer=ImportResult,
         answer_description="What has been done.",
-        example={
-            "frameworkIds": ["7f9f57a0-65cf-5a3c-9d1c-3c3f4a1b9d10"],
-            "frameworks": _NONE | {"new": 1},
-            "controls": _NONE | {"new": 2},
-            "controlMatches": _NONE,
-            "leftOut": 0,
-            "firstLeftOut": [],
-        },
+        example=_RESULT | {"frameworkIds": ["7f9f57a0-65cf-5a3c-9d1c-3c3f4a1b9d10"]},
+    ),
+    ChangeOperation(
+        http_method="POST",
+        path="/catalogs/",
+        operation_id="importCentralizedCatalog",
+        is_long=True,
+        tag="Frameworks",
+        summary="Import a catalog for all organizations",
+        description=f"""\
+Takes what `POST /imports/` takes, for an operator of the instance. What the body holds becomes centralized, with the
+ids of its publisher: all organizations see it and may adopt it. The coverage of those that have adopted it follows in
+the same transaction, and their admins are told what they lose. The operator sees nothing of that: not in the answer,
+and not in a dry run.
+
+All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, each with its place. `normata import` does
+the same on the command line.""",
+        authority="operator",
+        scope="admin",
+        query=CatalogImportQuery,
+        body_formats=_FORMATS,
+        body_required=True,
+        body_limit=_LARGEST,
+        body_example=_LIBRARY,
+        has_rules=True,
+        changes_catalogs=True,
+        work=_take_for_all,
+        present=lambda result: result,
+        writes=_WRITES,
+        answer=ImportResult,
+        answer_description="What has been done.",
+        example=_RESULT | {"frameworkIds": ["urn:harbourlight:framework:docks"]},
     ),
 )
