@@ -33,7 +33,7 @@ from normata.db.security import Security
 from normata.db.statements import Statements
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
 from normata.db.watching import Watcher
-from normata.errors import Unavailable
+from normata.errors import Unavailable, UnavailableReason
 from normata.settings import Settings
 
 _SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of the database
@@ -41,6 +41,9 @@ _SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of 
 # What SQLAlchemy's types for numbers are told of a column. asyncpg returns floats and Decimals; told that it is a
 # `numeric`, they convert either to what they promise, without asking the server which of the two it is.
 _NUMERIC = 1700
+
+
+_REPLACED: tuple[str, UnavailableReason] = ("another server has become the primary meanwhile", "unconfirmed")
 
 
 class _StaleConnection(Unavailable):
@@ -164,10 +167,14 @@ class PostgreSQL(Database):
         except Unavailable:
             raise
         except Exception:
-            await heartbeat.vouch(server)  # what the work has read, and refuses for
+            if not await heartbeat.is_still(server):  # then what the work has read, and refuses for, does not count
+                raise _AnotherServer(*_REPLACED) from None
             raise
-        await heartbeat.vouch(server)
-        return result
+        if await heartbeat.is_still(server):
+            return result
+        if begin is READING:
+            raise _AnotherServer(*_REPLACED)
+        raise Unavailable(*_REPLACED)  # whether the next one has the change nobody can tell
 
     async def _transact(self, work: Work[T], begin: str, *, is_long: bool) -> T:
         transaction: PostgreSQLTransaction | None = None

@@ -88,10 +88,9 @@ class Heartbeat:
         """Return if changes can be served just now. Raises Unavailable."""
         await self._confirmed(READY, writing=True)
 
-    async def vouch(self, server: Server) -> None:
-        """Return if what ``server`` has just answered counts: it is the primary still. Raises Unavailable."""
-        if await self.confirmed() is not server:
-            raise Unavailable("another server has become the primary meanwhile", "unconfirmed")
+    async def is_still(self, server: Server) -> bool:
+        """Whether what ``server`` has just answered counts: it is the primary still. Raises Unavailable."""
+        return await self.confirmed() is server
 
     def wake(self) -> None:
         """Have the next beat come at once: something has happened that may mean another primary."""

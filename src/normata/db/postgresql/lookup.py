@@ -86,19 +86,17 @@ class Lookups:
         heartbeat = self._pool.heartbeat
         if heartbeat is None:
             return await self._fetch_anywhere(sql, arguments)
-        server = await heartbeat.confirmed()
-        found = await self._fetch_anywhere(sql, arguments)
-        if found[0][0] != server.timeline:
-            # A pooler has asked a server of yesterday, or this one has been promoted since.
-            self._drop()
-            self._pool.doubt()
-            heartbeat.doubt(server)
+        for _ in range(STALE_AT_MOST):
             server = await heartbeat.confirmed()
             found = await self._fetch_anywhere(sql, arguments)
             if found[0][0] != server.timeline:
-                raise Unavailable("the server that answers is not the primary", "unconfirmed")
-        await heartbeat.vouch(server)
-        return found
+                # A pooler has asked a server of yesterday, or this one has been promoted since.
+                self._drop()
+                self._pool.doubt()
+                heartbeat.doubt(server)
+            elif await heartbeat.is_still(server):
+                return found
+        raise Unavailable("the server that answers is not the primary", "unconfirmed")
 
     async def _fetch_anywhere(
         self, sql: str, arguments: Sequence[Sequence[str | None]], *, stale: int = STALE_AT_MOST
