@@ -19,6 +19,7 @@ from normata.db.postgresql.heartbeat import Heartbeat, Server
 from normata.db.postgresql.hosts import Hosts
 from normata.db.postgresql.primary import open_to_primary
 from normata.db.watching import Watcher, waiting
+from normata.errors import Unavailable
 from normata.settings import Settings
 
 # Connections that a transaction, or a lookup, may find stale before the one that serves it: one from before a restart,
@@ -102,7 +103,11 @@ class Pool:
             return await open_to_primary(self._hosts)
         while True:
             server = await self.heartbeat.confirmed()
-            connection = await self._open_to(server)
+            try:
+                connection = await self._open_to(server)
+            except Unavailable:
+                self.heartbeat.wake()
+                raise
             if connection is not None:
                 return connection
 
