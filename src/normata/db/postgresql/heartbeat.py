@@ -32,6 +32,8 @@ LEASE = 3.0  # seconds for which a confirmation counts, from the beginning of it
 READY = 2.0  # seconds for which `/readyz` goes by it
 _BREATH = 0.1  # seconds between two beats at least, however many requests wait for one
 
+RESTART = "if that is meant to be, restart the service"
+
 _NEVER = float("-inf")
 # Time in which the machine was suspended counts, where the system can tell.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -169,6 +171,9 @@ class Heartbeat:
             await self._commit(self._server, clock())
         elif self._read != began and found is None and _are_standbys(standings.values(), server):
             self._read = began  # it cannot commit, but nobody has taken its place
+        elif newest is not None and found is None:
+            host = self._hosts.label(newest[0].address)
+            self._why = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
 
     async def _commit(self, server: Server | None, began: float) -> Standing | None:
         """Confirm the primary with a commit, and note what follows from that; what it says, or null."""
@@ -187,7 +192,12 @@ class Heartbeat:
             if not is_done:
                 return await self._commit(self._server, clock())
         elif found is None or not _is_of(found, server):
-            self._why = line.why if found is None else "the server that answers is not the primary that it was before"
+            if found is None:
+                self._why = line.why
+            elif not found.is_primary:
+                self._why = f"{self._hosts.label(line.address)} is a standby now"
+            else:
+                self._why = f"the server that answers is not the primary before; {RESTART}"
             line.drop()
             return found
         if not is_done:
