@@ -5,7 +5,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+<<<<<<< HEAD
 .PHONY: help demo test test-failover test-patroni test-clients test-console check bench format requirements docs migration clean
+=======
+.PHONY: help demo test test-failover test-clients test-console test-wheel screenshots check bench format requirements docs migration clean
+>>>>>>> main
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +31,12 @@ test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a cl
 
 test-console: $(VENV)/.installed-browser ## Walk through the console in the system's Chromium
 	@$(BIN)/python -m pytest tests/browser -n0
+
+test-wheel: $(VENV)/.installed-dev ## Install the wheel into an empty environment, and open the console there
+	@$(BIN)/python -m pytest tests/wheel -n0
+
+screenshots: $(VENV)/.installed-browser ## Photograph every page into build/screenshots, and the telling ones into docs/images
+	@$(BIN)/python -m tests.browser.screenshots
 
 check: $(VENV)/.installed-dev ## Check format, lint and types
 	@$(BIN)/ruff format --check .

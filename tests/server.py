@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 SCRIPT = Path(sys.executable).with_name("normata")
 # To read the certificates of all authorities takes a client 20 ms. Nothing here speaks TLS.
@@ -50,11 +51,15 @@ def serve_command(port: int, database_url: str, workers: int = 1) -> list[str]:
 def serving(
     database_url: str, *, workers: int = 1, log: Path | None = None, settings: Mapping[str, str] = _NO_SETTINGS
 ) -> Iterator[str]:
-    """``normata serve`` over a database: the base of its addresses, once it is ready."""
+    """``normata serve`` over a database: the base of its addresses, once it is ready.
+
+    In the values of settings ``{port}`` is the port that it listens on.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
-    environment |= {"NORMATA_EVENT_KEY": os.environ.get("NORMATA_EVENT_KEY", ""), **settings}
+    environment |= {"NORMATA_EVENT_KEY": os.environ.get("NORMATA_EVENT_KEY", "")}
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
+        environment |= {name: value.replace("{port}", str(port)) for name, value in settings.items()}
         process = subprocess.Popen(
             serve_command(port, database_url, workers), env=environment, stdout=output, stderr=output
         )
@@ -69,7 +74,7 @@ def serving(
                 output.close()
 
 
-def wait_until_ready(base: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(base: str, process: subprocess.Popen[Any]) -> None:
     """Return once ``/readyz`` answers 200; fail where the process ends or a minute passes."""
     for _ in range(600):
         assert process.poll() is None, f"the server ended with {process.returncode}"

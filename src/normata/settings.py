@@ -6,7 +6,7 @@ import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -177,10 +177,8 @@ class Settings(BaseSettings):
     @field_validator("smtp_url")
     @classmethod
     def _is_mail_server(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if value and (
-            re.search(r"\s", value) or parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.port == 0
-        ):
+        parts = _parts(value)
+        if value and (re.search(r"\s", value) or parts is None or parts.scheme not in ("smtp", "smtps")):
             raise ValueError("must be an address like smtps://user:password@mail.example.org:465")
         return value
 
@@ -208,9 +206,9 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _is_address(cls, value: str) -> str:
-        parts = urlsplit(value)  # raises ValueError for what is no address at all
-        is_plain = not (parts.username or parts.password or parts.query or parts.fragment or "\\" in value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain or parts.port == 0:
+        parts = _parts(value)
+        is_plain = parts is not None and not (parts.username or parts.password or parts.query or parts.fragment)
+        if parts is None or parts.scheme not in ("http", "https") or not is_plain or "\\" in value:
             raise ValueError("must be an address like https://normata.example.org, without user, query and fragment")
         return value.rstrip("/")
 
@@ -222,3 +220,13 @@ class Settings(BaseSettings):
         backend, _, path = self.database_url.partition(":///")
         is_file = backend.startswith("sqlite") and path
         return Path(f"{path.partition('?')[0]}.event-key" if is_file else "normata.event-key")
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of an address that has a host, and a port that there can be if it names one; else null."""
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_whole else None

@@ -2,109 +2,100 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
-from sqlalchemy import select
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
-from normata.demo import content
-from normata.identity import sign_in_links
-from normata.identity.model import User
-from normata.wiring import changes_of
-from tests.databases import migrate, open_url
+from tests.browser.demonstrated import Demo, demonstrated
+from tests.browser.driving import launched
+from tests.browser.pages import Addresses, addresses_of
 from tests.server import serving
-
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_MISSING = "no Chromium: install it (on Debian: apt-get install chromium), or name it in NORMATA_TEST_CHROMIUM"
-# The browser asks nobody but our server; the sandbox of its own is not to be had by root, as whom CI runs.
-_ARGUMENTS = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-sync",
-    "--no-first-run",
-    *(["--no-sandbox"] if os.geteuid() == 0 else []),
-)
 
 Open = Callable[..., Page]
 
-_DEMO_USER = select(User.id).where(User.email == content.USER)
-
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database file with the demo in it, to be copied."""
-    path = tmp_path_factory.mktemp("demo") / "demo.db"
-    with closing(open_url(f"sqlite:///{path}", create=True)) as database:
-        migrate(database)
-        changes_of(database).make_now(lambda unit: content.fill(unit, lambda *_: None))
-    return path
-
-
-@pytest.fixture
-def demo_url(demo: Path, tmp_path: Path) -> str:
-    """The address of a fresh copy of the demo."""
-    shutil.copy(demo, tmp_path / "normata.db")
-    return f"sqlite:///{tmp_path / 'normata.db'}"
-
-
-@pytest.fixture
-def base(demo_url: str) -> Iterator[str]:
-    """The server over a fresh copy of the demo."""
-    with serving(demo_url) as address:
-        yield address.replace("127.0.0.1", "localhost")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """A database file with the demo in it, to be copied, in which its people have signed in."""
+    return demonstrated(tmp_path_factory.mktemp("demo") / "demo.db")
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """The system's Chromium."""
-    program = os.environ.get("NORMATA_TEST_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-    if program is None:
-        pytest.fail(_MISSING, pytrace=False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
+
+
+@pytest.fixture(scope="session")
+def shared_base(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One server for all tests that change nothing."""
+    with _served(demo, tmp_path_factory.mktemp("shared")) as base:
+        yield base
 
 
 @pytest.fixture
-def open_page(chromium: Browser, base: str, demo_url: str) -> Iterator[Open]:
-    """Opens a page of a new browser in which the demo's user has signed in by a link.
+def base(demo: Demo, tmp_path: Path) -> Iterator[str]:
+    """A server over a fresh copy of the demo."""
+    with _served(demo, tmp_path) as base:
+        yield base
 
-    What the browser complains of, such as a script that the policy refuses, fails the test.
-    """
+
+@contextmanager
+def _served(demo: Demo, folder: Path) -> Iterator[str]:
+    shutil.copy(demo.path, folder / "normata.db")
+    with serving(f"sqlite:///{folder / 'normata.db'}") as address:
+        yield address.replace("127.0.0.1", "localhost")
+
+
+@pytest.fixture(scope="session")
+def addresses(shared_base: str, demo: Demo) -> Addresses:
+    """An address of every page, by its route."""
+    return addresses_of(shared_base, demo.secrets[demo.user])
+
+
+@pytest.fixture
+def open_page(chromium: Browser, base: str, demo: Demo) -> Iterator[Open]:
+    """Opens the console in a new browser, on a server of the test's own, for somebody who has signed in."""
+    with _opening(chromium, base, demo) as opened:
+        yield opened
+
+
+@pytest.fixture
+def look(chromium: Browser, shared_base: str, demo: Demo) -> Iterator[Open]:
+    """The same on the shared server, for tests that change nothing."""
+    with _opening(chromium, shared_base, demo) as opened:
+        yield opened
+
+
+@contextmanager
+def _opening(chromium: Browser, base: str, demo: Demo) -> Iterator[Open]:
+    """What the browser complains of, such as a script that the policy refuses, fails the test."""
     complaints: list[str] = []
-    contexts: list[BrowserContext] = []
 
     def note(message: ConsoleMessage) -> None:
         # An answer of 4xx is what some walks are about.
         if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
             complaints.append(message.text)
 
-    def open_page(**options: Any) -> Page:
-        context = chromium.new_context(base_url=base, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", note)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"/sign-in/link/?secret={_new_link(demo_url)}")
-        page.locator("main button").click()
-        page.goto("/app/")
-        return page
+    with ExitStack() as stack:
 
-    yield open_page
-    for context in contexts:
-        context.close()
+        def open_page(user: str | None = "", path: str = "/app/", **options: Any) -> Page:
+            """A page of a new browser at ``path``: of the demo's user, of ``user``, or with null of nobody."""
+            context: BrowserContext = chromium.new_context(base_url=base, **options)
+            stack.callback(context.close)
+            if user is not None:
+                context.add_cookies([demo.cookie(user or demo.user, base)])
+            page = context.new_page()
+            page.on("console", note)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.goto(path)
+            return page
+
+        yield open_page
     assert complaints == []
-
-
-def _new_link(url: str) -> str:
-    with closing(open_url(url)) as database:
-        return changes_of(database).make_now(lambda unit: sign_in_links.create(unit, str(unit.scalar(_DEMO_USER))))

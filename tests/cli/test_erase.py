@@ -244,3 +244,10 @@ def test_scrubbing_an_unreachable_database_is_unavailable(folder: Path) -> None:
     """Not an error of SQLite's own."""
     with closing(open_url(f"sqlite:///{folder}/none.db")) as database, pytest.raises(Unavailable):
         database.scrub()
+
+
+@pytest.mark.parametrize("who", ["", "  "])
+@on_sqlite
+def test_nobody_is_erased_without_a_name(who: str, service: Served, normata: Run) -> None:
+    told = failed(normata("user", "erase", who, "--yes", "--database", service.url))
+    assert told == "name the person, by an email address or an id"

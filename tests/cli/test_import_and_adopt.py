@@ -85,7 +85,7 @@ def test_an_import_for_an_organization_that_is_not_there(normata: Run, folder: P
     (folder / "docks.csv").write_text(TABLE, encoding="utf-8")
     assert normata("load", bundle_file(folder, {"organizations": [{"id": "o", "name": "Oh"}]})).code == 0
     told = failed(normata("import", "docks.csv", "--organization", "x"))
-    assert told == "no organization 'x'; there is o"
+    assert told == "no organization 'x'; there is oh"
 
 
 # --- Mappings that name unknown controls
@@ -257,7 +257,7 @@ def test_adopt_tells_what_is_new(normata: Run, database_url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("nobody", "STAR"), "no organization 'nobody'; there is org-alpha, org-beta"),
+        (("nobody", "STAR"), "no organization 'nobody'; there is alpha, beta"),
         (("alpha", "STAR", "fw-foreign"), "the organization can see no framework 'fw-foreign'; "),
     ],
 )

@@ -94,6 +94,12 @@ def test_wrong_usage(normata: Run, folder: Path, arguments: tuple[str, ...]) -> 
         (("token", "create", "--user", "x", "--expires-in", "0d"), "--expires-in must be a number"),
         (("token", "create", "--user", "x", "--expires-in", "-1d"), "--expires-in must be a number"),
         (("token", "create", "--user", "x", "--expires-in", "99999w"), "--expires-in must be at most 100 years"),
+        (("organization", "create", "\udcff\udcfe", "--owner", "k@x.example"), "a name has 1 to 500 "),
+        (("organization", "create", "Al\u202epha", "--owner", "k@x.example"), "a name has 1 to 500 "),
+        (("organization", "create", "X", "--owner", "k\u200e@x.example"), "k\\u200e@x.example is no address of e-mail"),
+        (("organization", "create", "X", "--owner", "k@x.example", "--slug", ".."), "a slug has 1 to 200 "),
+        (("init", "--organization", "X", "--email", "k@x.example", "--name", "\u2067K"), "a name has 1 to 500 "),
+        (("init", "--organization", "X", "--email", "k@x.example", "--slug", "."), "a slug has 1 to 200 "),
     ],
 )  # fmt: skip
 def test_wrong_values_are_told_in_a_sentence(
@@ -107,7 +113,32 @@ def test_wrong_values_are_told_in_a_sentence(
 
 def test_a_wrong_setting_is_named(normata: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NORMATA_DATABASE_TIMEOUT", "long")
-    assert failed(normata("migrate"), code=2).startswith("the setting NORMATA_DATABASE_TIMEOUT is wrong: ")
+    assert failed(normata("migrate"), code=2) == "the setting NORMATA_DATABASE_TIMEOUT is wrong: it must be a number"
+
+
+_MAIL = "it must be an address like smtps://user:password@mail.example.org:465"
+_PUBLIC = "it must be an address like https://normata.example.org, without user, query and fragment"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        *(("SMTP_URL", value, _MAIL) for value in ("bogus", "SMTP://[", "smtp://x:99999", "smtp://a b", "ftp://x")),
+        *(("PUBLIC_URL", value, _PUBLIC) for value in ("ftp://x", "http://[", "http://x:99999", "https://a@x", "x")),
+        ("OIDC_GROUPS_CLAIM", "A B", r"it must match ^[^\s\x00-\x1f\x7f]+$"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_is_told_as_it_is_meant(
+    setting: str, value: str, sentence: str, normata: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"NORMATA_{setting}", value)
+    assert failed(normata("check"), code=2) == f"the setting NORMATA_{setting} is wrong: {sentence}"
+
+
+def test_an_argument_that_is_no_text(normata: Run) -> None:
+    assert normata("migrate").code == 0
+    told = failed(normata("organization", "rename", "\udcff", "X"), code=2)
+    assert told == "a text that was given is not in UTF-8"
 
 
 # --- Which database

@@ -132,3 +132,17 @@ def test_a_name_cannot_make_headers(inbox: Inbox) -> None:
 def test_an_address_may_have_letters_of_every_script(inbox: Inbox) -> None:
     assert post(inbox, to="käthe@exämple.org") == "sent"
     assert inbox.recipients == ["käthe@exämple.org"]
+
+
+def test_nobody_writes_a_mail_of_their_own_with_a_name(inbox: Inbox) -> None:
+    subject, text = invitation_mail("Al\u202epha\n\nPay here: x", "Eve\r\n\u2067\x1b[2J", "https://x.example/")
+    assert subject == "You are invited to Alpha Pay here: x"
+    assert text.startswith("Eve [2J invites you to work with Alpha Pay here: x on Normata, its compliance service.\n")
+    assert post(inbox, subject="A\u2028B\u200e") == "sent"
+    assert inbox.messages[0]["Subject"] == "A B"
+
+
+@pytest.mark.parametrize("to", ["k\u202eim@example.org", "kim@ex\u200fample.org", "kim\x85@example.org"])
+def test_an_address_hides_nothing(to: str, inbox: Inbox) -> None:
+    assert post(inbox, to=to) == "failed"
+    assert inbox.messages == []

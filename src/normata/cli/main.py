@@ -95,6 +95,7 @@ def _tell(error: Exception) -> NoReturn:
     from normata.db.database import BadDatabaseUrl
     from normata.db.transaction import ConstraintViolation, NotPermitted
     from normata.errors import BadSetting, DomainError, Unavailable
+    from normata.schema.faults import describe
 
     match error:
         case FaultyInput():
@@ -103,7 +104,9 @@ def _tell(error: Exception) -> NoReturn:
             fail(str(error), code=2)
         case ValidationError():
             fault = error.errors()[0]
-            fail(f"the setting NORMATA_{str(fault['loc'][0]).upper()} is wrong: {fault['msg'].lower()}", code=2)
+            fail(f"the setting NORMATA_{str(fault['loc'][0]).upper()} is wrong: it {describe(fault)[1]}", code=2)
+        case UnicodeEncodeError():
+            fail("a text that was given is not in UTF-8", code=2)
         case Unavailable():
             fail(f"the database cannot be used: {error}")
         case NotPermitted():

@@ -15,7 +15,9 @@ from normata.cli.shared import (
     fail,
     opened,
     print_table,
+    require,
     require_address,
+    require_name,
     settings_with,
 )
 
@@ -45,7 +47,9 @@ def init(
     from normata.identity import sign_in_links
     from normata.identity.beginning import begin
 
-    _require_name(organization)
+    require_name(organization)
+    if name is not None:
+        require_name(name)
     _require_slug(slug)
     require_address(email)
     begun = changed(
@@ -84,15 +88,19 @@ def create_organization(
     database: DatabaseOption = None,
 ) -> None:
     """Make an organization, and print the link that makes somebody its owner."""
+    from normata.changes.source import FaultyInput
     from normata.identity import invitations, organization_life
     from normata.schema.table import new_id
 
-    _require_name(name)
+    require_name(name)
     _require_slug(slug)
     require_address(owner)
 
     def work(unit: UnitOfWork) -> InvitedByMail:
-        row = organization_life.create(unit, new_id(), name, slug)
+        try:
+            row = organization_life.create(unit, new_id(), name, slug)
+        except FaultyInput:
+            fail(f"there is an organization {slug} already, or was; choose another --slug")
         return InvitedByMail(invitations.offer(unit, row.id, owner, "owner"), row.name)
 
     invited(changed(database, work))
@@ -108,7 +116,7 @@ def rename_organization(
     from normata.identity import organization_life
     from normata.identity.organizations import find
 
-    _require_name(name)
+    require_name(name)
     row: Any = changed(database, lambda unit: organization_life.rename(unit, find(unit, organization), name))
     echo(f"{row.slug}: {row.name}")
 
@@ -133,19 +141,8 @@ def restore_organization(organization: OrganizationArgument, database: DatabaseO
     echo(f"{organization}: restored, with {count} member{'s' if count != 1 else ''}")
 
 
-def _require_name(name: str) -> None:
-    if not name.strip() or len(name) > 500 or "\0" in name:
-        fail("a name has 1 to 500 characters that can be seen", code=2)
-
-
 def _require_slug(slug: str | None) -> None:
-    from pydantic import TypeAdapter, ValidationError
-
     from normata.schema.fields import Slug
 
-    if slug is None:
-        return
-    try:
-        TypeAdapter(Slug).validate_python(slug)
-    except ValidationError:
-        fail("a slug has 1 to 200 characters, without blanks and slashes", code=2)
+    if slug is not None:
+        require(Slug, slug, "a slug has 1 to 200 characters, without blanks and slashes, and is neither . nor ..")

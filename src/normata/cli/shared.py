@@ -132,16 +132,32 @@ def print_table(columns: Sequence[str], rows: Iterable[Any]) -> None:
         typer.echo("\t".join("-" if value is None else visible(str(value)) for value in values))
 
 
-def require_address(email: str) -> None:
-    """End the command unless ``email`` is an address."""
+def require(kind: Any, value: str, sentence: str) -> None:
+    """End the command with a sentence unless ``value`` is one of a type of fields."""
     from pydantic import TypeAdapter, ValidationError
 
-    from normata.schema.fields import Email
-
     try:
-        TypeAdapter(Email).validate_python(email)
+        TypeAdapter(kind).validate_python(value)
     except ValidationError:
-        fail(f"{email} is no address of e-mail", code=2)
+        fail(sentence, code=2)
+
+
+def require_address(email: str) -> None:
+    """End the command unless ``email`` is an address."""
+    from normata.schema.fields import VisibleEmail
+
+    require(VisibleEmail, email, f"{email} is no address of e-mail")
+
+
+def require_name(name: str) -> None:
+    """End the command unless ``name`` is one that people can read."""
+    from normata.schema.fields import VisibleName
+
+    require(
+        VisibleName,
+        name,
+        "a name has 1 to 500 characters that can be seen, and no control characters or direction marks",
+    )
 
 
 # --- Which command runs

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 def moment(at: str | None) -> Markup:
@@ -24,6 +28,16 @@ def day(at: str) -> Markup:
 def words(token: str) -> str:
     """A token of an enum as words: ``IN_PROGRESS`` becomes `In progress`."""
     return token.replace("_", " ").capitalize()
+
+
+def wire_words(name: str) -> str:
+    """A name of the wire as words: ``nextReviewAt`` becomes `Next review at`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").capitalize()
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value is a moment of the wire."""
+    return isinstance(value, str) and _MOMENT.fullmatch(value) is not None
 
 
 def thousands(number: float) -> str:
@@ -46,11 +60,19 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
+def as_json(document: object) -> str:
+    """A document, for people who read JSON."""
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "day": day,
     "words": words,
+    "wire_words": wire_words,
+    "is_moment": is_moment,
     "thousands": thousands,
     "percent": percent,
     "segment": segment,
+    "json": as_json,
 }

@@ -80,6 +80,8 @@ def find_person(transaction: Transaction, wish: Wish) -> Person:
 
 def _require_clear(wish: Wish) -> None:
     """Refuse what would be found where nobody means it."""
+    if not wish.who.strip():
+        raise NoSuchPerson("name the person, by an email address or an id")
     for one in (wish.who, *wish.also):
         if "@" in one and not _is_address(one):
             raise NoSuchPerson(f"{one} is no email address")

@@ -124,8 +124,14 @@ def frontier_of(transaction: Transaction, owner: str) -> Frontier:
 
 def last_checkpoint(transaction: Transaction, owner: str) -> Checkpoint:
     """The last checkpoint of a log; that of the empty log where nothing has been sealed."""
-    frontier = frontier_of(transaction, owner)
-    return Checkpoint(owner, frontier.size, frontier.root)
+    return last_seal(transaction, owner)[0]
+
+
+def last_seal(transaction: Transaction, owner: str) -> tuple[Checkpoint, str | None]:
+    """The last checkpoint of a log, and when it was made; that of the empty log, and null, where there is none."""
+    last = transaction.row(_LAST, {"owner": owner})
+    frontier = Frontier() if last is None else Frontier.of_text(last.size, last.frontier)
+    return Checkpoint(owner, frontier.size, frontier.root), None if last is None else last.at
 
 
 def store(transaction: Transaction, planned: Round) -> bool:
@@ -153,7 +159,7 @@ _EVENTS = (
 )
 _WHOLE = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
 _LAST = (
-    select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier)
+    select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier, _CHECKPOINTS.c.at)
     .where(_CHECKPOINTS.c.organization_id == bindparam("owner"))
     .order_by(_CHECKPOINTS.c.size.desc())
     .limit(1)

@@ -15,12 +15,15 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 
+from normata.schema.text import UNSEEN, plain
+
 log = structlog.get_logger("normata")
 
 _TIMEOUT = 10.0  # seconds to wait for the server, each time
 
 # One address, whatever reads it: without what quotes, comments and lists are made of (RFC 5322, section 3.2.3).
-_PLAIN_ADDRESS = re.compile(r"""[^@\s\x00-\x1f\x7f()<>\[\]:;\\,"]+@[^@\s\x00-\x1f\x7f()<>\[\]:;\\,"]+""")
+_PART = rf"""[^@\s{UNSEEN}()<>\[\]:;\\,"]+"""
+_PLAIN_ADDRESS = re.compile(f"{_PART}@{_PART}")
 
 # What has become of a message: there is no server for mail, it has been handed to the server, or that has failed.
 Posted = Literal["off", "sent", "failed"]
@@ -60,7 +63,7 @@ class Mailer:
             raise ValueError("the address cannot be written without quotes")
         name, address = parseaddr(self._sender)
         message = EmailMessage()
-        message["Subject"] = " ".join(subject.split())
+        message["Subject"] = plain(subject)
         message["From"] = Address(name, addr_spec=address)
         local, _, domain = to.rpartition("@")
         message["To"] = Address(username=local, domain=domain)
@@ -90,7 +93,11 @@ class Mailer:
 
 
 def invitation_mail(organization: str, inviter: str, link: str) -> tuple[str, str]:
-    """Subject and text of the mail that invites somebody; ``inviter`` may be empty."""
+    """Subject and text of the mail that invites somebody; ``inviter`` may be empty.
+
+    A name is in one line, so that nobody writes a mail of their own with it.
+    """
+    organization, inviter = plain(organization), plain(inviter)
     subject = f"You are invited to {organization}"
     said = f"{inviter} invites you" if inviter else "You are invited"
     text = f"""\

@@ -32,10 +32,12 @@ def find(transaction: Transaction, name: str | None) -> str:
         )
         if found:
             return str(found[0])
-    known = [str(organization_id) for organization_id in transaction.scalars(_FIRST)]
+    known = transaction.rows(_FIRST)
     if name is None and len(known) == 1:
-        return known[0]
-    there = f"there is {', '.join(known)}" if known else "there is none yet; `normata init` makes one"
+        return str(known[0].id)
+    there = (
+        f"there is {', '.join(row.slug for row in known)}" if known else "there is none yet; `normata init` makes one"
+    )
     raise NoSuchOrganization(f"name an organization: {there}" if name is None else f"no organization {name!r}; {there}")
 
 
@@ -106,4 +108,4 @@ _MEMBERS = (
 )
 _LIST = select(*_TABLE.c, _MEMBERS.label("members")).order_by(_TABLE.c.slug)
 _NAME = select(_TABLE.c.name).where(_TABLE.c.id == bindparam("organization"))
-_FIRST = select(_TABLE.c.id).order_by(_TABLE.c.id).limit(10)
+_FIRST = select(_TABLE.c.id, _TABLE.c.slug).order_by(_TABLE.c.slug).limit(10)

@@ -89,12 +89,12 @@ class ReachingQuery(PageQuery):
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnQuery) -> dict[str, Any]:
     """A page of a caller's own tokens, newest first. One that is narrowed shows those of its organization."""
-    return _page(transaction, [_is_own(caller)], query, active_only=query.active_only)
+    return _page(transaction, [_is_own(caller.user_id, caller.narrowed_to)], query, active_only=query.active_only)
 
 
 def one_own(transaction: Transaction, caller: Caller, token_id: str) -> dict[str, Any]:
     """One of a caller's own tokens. Raises NotFound."""
-    return as_wire(_own(transaction, caller, token_id))
+    return as_wire(_own(transaction, caller.user_id, caller.narrowed_to, token_id))
 
 
 def make_own(unit: UnitOfWork, caller: Caller, wanted: TokenWanted, organization: str | None) -> Issued:
@@ -114,9 +114,12 @@ def make_own(unit: UnitOfWork, caller: Caller, wanted: TokenWanted, organization
     )
 
 
-def revoke_own(unit: UnitOfWork, caller: Caller, token_id: str) -> Any:
-    """End one of the caller's own tokens, and return its row. Raises NotFound."""
-    return end(unit, _own(unit, caller, token_id))
+def revoke_own(unit: UnitOfWork, user_id: str, token_id: str, *, narrowed_to: str | None = None) -> Any:
+    """End one of a user's own tokens, and return its row; twice is harmless. Raises NotFound.
+
+    A caller whose token is ``narrowed_to`` an organization ends those of that one alone.
+    """
+    return end(unit, _own(unit, user_id, narrowed_to, token_id))
 
 
 # --- Of an organization
@@ -214,13 +217,13 @@ def _page(
     return envelope([as_wire(row, of) for row in rows], total, query)
 
 
-def _is_own(caller: Caller) -> ColumnElement[bool]:
-    is_seen = true() if caller.narrowed_to is None else _TOKEN.c.organization_id == caller.narrowed_to
-    return and_(_TOKEN.c.user_id == caller.user_id, is_seen)
+def _is_own(user_id: str, narrowed_to: str | None) -> ColumnElement[bool]:
+    is_seen = true() if narrowed_to is None else _TOKEN.c.organization_id == narrowed_to
+    return and_(_TOKEN.c.user_id == user_id, is_seen)
 
 
-def _own(transaction: Transaction, caller: Caller, token_id: str) -> Any:
-    row = transaction.row(_ONE.where(_is_own(caller)), {"token": token_id})
+def _own(transaction: Transaction, user_id: str, narrowed_to: str | None, token_id: str) -> Any:
+    row = transaction.row(_ONE.where(_is_own(user_id, narrowed_to)), {"token": token_id})
     if row is None:
         raise NotFound
     return row

@@ -136,14 +136,6 @@ def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
     return ended
 
 
-def revoke_own(unit: UnitOfWork, user_id: str, token_id: str) -> None:
-    """End a token of a user; twice is harmless. Raises NotFound where they have no such token."""
-    found = unit.row(_FIND, {"token": token_id})
-    if found is None or found.user_id != user_id:
-        raise NotFound
-    end(unit, found)
-
-
 def open_tokens(transaction: Transaction, user_id: str, moment: str) -> Sequence[Any]:
     """A user's tokens that are good at ``moment``, the newest first."""
     return transaction.rows(_OPEN, {"user": user_id, "moment": moment})

@@ -11,7 +11,7 @@ from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_o
 from normata.db.transaction import Transaction
 from normata.identity.model import Membership, Operator, User
 from normata.schema.table import sql_table
-from normata.schema.text import fold
+from normata.schema.text import fold, plain
 
 # What :func:`create` and :func:`bring_back` write.
 CREATION_WRITES = (insert_of(User), update_of(User, "removed_at"))
@@ -29,11 +29,14 @@ def listing(transaction: Transaction) -> Sequence[Any]:
 
 
 def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, organization_id: str | None = None) -> None:
-    """Make a user: a person with an address, or with ``organization_id`` a service account of that organization."""
+    """Make a user: a person with an address, or with ``organization_id`` a service account of that organization.
+
+    What nobody sees in the name is left out; without a name people are called by their address.
+    """
     row: dict[str, Any] = {
         "id": user_id,
         "email": email,
-        "name": name.strip(),
+        "name": plain(name),
         "organization_id": organization_id,
         "removed_at": None,
     }

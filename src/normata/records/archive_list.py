@@ -16,7 +16,7 @@ from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds i
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.fields import Identifier, Timestamp, parse_timestamp
-from normata.schema.paging import PageQuery, Search, envelope, matching
+from normata.schema.paging import OrganizationQuery, PageQuery, Search, envelope, matching
 from normata.schema.table import sql_table
 from normata.schema.wire import Wire
 
@@ -29,13 +29,10 @@ else:  # the names are known at run time only
 _Moment = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
 
 
-class ArchiveQuery(PageQuery):
-    """What the list of what is archived takes."""
+class KindsQuery(OrganizationQuery):
+    """What takes records of several kinds."""
 
     kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
-    user_id: Annotated[Identifier | None, Field(description="Only what this user has archived.")] = None
-    since: Annotated[_Moment | None, Field(alias="from", description="Only what was archived then or later.")] = None
-    until: Annotated[_Moment | None, Field(alias="to", description="Only what was archived before.")] = None
     search: Annotated[
         Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
     ] = None
@@ -44,11 +41,25 @@ class ArchiveQuery(PageQuery):
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`PageQuery.read`; of kinds all values count."""
+        """See :meth:`Query.read`; of kinds all values count."""
         found: dict[str, Any] = dict(pairs)
         if cls.repeated in found:
             found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
         return cls.model_validate(found)
+
+
+class ArchiveQuery(PageQuery, KindsQuery):
+    """What the list of what is archived takes."""
+
+    user_id: Annotated[Identifier | None, Field(description="Only what this user has archived.")] = None
+    since: Annotated[_Moment | None, Field(alias="from", description="Only what was archived then or later.")] = None
+    until: Annotated[_Moment | None, Field(alias="to", description="Only what was archived before.")] = None
+    archive_id: Annotated[
+        Identifier | None, Field(description="Only what this action has archived, and is archived since.")
+    ] = None
+    record_id: Annotated[Identifier | None, Field(description="Only the record, of whatever kind, with this id.")] = (
+        None
+    )
 
 
 class ArchivedBy(Wire):
@@ -132,19 +143,27 @@ def _branches(query: ArchiveQuery) -> Iterator[Select[Any]]:
             branch = branch.where(table.archived_at < query.until)
         if query.search:
             branch = branch.where(matching(table.search_text, query.search))
+        if query.record_id is not None:
+            branch = branch.where(table.id == query.record_id)
         if query.user_id is not None:
-            branch = branch.where(_entries_of(query, path, table).exists())
+            branch = branch.where(_entries_of(query, path, table).where(_ENTRY.c.user_id == query.user_id).exists())
+        if query.archive_id is not None:
+            named = select(_ENTRY.c.record_id).where(
+                _ENTRY.c.organization_id == query.organization_id,
+                _ENTRY.c.archive_id == query.archive_id,
+                _ENTRY.c.kind == path,
+            )  # by the index of archive ids; whether an entry still counts is looked at next
+            branch = branch.where(table.id.in_(named), _entries_of(query, path, table).exists())
         yield branch
 
 
 def _entries_of(query: ArchiveQuery, path: str, table: Any) -> Select[Any]:
-    """The entry of a record that the user has archived."""
+    """The entry of a record that is archived since."""
     return select(_ENTRY.c.record_id).where(
         _ENTRY.c.organization_id == query.organization_id,
         _ENTRY.c.kind == path,
         _ENTRY.c.record_id == table.id,
         _ENTRY.c.archived_at == table.archived_at,
-        _ENTRY.c.user_id == query.user_id,
     )
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from normata.schema.fields import IN_WORDS
+
 _CODES = {
     "missing": "required",
     "string_too_short": "too_short",
@@ -39,7 +41,7 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
             allowed = re.findall(r"'([^']*)'", context["expected"])
             message = f"must be one of {', '.join(allowed)}"
         case "string_pattern_mismatch":
-            message = f"must match {context['pattern']}"
+            message = IN_WORDS.get(context["pattern"], f"must match {context['pattern']}")
         case "value_error":
             message = str(context["error"])
         case "extra_forbidden":
@@ -48,7 +50,7 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
             message = "must be an integer"
         case "bool_parsing" | "bool_type":
             message, allowed = "must be true or false", ["true", "false"]
-        case "float_type" | "finite_number":
+        case "float_parsing" | "float_type" | "finite_number":
             message = "must be a number"
         case "string_type":
             message = "must be a string"

@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from normata.db.types import Conversion, Document, UtcTimestamp, format_timestamp, text
 from normata.schema.table import CODED
-from normata.schema.text import fold
+from normata.schema.text import UNSEEN, fold
 
 # --- Text
 
@@ -27,15 +27,14 @@ Identifier = Annotated[
     mapped_column(text(255)),
 ]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
-# What people are asked for: at least one character of it can be seen.
+# What people are asked for: at least one character of it can be seen, and nothing in it is hidden.
+_VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}][^{UNSEEN}]*$"
 VisibleName = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$"),
-    mapped_column(text(500)),
+    str, StringConstraints(min_length=1, max_length=500, pattern=_VISIBLE), mapped_column(text(500))
 ]
-Slug = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s/\x00-\x1f\x7f]+$"), mapped_column(text(200))
-]
+# Neither `.` nor `..`: in an address they mean another place.
+_SLUG = r"^(\.{0,2}[^\s/.\x00-\x1f\x7f]|\.{3})[^\s/\x00-\x1f\x7f]*$"
+Slug = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_SLUG), mapped_column(text(200))]
 ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), mapped_column(text(64))]
 ShortText = Annotated[str, StringConstraints(max_length=1_000, pattern=_NO_NUL), mapped_column(text(1_000))]
 Text = Annotated[str, StringConstraints(max_length=100_000, pattern=_NO_NUL), mapped_column(text())]
@@ -51,12 +50,24 @@ def _folds_short(value: str) -> str:
     return value
 
 
+_EMAIL = r"^[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+$"
 Email = Annotated[
     str,
     AfterValidator(_folds_short),
-    StringConstraints(max_length=320, pattern=r"^[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+$"),
+    StringConstraints(max_length=320, pattern=_EMAIL),
     mapped_column(text(320)),
 ]
+# What people are asked for. A bundle may have addresses of before this rule.
+_VISIBLE_EMAIL = rf"^[^@\s{UNSEEN}]+@[^@\s{UNSEEN}]+$"
+VisibleEmail = Annotated[str, AfterValidator(_folds_short), StringConstraints(max_length=320, pattern=_VISIBLE_EMAIL)]
+
+# What is said of a text that does not match, where the pattern would tell people little.
+IN_WORDS = {
+    _VISIBLE: "must have characters that can be seen, and no control characters or direction marks",
+    _SLUG: "must have no blanks and no slashes, and be neither . nor ..",
+    _EMAIL: "must be an address of e-mail, such as kim@example.org",
+    _VISIBLE_EMAIL: "must be an address of e-mail, such as kim@example.org",
+}
 
 
 # --- Time

@@ -63,7 +63,7 @@ def _plain_integer(value: object) -> object:
 
 
 # Comes last in an annotation: in front of the bounds it would hide them from OpenAPI.
-_digits_only = BeforeValidator(_plain_integer)
+digits_only = BeforeValidator(_plain_integer)
 
 
 class Query(BaseModel):
@@ -89,8 +89,8 @@ class OrganizationQuery(Query):
 class OwnPageQuery(Query):
     """What a list of the caller's own takes."""
 
-    limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), _digits_only] = 100
-    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), _digits_only] = 1
+    limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), digits_only] = 100
+    page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), digits_only] = 1
 
     @property
     def offset(self) -> int | None:

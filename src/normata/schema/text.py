@@ -5,6 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
+# What nobody sees, as part of a pattern: control characters, line breaks, and what turns the direction of text round.
+UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+
+def plain(value: str) -> str:
+    """A name in one line, without what nobody sees in it: a text with it can look like another one."""
+    return " ".join(_UNSEEN.sub(lambda found: " " if found[0].isspace() else "", value).split())
+
 
 def slugify(*parts: str) -> str:
     """The parts as one slug: ASCII letters and digits with single hyphens, at most 80 characters, never empty."""

@@ -13,14 +13,36 @@ from tests.console.browser import Browser
 
 ALPHA = "/app/alpha/"
 
-# A row of the world for the id of each page, by the first step of its path.
-_IDS = {"controls": "moon.A.1", "frameworks": "fw-moon"}
+# A row of the world for the id of each page, by the beginning of its path; the longest counts.
+_IDS = {
+    "controls/": "moon.A.1",
+    "frameworks/": "fw-moon",
+    "frameworks/{id}/edit/": "fw-own",
+    "records/": "tasks-live-org-alpha",
+    "settings/members/": "member-editor",
+    "settings/service-accounts/": "robot-org-alpha",
+}
+# The format in which a file is asked for, where it is no report.
+_FORMATS = {"events/checkpoint/file/": "text"}
+_KIND = "tasks"  # wherever a page is about a kind of records
 
 
 def path_of(page: str, organization: str = "alpha") -> str:
     """The address of a page, with ids of the world."""
-    section = page.partition("/")[0]
-    return f"/app/{organization}/{page}".replace("{id}", quote(_IDS.get(section, ""), safe=""))
+    beginning = max((one for one in _IDS if page.startswith(one)), key=len, default="")
+    return f"/app/{organization}/{page}".replace("{kind}", _KIND).replace(
+        "{id}", quote(_IDS.get(beginning, ""), safe="")
+    )
+
+
+def is_file(page: str) -> bool:
+    """Whether it is a file to download, and no page."""
+    return page.endswith("/file/")
+
+
+def address_of(page: str) -> str:
+    """The address of a page, or of a file in one of its formats."""
+    return path_of(page) + (f"?format={_FORMATS.get(page, 'csv')}" if is_file(page) else "")
 
 
 def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:
@@ -31,6 +53,9 @@ def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:
 
 READ = tuple(page.path for page in PAGES if page.get is not None)
 POSTED = tuple(page.path for page in PAGES if page.post is not None)
+LEAST = {page.path: page.role for page in PAGES}
+# Pages with forms for what is everybody's own, whatever their role: the actions of these forms.
+OWN = {"inbox/": {f"{ALPHA}inbox/"}, "settings/members/{id}/": {f"{ALPHA}settings/members/member-viewer/"}}
 
 
 _TICKED = ("checkbox", "radio")
@@ -38,11 +63,17 @@ _TICKED = ("checkbox", "radio")
 
 @dataclass
 class Form:
-    """A form: where it goes, and what is in its fields."""
+    """A form: where it goes, what is in its fields, and what its buttons say when they are pressed.
+
+    ``choices`` has the first value of each box outside of the form that belongs to it.
+    """
 
     action: str
     method: str
     fields: dict[str, str] = field(default_factory=dict)
+    id: str = ""
+    buttons: list[tuple[str, str]] = field(default_factory=list)
+    choices: dict[str, str] = field(default_factory=dict)
 
 
 class Parsed(HTMLParser):
@@ -56,6 +87,7 @@ class Parsed(HTMLParser):
         self.forms: list[Form] = []
         self.text = ""
         self._area: str | None = None
+        self._outside: dict[str, dict[str, str]] = {}
         self.feed(page.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -64,7 +96,13 @@ class Parsed(HTMLParser):
         self.tags.add(tag)
         self.attributes += [(tag, name, value) for name, value in given.items()]
         if tag == "form":
-            self.forms.append(Form(given.get("action", ""), given.get("method", "get")))
+            form = Form(given.get("action", ""), given.get("method", "get"), id=given.get("id", ""))
+            form.choices = self._outside.setdefault(form.id, {})
+            self.forms.append(form)
+        elif tag == "button" and self.forms and given.get("type") != "button" and "popovertarget" not in given:
+            self.forms[-1].buttons.append((given.get("name", ""), given.get("value", "")))
+        elif tag == "input" and "form" in given:
+            self._outside.setdefault(given["form"], {}).setdefault(given["name"], given.get("value", ""))
         elif tag == "textarea":
             self._area = given["name"]
             self.forms[-1].fields[self._area] = ""

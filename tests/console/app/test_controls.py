@@ -63,7 +63,8 @@ def test_an_empty_list_says_what_to_do(readers: People) -> None:
 
 def test_state_in_the_row(people: People) -> None:
     page = people["editor"].get(f"{LIST}?frameworks=fw-moon&limit=50")
-    form = Parsed(page).form("controls/moon.A.5/coverage/")
+    [link] = [link for link in Parsed(page).links if link.startswith(f"{ONE}?")]
+    form = Parsed(people["editor"].get(link)).form("controls/moon.A.5/coverage/")
     answer = send(people["editor"], form, coverageStatus="PARTIAL", coverageGap="Line 1\r\nLine 2 <b>")
     assert answer.status_code == 303
     back, _, place = answer.headers["location"].partition("#")
@@ -77,7 +78,8 @@ def test_state_in_the_row(people: People) -> None:
 
 def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
-    form = Parsed(people["editor"].get(f"{LIST}?frameworks=fw-moon")).form("controls/moon.A.5/coverage/")
+    form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
+    form.action = f"{ONE}coverage/"  # as the script does
     send(people["editor"], form, coverageStatus="NONE")
     coverage = _control(people.instance, "moon.A.5")["coverage"]
     assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
@@ -86,11 +88,13 @@ def test_what_the_row_does_not_show_stays(people: People) -> None:
 def test_a_fault_is_told_at_its_field_and_nothing_typed_is_lost(people: People) -> None:
     form = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
     del form.fields["applies"]  # the box is not ticked
+    form.fields["return_to"] = f"{LIST}?page=1#c5"
     answer = send(people["editor"], form, coverageGap="Typed, and long.")
     assert is_refused(answer, status=400)
     assert 'id="fault-justification">is required where the control is not applicable' in answer.text
     assert Parsed(answer).form("moon.A.5/coverage/").fields["coverageGap"] == "Typed, and long."
     assert "applies" not in Parsed(answer).form("moon.A.5/coverage/").fields
+    assert Parsed(answer).form("moon.A.5/coverage/").fields["return_to"] == f"{LIST}?page=1#c5"
     assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] is None
 
 

@@ -12,7 +12,7 @@ from normata.console.account.page import account_page, require_fresh
 from normata.console.texts import text
 from normata.console.visit import Visit
 from normata.errors import NotFound
-from normata.identity import tokens
+from normata.identity import token_life, tokens
 from normata.identity.roles import TokenScope
 from normata.identity.sessions import Visitor
 
@@ -55,7 +55,7 @@ async def revoke_token(visit: Visit) -> Response:
     form = await visit.form()
     token_id = form.get("token", "")
     await visit.change_own(
-        visitor, lambda unit: tokens.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
+        visitor, lambda unit: token_life.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
     )
     return visit.redirect("/account/#tokens")
 

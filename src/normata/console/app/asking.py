@@ -29,6 +29,13 @@ class Question(NamedTuple):
     id: str = ""
 
 
+class Upload(NamedTuple):
+    """A body that is no JSON of a model: its media type, which the operation has to take, and its bytes."""
+
+    media_type: str
+    content: bytes
+
+
 class Asked(NamedTuple):
     """A question as a request to the interface: its method, and its whole address."""
 

@@ -57,7 +57,7 @@ async def show_list(visit: OrganizationVisit) -> Response:
 
 async def show_one(visit: OrganizationVisit) -> Response:
     """A control: its statement, why it is covered, what would lift it, what rests on it, and what is done about it."""
-    return await control_page(visit, visit.param("id"))
+    return await control_page(visit, visit.param("id"), return_to=visit.query.get("return_to", ""))
 
 
 async def control_page(
@@ -66,8 +66,12 @@ async def control_page(
     *,
     refusal: Refusal | None = None,
     typed: Mapping[str, Any] | None = None,
+    return_to: str = "",
 ) -> Response:
-    """The page of a control, and why what was ``typed`` into its form was refused, where it was."""
+    """The page of a control, and why what was ``typed`` into its form was refused, where it was.
+
+    The form leads to ``return_to`` in the end.
+    """
     control, why = await visit.ask(Question("getControl", id=control_id), Question("explainCoverage", id=control_id))
     statement = why["statement"]
     about: dict[str, Query] = {"listFindings": {"controlId": control_id, "limit": "100"}}
@@ -96,5 +100,6 @@ async def control_page(
         says=dict(control["coverage"]) | dict(typed or {}),
         reasons=list(dict.fromkeys((*REASONS, *control["coverage"]["reasons"]))),
         refusal=refusal,
+        return_to=return_to,
         can_state=visit.may("editor"),
     )

@@ -24,8 +24,16 @@ async def show_list(visit: OrganizationVisit) -> Response:
 
 async def show_one(visit: OrganizationVisit) -> Response:
     """An adopted framework: its coverage in counts, as a whole and below each category."""
-    summary = await visit.ask_one(Question("getFrameworkCoverage", id=visit.param("id")))
-    return visit.page("app/framework.html", summary=summary, can_adopt=visit.may("admin"))
+    framework_id = visit.param("id")
+    summary, framework = await visit.ask(
+        Question("getFrameworkCoverage", id=framework_id), Question("getFramework", id=framework_id)
+    )
+    return visit.page(
+        "app/framework.html",
+        summary=summary,
+        can_adopt=visit.may("admin"),
+        can_edit=visit.may("admin") and framework["organizationId"] is not None,
+    )
 
 
 async def preview(visit: OrganizationVisit) -> Response:

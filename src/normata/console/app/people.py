@@ -1,15 +1,27 @@
-"""The names of those whom events know by their ids."""
+"""The members of the organization: their names, by which events and lists are read, and whom one can choose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from normata.console.app.asking import Question
 
+if TYPE_CHECKING:
+    from normata.console.app.visiting import OrganizationVisit
+
 PEOPLE = Question("listMembers", {"removed": "include"})
+_MOST_PAGES = 20  # of a hundred members each: nobody chooses among more
 
 
 def names_of(members: Mapping[str, Any] | None) -> Mapping[str, str]:
     """The names of members by the ids of their users; none where they were not asked for."""
     return {} if members is None else {one["userId"]: one["name"] for one in members["items"]}
+
+
+async def with_all(visit: OrganizationVisit, first: Mapping[str, Any], *, removed: str = "include") -> dict[str, Any]:
+    """A list of members, of which ``first`` is the first page, with those of its other pages."""
+    pages = min(-(-first["total"] // first["limit"]), _MOST_PAGES)
+    more = [Question("listMembers", {"removed": removed, "page": str(number)}) for number in range(2, pages + 1)]
+    answers = await visit.ask(*more) if more else []
+    return {**first, "items": [*first["items"], *(one for answer in answers for one in answer["items"])]}

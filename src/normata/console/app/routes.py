@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from normata.console.app import controls, frameworks, home, reports, start, stating, working
+from normata.console.app import (
+    controls,
+    due,
+    events,
+    finding,
+    frameworks,
+    home,
+    inbox,
+    own_frameworks,
+    reports,
+    start,
+    stating,
+    working,
+)
+from normata.console.app.records import archive, details, editing, lists
+from normata.console.app.settings import accounts, invitations, members, organization, tokens
 from normata.console.app.visiting import OrganizationHandler, of_organization
 from normata.console.visit import Console, Endpoint
+from normata.identity.roles import Role
 
 
 class Page(NamedTuple):
-    """A page of every organization. ``path`` is within it, and ends with a slash unless it is empty."""
+    """A page of every organization. ``path`` is within it, and ends with a slash unless it is empty.
+
+    ``role`` is the least with which one sees it.
+    """
 
     path: str
     get: OrganizationHandler | None = None
     post: OrganizationHandler | None = None
+    role: Role = "viewer"
 
 
 PAGES: tuple[Page, ...] = (
@@ -24,6 +44,7 @@ PAGES: tuple[Page, ...] = (
     Page("coverage/", post=stating.state_many),
     Page("controls/{id}/", get=controls.show_one),
     Page("controls/{id}/coverage/", post=stating.state_one),
+    Page("find/", get=finding.find),
     Page("frameworks/", get=frameworks.show_list),
     Page("frameworks/{id}/", get=frameworks.show_one),
     Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),
@@ -32,7 +53,26 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
     Page("frameworks/{id}/work/", get=working.show, post=working.state),
+    Page("frameworks/upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
+    Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
+    Page("due/", get=due.show),
+    Page("inbox/", get=inbox.show, post=inbox.mark),
+    Page("events/", get=events.show),
+    Page("events/checkpoint/file/", get=events.checkpoint_file),
+    Page("settings/", get=organization.show, post=organization.change),
+    Page("settings/members/", get=members.show_list),
+    Page("settings/members/{id}/", get=members.show_one, post=members.change),
+    Page("settings/invitations/", get=invitations.show, post=invitations.change, role="admin"),
+    Page("settings/tokens/", get=tokens.show, post=tokens.revoke, role="admin"),
+    Page("settings/service-accounts/", get=accounts.show_list, post=accounts.create, role="admin"),
+    Page("settings/service-accounts/{id}/", get=accounts.show_one, post=accounts.change, role="admin"),
     Page("crosswalk/", get=frameworks.show_crosswalk),
+    Page("records/", get=lists.show_kinds),
+    Page("records/{kind}/", get=lists.show_list),
+    Page("records/{kind}/new/", get=editing.show_new, post=editing.make),
+    Page("records/{kind}/{id}/", get=details.show_one),
+    Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change),
+    Page("archive/", get=archive.show, post=archive.archive_or_restore),
 )
 
 
@@ -40,6 +80,6 @@ def app_endpoints(console: Console) -> Iterator[Endpoint]:
     """The endpoints of all pages; fixed paths before those that have an id in the same place."""
     yield Endpoint(console, "/app/", get=start.choose)
     for page in sorted(PAGES, key=lambda page: (page.path.count("{"), page.path)):
-        get, post = (handler and of_organization(handler) for handler in (page.get, page.post))
+        get, post = (handler and of_organization(handler, page.role) for handler in (page.get, page.post))
         yield Endpoint(console, f"/app/{{organization}}/{page.path}", get=get, post=post)
     yield Endpoint(console, "/app/{organization}/{nothing:path}", get=of_organization(start.nothing))

@@ -14,10 +14,34 @@ class Section(NamedTuple):
     path: str
     role: Role = "viewer"
 
+    @property
+    def letter(self) -> str:
+        """The key that goes there after ``g``; empty where there is none."""
+        return _LETTERS.get(self.key, "")
+
 
 SECTIONS: tuple[Section, ...] = (
     Section("home", ""),
     Section("controls", "controls/"),
     Section("frameworks", "frameworks/"),
     Section("crosswalk", "crosswalk/"),
+    Section("records", "records/"),
+    Section("archive", "archive/"),
+    Section("due", "due/"),
+    Section("inbox", "inbox/"),
+    Section("events", "events/", "admin"),
+    Section("settings", "settings/"),
 )
+
+_LETTERS = {
+    "home": "h",
+    "controls": "c",
+    "frameworks": "f",
+    "crosswalk": "x",
+    "records": "r",
+    "archive": "a",
+    "inbox": "i",
+    "due": "d",
+    "events": "e",
+    "settings": "s",
+}

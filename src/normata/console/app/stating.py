@@ -28,7 +28,8 @@ async def state_one(visit: OrganizationVisit) -> Response:
         body = {"statements": [{"controlId": control_id, **said}]}
         outcome = await visit.change("stateManyCoverages", body=body, seen=seen if form.has("seen") else None)
     if outcome.refusal is not None:
-        return await control_page(visit, control_id, refusal=outcome.refusal.below(_ONE), typed=said)
+        refusal, return_to = outcome.refusal.below(_ONE), form.get("return_to")
+        return await control_page(visit, control_id, refusal=refusal, typed=said, return_to=return_to)
     return visit.back(form, visit.path("controls", control_id), "stated")
 
 

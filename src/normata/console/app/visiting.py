@@ -29,6 +29,7 @@ from normata.console.app.asking import (
     Question,
     Refusal,
     Seen,
+    Upload,
     address_of,
     pairs_of,
     tag_of,
@@ -51,6 +52,8 @@ from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
 from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.web.responses import encode
 
+_NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
+_UNREAD = "countUnreadNotifications"
 _MOST_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
 OrganizationHandler = Callable[["OrganizationVisit"], Awaitable[Response]]
@@ -64,6 +67,7 @@ class OrganizationVisit(Visit):
         self.person = visitor
         self.place = place
         self.asked: list[Asked] = []
+        self.unread: int | None = None  # notifications of the person; not known before something was asked
         self.context.organization_id = place.organization_id
 
     # --- Who, and where
@@ -71,6 +75,11 @@ class OrganizationVisit(Visit):
     def may(self, least: Role) -> bool:
         """Whether the person's role allows what takes at least ``least``."""
         return role_suffices(self.place.role, least)
+
+    def require(self, least: Role) -> None:
+        """Raise RoleTooSmall unless the person's role allows what takes at least ``least``."""
+        if not self.may(least):
+            raise RoleTooSmall(f"This takes the role {least} or a larger one in the organization.")
 
     def param(self, name: str) -> str:
         """A parameter of the path, decoded. Raises NotFound for one that nothing can have."""
@@ -96,7 +105,7 @@ class OrganizationVisit(Visit):
     def link(self, **changed: object) -> str:
         """The path of this page with these parameters of the query set, and without those that are null."""
         pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
-        kept = [(name, value) for name, value in pairs if name not in changed and name != "done"]
+        kept = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
         kept += [(name, value) for name, value in changed.items() if value is not None]
         path = self.context.prefix + self.context.raw_path
         return f"{path}?{urlencode(kept)}" if kept else path
@@ -111,6 +120,9 @@ class OrganizationVisit(Visit):
     async def ask(self, *questions: Question) -> list[Any]:
         """What the operations answer, all from one snapshot. Raises what the operations do."""
         meant = self._meant(questions)
+        is_first = self.unread is None
+        if is_first:  # every page tells it: it is asked along with what the page asks first, and is no request of it
+            meant.append(self._count_of_unread())
 
         def work(transaction: Transaction) -> list[Any]:
             return [operation.build(transaction, query, asker) for operation, query, asker in meant]
@@ -122,6 +134,8 @@ class OrganizationVisit(Visit):
             TenantScope(readable=(self.place.organization_id,), users=(self.person.user_id,) if is_own else ()),
             is_long=any(operation.is_long or operation.formats is not None for operation in operations),
         )
+        if is_first:
+            operations, self.unread = operations[:-1], answers.pop()["unread"]
         return await self._presented(operations, answers)
 
     def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
@@ -139,6 +153,12 @@ class OrganizationVisit(Visit):
                 self.asked.append(asked)
             meant.append((operation, query, asker._replace(id=question.id)))
         return meant
+
+    def _count_of_unread(self) -> tuple[ReadOperation, Any, Asker]:
+        operation = self.console.operations[_UNREAD]
+        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+        asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
+        return operation, self._query_of(operation, {})[0], asker
 
     @staticmethod
     async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
@@ -173,12 +193,14 @@ class OrganizationVisit(Visit):
         if_match: str = "",
         key: str = "",
         seen: Seen | None = None,
+        upload: Upload | None = None,
         dry_run: bool = False,
     ) -> Outcome:
         """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
 
         ``if_match`` is the entity tag of what the form was filled with, ``seen`` the same for an operation that does
-        not heed it. With a ``key`` the change is made once, however often the form is sent.
+        not heed it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the
+        body of an operation that takes other bodies than JSON.
         """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
@@ -186,6 +208,9 @@ class OrganizationVisit(Visit):
             if seen is not None:
                 operation = self._unless_changed(operation, seen)
             given, sent = self._given(operation, row_id, body, query or {})
+            if upload is not None:
+                reading = operation.body_formats[upload.media_type].read
+                given = given._replace(body=await asyncio.to_thread(reading, upload.content, given.query))
             if operation.is_conditional and if_match:
                 given = given._replace(require_current=lambda answer: require_current(if_match.encode(), answer))
             keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None
@@ -298,6 +323,7 @@ class OrganizationVisit(Visit):
             here=self.here,
             query=self.query,
             asked=self.asked,
+            unread=self.unread,
             done=self.query.get("done", ""),
             **values,
         )
@@ -321,28 +347,35 @@ class OrganizationVisit(Visit):
         headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in kept}
         return Response(made.body, headers={**HEADERS, **headers})
 
-    def go(self, path: str, done: str = "") -> Response:
-        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``."""
-        if done:
+    def go(self, path: str, done: str = "", told: Query | None = None) -> Response:
+        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``.
+
+        ``told`` has whatever else the page needs to say so.
+        """
+        pairs = pairs_of({"done": done, **(told or {})})
+        if pairs:
             bare, _, fragment = path.partition("#")
-            path = f"{bare}{'&' if '?' in bare else '?'}done={done}" + (f"#{fragment}" if fragment else "")
+            path = f"{bare}{'&' if '?' in bare else '?'}{urlencode(pairs)}" + (f"#{fragment}" if fragment else "")
         return self.redirect(path)
 
-    def back(self, form: Fields, otherwise: str, done: str = "") -> Response:
+    def back(self, form: Fields, otherwise: str, done: str = "", told: Query | None = None) -> Response:
         """Have the browser get the page that the form was on, or another path where it does not say."""
         wanted, _, fragment = form.get("return_to").partition("#")
         bare, _, query = wanted.partition("?")
         path = safe_path(bare)
         if not path.startswith("/app/"):
-            return self.go(otherwise, done)
+            return self.go(otherwise, done, told)
         # Put together anew, so that it is a query whatever it was.
-        pairs = [(name, value) for name, value in parse_qsl(query) if name != "done"]
+        pairs = [(name, value) for name, value in parse_qsl(query) if name not in _NOTES]
         path += f"?{urlencode(pairs)}" if pairs else ""
-        return self.go(f"{path}#{quote(fragment)}" if fragment else path, done)
+        return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, told)
 
 
-def of_organization(handler: OrganizationHandler) -> Handler:
-    """A page of an organization, for its members alone: others are told that there is nothing here."""
+def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
+    """A page of an organization, for its members alone: others are told that there is nothing here.
+
+    Members with a smaller role than ``least`` are told that it is too small.
+    """
 
     async def answer(visit: Visit) -> Response:
         visitor = await visit.required_visitor()
@@ -350,6 +383,8 @@ def of_organization(handler: OrganizationHandler) -> Handler:
         place = next((place for place in visitor.places if place.organization_slug == slug), None)
         if place is None:
             raise NotFound
-        return await handler(OrganizationVisit(visit.console, visit.request, visitor, place))
+        visited = OrganizationVisit(visit.console, visit.request, visitor, place)
+        visited.require(least)
+        return await handler(visited)
 
     return answer

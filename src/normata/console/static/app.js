@@ -1,5 +1,8 @@
 // What makes the pages handier. Everything works without it.
 
+// Where the navigation scrolls, it shows where one is.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Copy a request.
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
@@ -34,7 +37,6 @@ function noteSelection() {
 }
 
 if (all && boxes.length) {
-  all.hidden = false;
   all.addEventListener("change", () => {
     for (const box of boxes) {
       box.checked = all.checked;
@@ -47,24 +49,37 @@ if (all && boxes.length) {
   noteSelection();
 }
 
+// State coverage in the row. Without script the link leads to the form on the page of the control.
+const form = document.querySelector("#row");
+
+function openRow(link) {
+  const { dataset, href } = link;
+  const address = new URL(href);
+  const { elements } = form;
+  form.action = `${address.pathname}coverage/`;
+  form.querySelector("h2").textContent = link.getAttribute("aria-label");
+  elements.return_to.value = address.searchParams.get("return_to");
+  elements.coverageStatus.value = dataset.state;
+  elements.coverageGap.value = dataset.gap;
+  elements.justification.value = dataset.justification;
+  elements.applies.checked = !("excluded" in dataset);
+  form.showPopover({ source: link });
+  form.querySelector("input:checked").focus();
+}
+
+addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-state]");
+  if (link && !(event.ctrlKey || event.metaKey || event.shiftKey)) {
+    event.preventDefault();
+    openRow(link);
+  }
+});
+
 // A form comes back to the address as it is now.
 addEventListener("submit", (event) => {
   const back = event.target.elements.return_to;
   if (all && back) {
     const [, path, , place] = back.value.match(/^([^?#]*)(\?[^#]*)?(#.*)?$/);
     back.value = path + location.search + (place ?? "");
-  }
-});
-
-// Keys of the page that works through gaps: each presses a button, or follows a link.
-addEventListener("keydown", (event) => {
-  const isWriting = event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select");
-  if (isWriting || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) {
-    return;
-  }
-  const pressed = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-  if (pressed) {
-    event.preventDefault();
-    pressed.click();
   }
 });

@@ -17,7 +17,7 @@ from normata.identity.openid.exchange import Exchange, trust
 from normata.identity.openid.kept import Kept
 from normata.identity.openid.person import Person
 from normata.identity.refusals import SignInRefused
-from normata.schema.fields import Email, Name
+from normata.schema.fields import Name, VisibleEmail
 
 
 class Question(NamedTuple):
@@ -152,7 +152,7 @@ async def _tokens(exchange: Exchange, metadata: Metadata, code: str, verifier: s
     return access_token, token
 
 
-_EMAIL: TypeAdapter[str] = TypeAdapter(Email)
+_EMAIL: TypeAdapter[str] = TypeAdapter(VisibleEmail)
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 

@@ -11,10 +11,11 @@ from normata.db.transaction import Transaction
 from normata.errors import Unavailable
 from normata.events.history import Event, EventQuery, list_events, list_record_events
 from normata.events.keys import KeyUnusable, origin_of
-from normata.events.sealing import last_checkpoint
+from normata.events.sealing import last_seal
 from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
 from normata.records.base import Restorable
 from normata.schema.descriptions import with_article
+from normata.schema.fields import Timestamp
 from normata.schema.paging import Page, PageQuery
 from normata.schema.wire import Wire
 from normata.web.formats import JSON, FormatQuery, Formats, plain
@@ -31,7 +32,10 @@ class SignedCheckpoint(Wire):
     origin: Annotated[str, Field(description="The name of the log.")]
     size: Annotated[int, Field(description="How many events the log has.")]
     root: Annotated[str, Field(description="The root of their Merkle tree (RFC 9162), in hexadecimal digits.")]
-    note: Annotated[str, Field(description="All this as a signed note: keep it elsewhere.")]
+    sealed_at: Annotated[
+        Timestamp | None, Field(description="When the last of them was sealed; null where none has been.")
+    ]
+    note: Annotated[str, Field(description="Origin, size and root as a signed note: keep it elsewhere.")]
 
 
 CheckpointFormat = Annotated[
@@ -47,7 +51,7 @@ class CheckpointQuery(FormatQuery):
 
 
 def _checkpoint(transaction: Transaction, query: CheckpointQuery, asker: Asker) -> Mapping[str, Any]:
-    checkpoint = last_checkpoint(transaction, query.organization_id)
+    checkpoint, sealed_at = last_seal(transaction, query.organization_id)
     try:
         note = asker.signer.note(checkpoint)
     except KeyUnusable as error:
@@ -56,6 +60,7 @@ def _checkpoint(transaction: Transaction, query: CheckpointQuery, asker: Asker) 
         "origin": origin_of(query.organization_id),
         "size": checkpoint.size,
         "root": checkpoint.root,
+        "sealedAt": sealed_at,
         "note": note,
     }
 
@@ -153,6 +158,7 @@ is signed with Ed25519. An event is in the log within a second.""",
             "origin": "normata/org-harbourlight",
             "size": 2,
             "root": _ROOT,
+            "sealedAt": "2026-11-20T09:14:03.652Z",
             "note": _NOTE,
         },
     ),

@@ -14,7 +14,7 @@ from normata.identity.mail import Posted, invitation_mail
 from normata.identity.model import Invitation as InvitationTable
 from normata.identity.organizations import name_of, reached
 from normata.identity.roles import Role
-from normata.schema.fields import Email, Timestamp
+from normata.schema.fields import Timestamp, VisibleEmail
 from normata.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
 from normata.schema.wire import Input, Wire
 from normata.web.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
@@ -53,7 +53,7 @@ class InvitationCreation(Input):
     """Who is to be invited, and as what."""
 
     organization_id: OrganizationId
-    email: Annotated[Email, Field(description="The address of e-mail.")]
+    email: Annotated[VisibleEmail, Field(description="The address of e-mail.")]
     role: Annotated[Role, Field(description="The role; not larger than your own.")]
 
 

@@ -10,7 +10,7 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.identity import invitations, organization_life, whoami
 from normata.identity.model import Organization as OrganizationTable
-from normata.schema.fields import Email, Slug, Timestamp, VisibleName
+from normata.schema.fields import Slug, Timestamp, VisibleEmail, VisibleName
 from normata.schema.paging import OwnPageQuery, Page, Query
 from normata.schema.wire import Input, Wire
 from normata.web.api.invitations import SENT, InvitationSent, Sending, mailed, sending
@@ -45,7 +45,7 @@ class OrganizationCreation(Input):
     slug: Annotated[
         Slug | None, Field(description="A readable name for addresses; made from the name where it is left out.")
     ] = None
-    owner_email: Annotated[Email, Field(description="The address of e-mail of the first owner, who is invited.")]
+    owner_email: Annotated[VisibleEmail, Field(description="The address of e-mail of the first owner, who is invited.")]
 
 
 class OrganizationPatch(Input):

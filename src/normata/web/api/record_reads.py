@@ -24,6 +24,11 @@ def _page(kind: type[Restorable]) -> type[BaseModel]:
     return create_model(f"{kind.__name__}Page", __base__=base, __doc__=f"A page of {kind.plural()}.")
 
 
+def list_id(kind: type[Restorable]) -> str:
+    """The id of the operation that lists a kind."""
+    return f"list{kind.plural().title().replace(' ', '')}"
+
+
 def list_operation(kind: type[Restorable]) -> ListOperation:
     """The list of one kind."""
 
@@ -35,7 +40,7 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
     example = examples.restored(kind)
     return ListOperation(
         path=f"/{kind.path}/",
-        operation_id=f"list{kind.plural().title().replace(' ', '')}",
+        operation_id=list_id(kind),
         tag="Records",
         summary=f"List {kind.plural()}",
         description=f"""\

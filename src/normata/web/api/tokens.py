@@ -43,6 +43,11 @@ def _make_own(unit: UnitOfWork, given: Given) -> Issued:
     return token_life.make_own(unit, _caller(given), given.body, given.body.organization_id)
 
 
+def _revoke_own(unit: UnitOfWork, given: Given) -> Any:
+    caller = _caller(given)
+    return token_life.revoke_own(unit, caller.user_id, given.id, narrowed_to=caller.narrowed_to)
+
+
 _TOKEN: dict[str, Any] = {
     "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
     "userId": "user-dana",
@@ -140,7 +145,7 @@ harmless. A token that is narrowed to an organization can end those that are nar
         scope="admin",
         about=AccessToken,
         id_description="The id of a token of your own.",
-        work=lambda unit, given: token_life.revoke_own(unit, _caller(given), given.id),
+        work=_revoke_own,
         present=token_life.as_wire,
         writes=REVOCATION_WRITES,
         answer=Token,

@@ -1,0 +1,26 @@
+"""What is due: of the person, or of everybody."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from normata.console.app.asking import Question
+from normata.console.app.linking import steps_to
+from normata.console.app.visiting import OrganizationVisit
+
+PERIODS = ("7d", "30d", "90d", "365d")
+_USUAL = "30d"
+
+
+async def show(visit: OrganizationVisit) -> Response:
+    """What is overdue, and what is due within some days, soonest first."""
+    wanted = {name: visit.query.get(name, "") for name in ("within", "mine", "page", "limit")}
+    found = await visit.ask_one(Question("listDue", wanted))
+    return visit.page(
+        "app/due.html",
+        due=found,
+        within=wanted["within"] or _USUAL,
+        is_mine=wanted["mine"] == "true",
+        periods=PERIODS,
+        steps_to=steps_to,
+    )

@@ -1,0 +1,118 @@
+"""Events: what was done in the organization, by whom, and what seals it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from normata.changes.registry import tables
+from normata.console.app.asking import Question
+from normata.console.app.linking import Steps, steps_to
+from normata.console.app.people import PEOPLE, names_of, with_all
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.showing import wire_words
+
+_LIMIT = "50"
+_FILTERS = ("from", "to", "kind", "recordId", "userId", "action")
+_SEAL = "getEventCheckpoint"
+# What is in every event of a row, and tells nobody anything.
+_DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
+_FEW = 3  # fields that are told without a click
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+# Proposals: events may have others.
+_ACTIONS = (
+    "accept",
+    "adopt",
+    "archive",
+    "create",
+    "end",
+    "erase",
+    "import",
+    "leave",
+    "load",
+    "read",
+    "remind",
+    "remove",
+    "restore",
+    "revoke",
+    "state",
+    "unstate",
+    "update",
+)
+
+
+class Field(NamedTuple):
+    """A field that an event has changed: its name on the wire, and its values."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+class Line(NamedTuple):
+    """An event, the steps to the page of what it is about, if there is one, and what it has changed.
+
+    ``label`` is what people call that, ``of`` the id of the user whose it is; empty where the event does not tell.
+    """
+
+    event: Mapping[str, Any]
+    steps: Steps | None
+    label: str
+    of: str
+    fields: list[Field]
+
+    @property
+    def few(self) -> list[Field]:
+        """The fields that are told at once; of something new, what it is called is enough."""
+        return [] if self.event["before"] is None and self.label else self.fields[:_FEW]
+
+
+async def show(visit: OrganizationVisit) -> Response:
+    """What was done, newest first, and the checkpoint. Others than admins see the checkpoint, and are told why."""
+    if not visit.may("admin"):
+        return visit.page("app/events.html", seal=await visit.ask_one(Question(_SEAL)), events=None)
+    chosen = {name: visit.query.get(name, "") for name in (*_FILTERS, "page")}
+    wanted = {"limit": _LIMIT} | chosen | {"to": _after(chosen["to"])}
+    events, seal, people = await visit.ask(Question("listEvents", wanted), Question(_SEAL), PEOPLE)
+    names = names_of(await with_all(visit, people))
+    return visit.page(
+        "app/events.html",
+        seal=seal,
+        events=events,
+        lines=[line(one) for one in events["items"]],
+        names=names,
+        chosen=chosen,
+        is_filtered=any(chosen[name] for name in _FILTERS),
+        kinds=sorted((table.array, wire_words(table.array)) for table in tables() if table.array),
+        people=[(user_id, name) for user_id, name in names.items()],
+        actions=_ACTIONS,
+    )
+
+
+async def checkpoint_file(visit: OrganizationVisit) -> Response:
+    """The checkpoint as a file: the signed note."""
+    return await visit.file(_SEAL, "")
+
+
+def line(event: Mapping[str, Any]) -> Line:
+    """An event as it is read."""
+    before, after = event["before"] or {}, event["after"] or {}
+    known = {**before, **after}
+    names = [name for name in known if name not in _DULL and (event["before"] or known[name] not in _EMPTY)]
+    fields = [Field(name, before.get(name), after.get(name)) for name in names]
+    label = next((known[name] for name in ("name", "title", "identifier", "email") if known.get(name)), "")
+    steps = steps_to(event["kind"], event["recordId"], known)
+    return Line(event, steps, str(label), known.get("userId") or "", fields)
+
+
+def _after(day: str) -> str:
+    """The day after ``day``, which is the last that is wanted; another text as it is."""
+    try:
+        return (date.fromisoformat(day) + timedelta(days=1)).isoformat() if _DAY.fullmatch(day) else day
+    except (ValueError, OverflowError):
+        return day

@@ -1,0 +1,91 @@
+"""The inbox: what the person was told in this organization."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from normata.console.app.asking import Fields, Question, Refusal
+from normata.console.app.linking import Steps, steps_to_entity
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.showing import is_moment
+from normata.console.texts import text
+from normata.notifications.texts import sentence
+from normata.web.problems import InvalidRequest
+
+_LIMIT = "50"
+_MARKS = {"read": "markNotificationRead", "unread": "markNotificationUnread"}
+
+
+class Line(NamedTuple):
+    """A notification in words: its two texts, and the steps to the page of what it is about, if there is one."""
+
+    id: str
+    title: str
+    body: str
+    steps: Steps | None
+    created_at: str
+    is_unread: bool
+
+
+async def show(visit: OrganizationVisit) -> Response:
+    """The person's notifications, newest first."""
+    return await _page(visit)
+
+
+async def mark(visit: OrganizationVisit) -> Response:
+    """Mark one as read or unread, or all up to a moment as read, as ``step`` says."""
+    form = await visit.fields()
+    step = form.get("step")
+    if step == "all":
+        outcome = await visit.change("markNotificationsRead", body={"until": form.get("until")})
+    elif step in _MARKS:
+        outcome = await visit.change(_MARKS[step], row_id=form.get("notification"))
+    else:
+        raise InvalidRequest(text("problem.form"))
+    if outcome.refusal is not None:
+        return await _page(visit, outcome.refusal)
+    return _back(visit, form)
+
+
+def _back(visit: OrganizationVisit, form: Fields) -> Response:
+    return visit.back(form, visit.path("inbox"))
+
+
+async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
+    wanted = {"limit": _LIMIT} | {name: visit.query.get(name, "") for name in ("unreadOnly", "page")}
+    found = await visit.ask_one(Question("listNotifications", wanted))
+    lines = [line(one) for one in found["items"]]
+    return visit.page(
+        "app/inbox.html",
+        status=refusal.status if refusal else 200,
+        notifications=found,
+        lines=lines,
+        is_unread_only=wanted["unreadOnly"] == "true",
+        newest=found["items"][0]["createdAt"] if found["items"] else "",
+        refusal=refusal,
+    )
+
+
+def line(notification: Mapping[str, Any]) -> Line:
+    """A notification in words. One whose texts are not known here says at least what it is about."""
+    payload = notification["payload"]
+    params = {name: _readable(value) for name, value in (payload.get("params") or {}).items()}
+    title = sentence(payload.get("titleKey"), params)
+    about = payload.get("entityLabel") or payload.get("entityMeta") or ""
+    said = notification["type"].replace(".", " ").replace("_", " ").capitalize()
+    return Line(
+        notification["id"],
+        title or (f"{said}: {about}" if about else said),
+        sentence(payload.get("bodyKey"), params) or "",
+        steps_to_entity(payload.get("entityType"), payload.get("entityId")),
+        notification["createdAt"],
+        notification["readAt"] is None,
+    )
+
+
+def _readable(value: Any) -> str:
+    said = str(value)
+    return f"{said[:10]} {said[11:16]} UTC" if is_moment(said) else said

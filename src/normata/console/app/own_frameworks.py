@@ -1,0 +1,199 @@
+"""Frameworks of the organization's own: made from a file, after a preview; and changed."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from normata.console.app.asking import Outcome, Question, Refusal, Seen, Upload, tag_of
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.texts import text
+from normata.errors import Forbidden
+from normata.web.operation import ChangeOperation
+from normata.web.problems import InvalidRequest, TooLarge, UnsupportedMediaType
+
+_IMPORT = "importCatalog"
+_FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # without a file it may be either
+_ROOM = 2**16  # bytes of a form besides its file
+_MOST_KEPT = 3 * 2**20  # characters of a file that a page keeps
+_MOST_PARTS = 10
+_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_TYPES: Mapping[str, str] = {
+    ".json": "application/json",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".csv": "text/csv",
+    ".xlsx": _XLSX,
+}
+_EDITED = ("name", "identifier", "version", "description")
+
+
+class File(NamedTuple):
+    """A file that was sent: what it is called, its bytes, and how a page keeps it; empty where it is too large."""
+
+    name: str
+    content: bytes
+    kept: str
+
+    @property
+    def media_type(self) -> str:
+        """What it is, by the ending of its name; empty where that tells nothing that can be imported."""
+        return _TYPES.get(PurePath(self.name).suffix.lower(), "")
+
+
+class Sent(NamedTuple):
+    """The form of an upload. ``file`` is null where none was chosen."""
+
+    step: str
+    name: str
+    skip_unknown: bool
+    file: File | None
+
+
+async def show_upload(visit: OrganizationVisit) -> Response:
+    """The form that takes a file."""
+    return await _upload_page(visit, Sent("", "", skip_unknown=False, file=None))
+
+
+async def upload(visit: OrganizationVisit) -> Response:
+    """Tell what importing a file would do, or import it, as ``step`` says.
+
+    The page of a preview keeps the file, so that nobody has to choose it again.
+    """
+    sent = await _sent(visit)
+    if sent.file is None or not sent.file.media_type:
+        message = text("app.upload.no_file" if sent.file is None else "app.upload.unknown_sort")
+        refused = Refusal(400, "validation", text("app.upload.refused"), message, {"file": message})
+        return await _upload_page(visit, sent, Outcome(None, refused))
+    is_import = sent.step == "import"
+    outcome = await visit.change(
+        _IMPORT,
+        query={"name": sent.name, "skipUnknown": "true" if sent.skip_unknown else ""},
+        upload=Upload(sent.file.media_type, sent.file.content),
+        dry_run=not is_import,
+    )
+    if outcome.refusal is not None or not is_import:
+        return await _upload_page(visit, sent, outcome)
+    frameworks = outcome.answer["frameworkIds"]
+    place = visit.path("frameworks", frameworks[0], "adoption") if len(frameworks) == 1 else visit.path("frameworks")
+    return visit.go(place, "imported")
+
+
+async def show_edit(visit: OrganizationVisit) -> Response:
+    """The form that changes a framework of the organization's own. Raises Forbidden for another one."""
+    return await _edit_page(visit)
+
+
+async def edit(visit: OrganizationVisit) -> Response:
+    """Change what a framework is called."""
+    form, framework_id = await visit.fields(), visit.param("id")
+    typed = {name: form.get(name).replace("\r\n", "\n") or None for name in _EDITED if form.has(name)}
+    seen = Seen(Question("getFramework", id=framework_id), lambda framework: framework, form.get("seen"))
+    outcome = await visit.change(
+        "changeFramework", row_id=framework_id, body=typed, seen=seen if form.has("seen") else None
+    )
+    if outcome.refusal is not None:
+        return await _edit_page(visit, outcome.refusal, typed)
+    steps = ("frameworks", framework_id) if outcome.answer["isAdopted"] else ("frameworks", framework_id, "adoption")
+    return visit.go(visit.path(*steps), "framework_changed")
+
+
+async def _upload_page(visit: OrganizationVisit, sent: Sent, outcome: Outcome | None = None) -> Response:
+    found = await visit.ask_one(Question("listFrameworks", {"sortColumn": "name"}))
+    refusal, answer = (None, None) if outcome is None else (outcome.refusal, outcome.answer)
+    return visit.page(
+        "app/upload.html",
+        status=refusal.status if refusal else 200,
+        own=[one["name"] for one in found["items"] if one["organizationId"] is not None],
+        endings=tuple(_TYPES),
+        sent=sent,
+        preview=answer and answer["answer"],
+        refusal=refusal,
+    )
+
+
+async def _edit_page(
+    visit: OrganizationVisit, refusal: Refusal | None = None, typed: Mapping[str, Any] | None = None
+) -> Response:
+    framework = await visit.ask_one(Question("getFramework", id=visit.param("id")))
+    if framework["organizationId"] is None:
+        raise Forbidden(text("app.own.centralized"))
+    return visit.page(
+        "app/framework_edit.html",
+        status=refusal.status if refusal else 200,
+        framework=framework,
+        seen=tag_of(framework),
+        says=framework | dict(typed or {}),
+        refusal=refusal,
+    )
+
+
+# --- Reading the form
+
+
+async def _sent(visit: OrganizationVisit) -> Sent:
+    """The form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+    operation = visit.console.operations[_IMPORT]
+    assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+    limit = operation.body_limit or 0
+    media_type = visit.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if media_type not in _FORMS:
+        raise UnsupportedMediaType(text("problem.form"))
+    visit.context.body_limit = limit + _MOST_KEPT + _ROOM
+    try:
+        # What is not the file is bounded by the parser, and all of it by the limit of the request.
+        async with visit.request.form(max_files=1, max_fields=_MOST_PARTS, max_part_size=_MOST_KEPT) as form:
+            return Sent(
+                _field(form, "step"),
+                _field(form, "name"),
+                skip_unknown=_field(form, "skip_unknown") == "true",
+                file=await _file(form, limit),
+            )
+    except (HTTPException, ClientDisconnect):
+        raise InvalidRequest(text("problem.form")) from None
+
+
+def _field(form: FormData, name: str) -> str:
+    found = form.get(name)
+    return found.strip().replace("\0", "") if isinstance(found, str) else ""
+
+
+async def _file(form: FormData, limit: int) -> File | None:
+    """The file that was chosen, else the one that the page has kept. Raises TooLarge and InvalidRequest."""
+    chosen = form.get("file")
+    if isinstance(chosen, UploadFile) and chosen.filename:
+        content = await chosen.read()
+        if len(content) > limit:
+            raise TooLarge
+        return File(chosen.filename, content, await asyncio.to_thread(_packed, content))
+    kept = _field(form, "kept")
+    if not kept:
+        return None
+    return File(_field(form, "kept_name"), await asyncio.to_thread(_unpacked, kept, limit), kept)
+
+
+def _packed(content: bytes) -> str:
+    """A file as a page keeps it; empty where that would be too much for a page."""
+    packed = b64encode(zlib.compress(content)).decode()
+    return packed if len(packed) <= _MOST_KEPT else ""
+
+
+def _unpacked(kept: str, limit: int) -> bytes:
+    """A file that a page has kept. Raises TooLarge before it is unpacked to more than it may have, InvalidRequest."""
+    unpacking = zlib.decompressobj()
+    try:
+        content = unpacking.decompress(b64decode(kept, validate=True), limit + 1)
+    except (ValueError, zlib.error):
+        raise InvalidRequest(text("problem.form")) from None
+    if len(content) > limit:
+        raise TooLarge
+    return content

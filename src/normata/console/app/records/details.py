@@ -1,0 +1,144 @@
+"""A record: all its fields, what it refers to and what refers to it, and its history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from normata.console.app.asking import Question
+from normata.console.app.records.kinds import (
+    Kind,
+    Sort,
+    getting,
+    kind_of,
+    label,
+    listing,
+    remembering,
+    sort_of_kind,
+    title_of,
+)
+from normata.console.app.records.naming import names_of
+from normata.console.app.records.undoing import Undoing, joined
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.markdown import markdown
+from normata.db.types import now
+from normata.records.fields import Field, fields_of, referring_to
+
+_MOST_REFERRERS = "10"  # of each kind
+_MOST_HISTORY = "20"
+_SHORT = 5_000  # characters that are rendered in a few milliseconds
+_OURS = ("id", "organizationId", "archivedAt")  # said elsewhere on the page, or of no use to people
+# The order of short fields. Tokens, and the short id, stand below the title.
+_PLACES: tuple[tuple[str, ...], ...] = (("reference",), ("moment", "flag"), ("text", "number"), ("foreign", "count"))
+_SELDOM = frozenset({"slug", "order", "createdAt", "updatedAt"})
+_UNTOLD = frozenset({"id", "organizationId", "createdAt", "updatedAt", "archivedAt"})  # of an event
+
+
+class Referrers(NamedTuple):
+    """The records of a kind that refer to this one by one of their fields: a page of them, and what they are called."""
+
+    kind: Sort
+    field: str
+    label: str
+    page: Mapping[str, Any]
+    title: str
+
+
+class Change(NamedTuple):
+    """What has become of a field: its value before, where that is known, and after."""
+
+    field: Field
+    label: str
+    before: Any
+    after: Any
+
+
+async def show_one(visit: OrganizationVisit) -> Response:
+    """A record, live or archived."""
+    kind, record_id = kind_of(visit), visit.param("id")
+    referring = referring_to(kind.path)
+    undoing = Undoing(visit)
+    record, history, archive, *others = await visit.ask(
+        Question(getting(kind), id=record_id),
+        Question(remembering(kind), {"limit": _MOST_HISTORY}, record_id),
+        Question("listArchive", {"kind": kind.path, "recordId": record_id, "limit": "5"}),
+        *(
+            Question(listing(one), {field.name: record_id, "archived": "include", "limit": _MOST_REFERRERS})
+            for one, field in referring
+        ),
+        *undoing.questions,
+    )
+    fields = [field for field in fields_of(kind) if field.name not in _OURS and not field.is_title]
+    texts = [field for field in fields if field.sort in ("prose", "document") and _has(record, field)]
+    events = [(event, list(_changes(kind, event))) for event in history["items"]]
+    return visit.page(
+        "app/record.html",
+        kind=sort_of_kind(kind),
+        record=record,
+        me=joined(kind.path, record_id),
+        title=record[title_of(kind).name],
+        state=[field for field in fields if field.sort in ("token", "flag")],
+        facts=_facts(record, fields),
+        texts=texts,
+        written=await _written({field.name: record[field.name] for field in texts}),
+        empty=[label(field) for field in fields if not _has(record, field)],
+        label=label,
+        names=await names_of(visit, _named(record, fields, events)),
+        archived=next(iter(archive["items"]), None),
+        referrers=[
+            Referrers(sort_of_kind(one), field.name, label(field), page, title_of(one).name)
+            for (one, field), page in zip(referring, others, strict=False)
+        ],
+        history=history,
+        events=events,
+        undo=undoing.note(others[len(referring) :]),
+        today=now(),
+        can_edit=visit.may("editor"),
+    )
+
+
+async def _written(texts: Mapping[str, Any]) -> Mapping[str, Markup]:
+    """The markup of texts, by the names of their fields; of long ones on a thread, so that nobody else waits."""
+    found = {name: text for name, text in texts.items() if isinstance(text, str)}
+
+    def render() -> Mapping[str, Markup]:
+        return {name: markdown(text) for name, text in found.items()}
+
+    return render() if sum(map(len, found.values())) <= _SHORT else await asyncio.to_thread(render)
+
+
+def _facts(record: Mapping[str, Any], fields: Sequence[Field]) -> Sequence[Field]:
+    """The short fields that have a value: what it refers to first, what few people need last."""
+    places = {sort: place for place, sorts in enumerate(_PLACES) for sort in sorts}
+    short = [field for field in fields if field.sort in places and field.name != "shortId" and _has(record, field)]
+    return sorted(short, key=lambda field: (field.name in _SELDOM, places[field.sort]))
+
+
+def _has(record: Mapping[str, Any], field: Field) -> bool:
+    return record[field.name] is not None and record[field.name] != ""
+
+
+def _named(
+    record: Mapping[str, Any], fields: Sequence[Field], events: Sequence[tuple[Mapping[str, Any], Sequence[Change]]]
+) -> Iterator[tuple[str, str | None]]:
+    """What the page names: what the record refers to now, and has referred to, and who has changed it."""
+    for field in fields:
+        yield field.target, record[field.name] if field.target else None
+    for event, changes in events:
+        yield "users", event["userId"]
+        for change in changes:
+            for value in (change.before, change.after) if change.field.target else ():
+                yield change.field.target, value if isinstance(value, str) else None
+
+
+def _changes(kind: Kind, event: Mapping[str, Any]) -> Iterator[Change]:
+    """What an event has changed; nothing of one that has made the record, or archived or restored it."""
+    if event["before"] is None or event["after"] is None:
+        return
+    for field in fields_of(kind):
+        if field.name in event["after"] and field.name not in _UNTOLD:
+            yield Change(field, label(field), event["before"].get(field.name), event["after"][field.name])

@@ -1,0 +1,196 @@
+"""Making and changing records: the form, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from normata.console.app.asking import Fields, Question, Refusal, tag_of
+from normata.console.app.records.forms import (
+    Entry,
+    entry_of,
+    form_fields,
+    is_marked,
+    known_marks,
+    marks_of,
+    read,
+    typed_entry,
+)
+from normata.console.app.records.kinds import Kind, changing, getting, kind_of, label, making, sort_of_kind, title_of
+from normata.console.app.records.naming import choices_of
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.texts import text
+from normata.errors import RoleTooSmall
+from normata.records.fields import Field
+from normata.records.writing import LARGEST
+
+# A form has a byte of a request in up to three of its own.
+_LARGEST_FORM = 3 * LARGEST
+
+# In what order a form has its fields: what it is, whose, when; then texts; what few people need comes last.
+_FIRST: tuple[tuple[str, ...], ...] = (("token", "flag"), ("reference",), ("moment",), ("text", "number"))
+
+
+class Started(NamedTuple):
+    """What a form began with: the record's entity tag and marks, or the key under which a record is made once."""
+
+    tag: str = ""
+    marks: str = ""
+    key: str = ""
+
+
+async def show_new(visit: OrganizationVisit) -> Response:
+    """The form of a new record. The address may fill fields in: ``?policyId=…``."""
+    kind = kind_of(visit)
+    entries = [_new_entry(field, visit.query.get(field.name)) for field in form_fields(kind)]
+    return await _page(visit, kind, entries, Started(key=visit.new_key()))
+
+
+async def make(visit: OrganizationVisit) -> Response:
+    """Make a record, once, however often the form is sent."""
+    kind, form = kind_of(visit), await _sent(visit)
+    entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
+    started = Started(key=form.get("key") or visit.new_key())
+    if _asks_to_find(form):
+        return await _page(visit, kind, entries, started, form=form)
+    given = read(entries)
+    outcome = await visit.change(making(kind), body=given.values, key=started.key, dry_run=bool(given.faults))
+    refusal = _with_faults(outcome.refusal, given.faults)
+    if refusal is not None:
+        return await _page(visit, kind, entries, Started(key=visit.new_key()), form=form, refusal=refusal)
+    return visit.go(visit.path("records", kind.path, outcome.answer["id"]), "record_made")
+
+
+async def show_edit(visit: OrganizationVisit) -> Response:
+    """The form of a record. One that is archived is read-only: its page says so."""
+    kind, record_id = kind_of(visit), visit.param("id")
+    record = await visit.ask_one(Question(getting(kind), id=record_id))
+    if record["archivedAt"] is not None:
+        return visit.go(visit.path("records", kind.path, record_id))
+    return await _page(visit, kind, *_filled(kind, record), record=record)
+
+
+async def change(visit: OrganizationVisit) -> Response:
+    """Change what the person has changed of a record, unless somebody else was faster: then say what they did."""
+    kind, record_id, form = kind_of(visit), visit.param("id"), await _sent(visit)
+    question = Question(getting(kind), id=record_id)
+    record = await visit.ask_one(question)
+    marks, started = known_marks(form), Started(form.get("tag"), form.get("marks"))
+    typed = [entry for field in form_fields(kind) if (entry := typed_entry(field, form)) is not None]
+    changed = [entry for entry in typed if not is_marked(entry, marks)]
+    here = {field.name: entry_of(field, record[field.name]) for field in form_fields(kind)}
+    here |= {entry.field.name: entry for entry in typed}
+    if _asks_to_find(form):
+        return await _page(visit, kind, list(here.values()), started, record=record, form=form)
+    given = read(changed, record)
+    outcome = await visit.change(
+        changing(kind), row_id=record_id, body=given.values, if_match=started.tag, dry_run=bool(given.faults)
+    )
+    refusal = _with_faults(outcome.refusal, given.faults)
+    if refusal is None:
+        done = "record_saved" if given.values else "record_unchanged"
+        return visit.go(visit.path("records", kind.path, record_id), done)
+    if refusal.code != "precondition_failed":
+        return await _page(visit, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
+    # What they changed stands in the form now, but where the person has changed the same: that stays, theirs is told.
+    record = await visit.ask_one(question)
+    theirs, started = _filled(kind, record)
+    mine = {entry.field.name for entry in changed}
+    entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
+    meanwhile = [entry for entry in theirs if marks and not is_marked(entry, marks)]
+    refusal = replace(refusal, title=text("record.not_saved"), detail=text("app.changed_meanwhile"))
+    return await _page(visit, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile)
+
+
+async def _page(
+    visit: OrganizationVisit,
+    kind: Kind,
+    entries: Sequence[Entry],
+    started: Started,
+    *,
+    record: Mapping[str, Any] | None = None,
+    form: Fields | None = None,
+    refusal: Refusal | None = None,
+    meanwhile: Sequence[Entry] = (),
+) -> Response:
+    references = [entry.field for entry in entries if entry.field.sort == "reference"]
+    find = {field.name: form.get(f"find.{field.name}")[:200] for field in references} if form else {}
+    chosen = {entry.field.name: entry.shown for entry in entries}
+    theirs = {entry.field.name: entry for entry in meanwhile}
+    known = {entry.field.name for entry in entries}
+    faults = dict(refusal.faults) if refusal else {}
+    may = visit.may("editor")
+    return visit.page(
+        "app/record_form.html",
+        status=refusal.status if refusal else 200,
+        kind=sort_of_kind(kind),
+        record=record,
+        title=record[title_of(kind).name] if record else "",
+        groups=_groups(entries),
+        label=label,
+        started=started,
+        choices=await choices_of(visit, references, chosen, find) if may else {},
+        refusal=refusal,
+        faults=[(name.partition("/")[0], name, message) for name, message in faults.items()],
+        at_fields={name.partition("/")[0]: message for name, message in reversed(faults.items())},
+        known=known,
+        meanwhile=theirs,
+        can_edit=may,
+    )
+
+
+async def _sent(visit: OrganizationVisit) -> Fields:
+    """The form that was sent. Raises RoleTooSmall, and what :meth:`OrganizationVisit.fields` raises."""
+    if not visit.may("editor"):
+        raise RoleTooSmall(text("record.editors_only"))
+    visit.context.body_limit = _LARGEST_FORM
+    return await visit.fields()
+
+
+def _asks_to_find(form: Fields) -> bool:
+    """Whether the form is to come back with more to choose from, rather than be saved.
+
+    That is so where "Find" was pressed, and where somebody has written something to find and pressed Enter.
+    """
+    step = form.get("step")
+    wanted = {name: form.get(name) for name, _ in form.pairs if name.startswith("find.")}
+    is_new = any(words != form.get(f"found.{name.removeprefix('find.')}") for name, words in wanted.items())
+    return step == "find" or (step == "enter" and is_new)
+
+
+def _new_entry(field: Field, given: str | None) -> Entry:
+    value: Any = field.default if given is None else given
+    if field.sort == "flag":
+        value = given == "true" if given is not None else bool(field.default)
+    return entry_of(field, value) if field.sort != "moment" else Entry(field, given or "")
+
+
+def _filled(kind: Kind, record: Mapping[str, Any]) -> tuple[Sequence[Entry], Started]:
+    entries = [entry_of(field, record[field.name]) for field in form_fields(kind)]
+    return entries, Started(tag_of(record), marks_of(entries))
+
+
+def _with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal | None:
+    """What the interface refuses, along with what could not be sent to it."""
+    if refusal is None and not faults:
+        return None
+    if refusal is None or (faults and refusal.status != 400):
+        refusal = Refusal(400, "validation", "", "")
+    title = text("record.not_valid") if refusal.status == 400 else refusal.title
+    return replace(refusal, title=title, faults={**faults, **refusal.faults})
+
+
+def _groups(entries: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
+    """The entries as a form has them: the title, what is short, texts, and what few people need."""
+    rest = [entry for entry in entries if not entry.field.is_title]
+    seldom = [entry for entry in rest if entry.field.sort in ("foreign", "count") or entry.field.name == "slug"]
+    short = [entry for sorts in _FIRST for entry in rest if entry.field.sort in sorts and entry not in seldom]
+    return {
+        "title": [entry for entry in entries if entry.field.is_title],
+        "short": short,
+        "long": [entry for entry in rest if entry.field.sort in ("prose", "document")],
+        "seldom": seldom,
+    }

@@ -1,0 +1,196 @@
+"""The form of a record: how its values stand in it, and how they are read from it again.
+
+A form knows what it was filled with by a mark for each field. So a change sends what the person has changed, and
+nothing else; and where somebody else was faster, the page can say which fields they have changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from math import isfinite
+from typing import Any, NamedTuple
+
+import orjson
+
+from normata.changes.merge_patch import is_same, merge_patch, patch_between
+from normata.console.app.asking import Fields
+from normata.console.app.records.kinds import Kind
+from normata.console.texts import text
+from normata.records.fields import Field, fields_of
+from normata.schema.fields import parse_timestamp
+
+Typed = Mapping[str, str]  # what stands in the form, by the names of fields
+
+_LONG = ("prose", "document")
+AS_TEXT, AS_JSON = "text", "json"  # how a document is written
+
+
+class Entry(NamedTuple):
+    """A field of a form, and what stands in it. ``written`` tells of a document whether it is a text or JSON."""
+
+    field: Field
+    shown: str
+    written: str = ""
+
+
+class Read(NamedTuple):
+    """What a form asks for: values by their names, and what is wrong with those that cannot even be sent."""
+
+    values: Mapping[str, Any]
+    faults: Mapping[str, str]
+
+
+def form_fields(kind: Kind) -> Sequence[Field]:
+    """The fields that people fill in."""
+    return [field for field in fields_of(kind) if field.is_writable]
+
+
+def entry_of(field: Field, value: Any) -> Entry:
+    """How a value stands in the form."""
+    match field.sort:
+        case "flag":
+            return Entry(field, "true" if value else "")
+        case "moment":
+            return Entry(field, _local(value) if value else "")
+        case "document":
+            if value is None or isinstance(value, str):
+                return Entry(field, value or "", AS_TEXT)
+            return Entry(field, json.dumps(value, ensure_ascii=False, indent=2), AS_JSON)
+    return Entry(field, "" if value is None else str(value))
+
+
+def typed_entry(field: Field, form: Fields) -> Entry | None:
+    """What the person has left in the form; null where it does not have the field."""
+    name = field.name
+    if field.sort == "flag":
+        return Entry(field, "true" if form.has(name) else "") if name in form.all("flags") else None
+    if not form.has(name):
+        return None
+    if field.sort == "token":
+        return Entry(field, form.get(name) or _as_token(form.get(f"other.{name}")))
+    if field.sort in _LONG:
+        written = form.get(f"as.{name}", AS_TEXT) if field.sort == "document" else ""
+        return Entry(field, _lines(form.all(name)[-1]), written)
+    return Entry(field, form.get(name))
+
+
+def marks_of(entries: Sequence[Entry]) -> str:
+    """What the form was filled with, as one value of it."""
+    return json.dumps({entry.field.name: _mark(entry) for entry in entries}, separators=(",", ":"))
+
+
+def known_marks(form: Fields) -> Mapping[str, str]:
+    """The marks that a form has brought back; none where it has none that can be read."""
+    try:
+        found = json.loads(form.get("marks"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_marked(entry: Entry, marks: Mapping[str, str]) -> bool:
+    """Whether this is what the form was filled with."""
+    return marks.get(entry.field.name) == _mark(entry)
+
+
+def read(entries: Sequence[Entry], record: Mapping[str, Any] | None = None) -> Read:
+    """What is to be sent to the interface; of a new record, where ``record`` is null, nothing that is empty."""
+    values: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for entry in entries:
+        field = entry.field
+        if record is None and not entry.shown and not field.is_title and field.sort != "flag":
+            continue
+        try:
+            values[field.name] = _value(entry, None if record is None else record[field.name])
+        except ValueError as error:
+            faults[field.name] = str(error)
+    return Read(values, faults)
+
+
+def _value(entry: Entry, before: Any) -> Any:
+    """The value of a field, as a change sends it. Raises ValueError with a reason fit for the person.
+
+    What is no number or no time is sent as it is: the interface says what is wrong with it.
+    """
+    field, shown = entry.field, entry.shown
+    if field.sort == "flag":
+        return bool(shown)
+    if not shown:
+        return None if field.may_be_null else ""
+    if field.sort == "document":
+        return _document(entry, before)
+    return _PARSERS.get(field.sort, _as_it_is)(shown)
+
+
+def _document(entry: Entry, before: Any) -> Any:
+    """The patch that makes the document of what was there (RFC 7396)."""
+    if entry.written != AS_JSON:
+        return entry.shown
+    try:
+        document = orjson.loads(entry.shown)
+    except ValueError as error:
+        raise ValueError(text("record.no_json", reason=str(error))) from None
+    patch = patch_between(before, document)
+    if not is_same(merge_patch(before, patch), document):
+        raise ValueError(text("record.null_in_json"))
+    return patch
+
+
+def _count(shown: str) -> int | str:
+    return int(shown) if re.fullmatch(r"[+-]?[0-9]{1,18}", shown, re.ASCII) else shown
+
+
+def _number(shown: str) -> float | str:
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", shown, re.ASCII | re.IGNORECASE):
+        return shown
+    number = float(shown)
+    return number if isfinite(number) else shown
+
+
+def _moment(shown: str) -> str:
+    """A time as a browser has it, to the minute or finer, in UTC; with an offset of its own it is read so."""
+    for candidate in (shown, f"{shown}:00Z", f"{shown}Z"):
+        try:
+            return parse_timestamp(candidate)
+        except ValueError:
+            continue
+    return shown
+
+
+def _local(moment: str) -> str:
+    """A time as browsers write it, as short as it can be."""
+    day_and_minute, rest = moment[:16], moment[16:].rstrip("Z")
+    return day_and_minute if rest == ":00.000" else day_and_minute + rest.removesuffix(".000")
+
+
+def _as_token(words: str) -> str:
+    """A value of one's own, as tokens are written: `waiting for vendor` becomes ``WAITING_FOR_VENDOR``."""
+    return re.sub(r"[\s_-]+", "_", words.strip()).upper()
+
+
+def _lines(typed: str) -> str:
+    """Browsers send a line's end as two characters."""
+    return typed.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _as_it_is(shown: str) -> str:
+    return shown
+
+
+def _without_ends(shown: str) -> str:
+    return re.sub(r"[\r\n]", "", shown).strip()
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {"moment": _moment, "count": _count, "number": _number}
+
+# What browsers do to a value that nobody has touched makes no difference.
+_PLAIN: Mapping[str, Callable[[str], str]] = {"prose": _lines, "document": _lines, "moment": _moment}
+
+
+def _mark(entry: Entry) -> str:
+    plain = _PLAIN.get(entry.field.sort, _without_ends)
+    return sha256(f"{entry.written}:{plain(entry.shown)}".encode()).hexdigest()[:16]

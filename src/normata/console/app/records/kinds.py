@@ -1,0 +1,81 @@
+"""The kind that a page is about, and the words for it: all of them follow from its declaration."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from normata.console.app.visiting import OrganizationVisit
+from normata.console.texts import has_text, text
+from normata.errors import NotFound
+from normata.records.archive_list import KINDS
+from normata.records.base import Restorable
+from normata.records.fields import Field, fields_of
+from normata.web.api.record_reads import list_id
+
+Kind = type[Restorable]
+
+
+class Sort(NamedTuple):
+    """A kind, as templates need to know it: its path, and its name for one and for several of them."""
+
+    path: str
+    one: str
+    several: str
+
+
+def kind_of(visit: OrganizationVisit) -> Kind:
+    """The kind that the address names. Raises NotFound."""
+    kind = KINDS.get(visit.param("kind"))
+    if kind is None:
+        raise NotFound
+    return kind
+
+
+def sort_of_kind(kind: Kind) -> Sort:
+    """What templates need to know of a kind."""
+    return Sort(kind.path, kind.words(), kind.plural())
+
+
+def label(field: Field | str) -> str:
+    """What people call a field: what the texts have, or else what its name says (``dueDate`` is `Due date`)."""
+    name = field if isinstance(field, str) else field.name
+    key = f"record.field.{name}"
+    if has_text(key):
+        return text(key)
+    words = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower().split()
+    for passed in ("is",) if words[0] == "is" else ():
+        words.remove(passed)
+    while len(words) > 1 and words[-1] in ("id", "member", "at"):
+        words.pop()
+    return " ".join(words).capitalize()
+
+
+def title_of(kind: Kind) -> Field:
+    """The field that people know a record by."""
+    return next(field for field in fields_of(kind) if field.is_title)
+
+
+def listing(kind: Kind) -> str:
+    """The id of the operation that lists a kind."""
+    return list_id(kind)
+
+
+def getting(kind: Kind) -> str:
+    """The id of the operation that gets a record."""
+    return f"get{kind.__name__}"
+
+
+def making(kind: Kind) -> str:
+    """The id of the operation that makes a record."""
+    return f"create{kind.__name__}"
+
+
+def changing(kind: Kind) -> str:
+    """The id of the operation that changes a record."""
+    return f"change{kind.__name__}"
+
+
+def remembering(kind: Kind) -> str:
+    """The id of the operation that lists a record's history."""
+    return f"list{kind.__name__}Events"

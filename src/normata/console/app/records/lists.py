@@ -1,0 +1,100 @@
+"""The kinds of records, and the list of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from normata.console.app.asking import Question
+from normata.console.app.records.kinds import Kind, kind_of, label, listing, sort_of_kind, title_of
+from normata.console.app.records.naming import choices_of, names_of
+from normata.console.app.records.undoing import Undoing
+from normata.console.app.visiting import OrganizationVisit
+from normata.db.types import now
+from normata.records.fields import Field, fields_of
+
+_ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "limit")
+_FEWEST = 3  # columns besides the title
+
+
+class Column(NamedTuple):
+    """A column of a list: its field, what it is called, and whether records can be sorted by it."""
+
+    field: Field
+    label: str
+    is_sortable: bool
+
+
+async def show_kinds(visit: OrganizationVisit) -> Response:
+    """The kinds of records, with how many there are of each."""
+    kinds = await visit.ask_one(Question("listKinds"))
+    return visit.page("app/records.html", kinds=kinds["items"], can_edit=visit.may("editor"))
+
+
+async def show_list(visit: OrganizationVisit) -> Response:
+    """The records of a kind: with filters, in an order, in pages."""
+    kind = kind_of(visit)
+    filters = [field for field in fields_of(kind) if field.is_filter]
+    sent = visit.request.query_params
+    wanted = {name: sent.getlist(name) for name in (*(field.name for field in filters), *_ORDER)}
+    undoing = Undoing(visit)
+    found, *told = await visit.ask(Question(listing(kind), wanted), *undoing.questions)
+    chosen = {name: sent.get(name, "") for name in wanted}
+    is_whole = sent.get("filters") == "all"
+    shown = [field for field in filters if is_whole or chosen[field.name] or _is_handy(field)]
+    shown.sort(key=lambda field: (not _is_handy(field), field.sort == "foreign"))
+    references = [field for field in shown if field.sort == "reference"]
+    find = {field.name: sent.get(f"find.{field.name}", "").strip()[:200] for field in references}
+    columns = columns_of(kind)
+    answerable = [column.field for column in columns if column.field.sort == "reference"]
+    return visit.page(
+        "app/record_list.html",
+        kind=sort_of_kind(kind),
+        title=title_of(kind).name,
+        records=found,
+        columns=columns,
+        names=await names_of(
+            visit, ((field.target, record[field.name]) for record in found["items"] for field in answerable)
+        ),
+        filters=[(field, label(field)) for field in shown],
+        has_more=len(shown) < len(filters),
+        is_whole=is_whole,
+        choices=await choices_of(visit, references, chosen, find),
+        chosen=chosen,
+        is_filtered=any(
+            chosen[name] for name in wanted if name not in ("sortColumn", "sortDirection", "page", "limit")
+        ),
+        selected=set(sent.getlist("selected")),
+        undo=undoing.note(told),
+        today=now(),
+        can_edit=visit.may("editor"),
+    )
+
+
+def columns_of(kind: Kind) -> Sequence[Column]:
+    """The columns that tell most of a record: the title, what it is and where it stands, whose it is, what is due.
+
+    Where a kind has few of these, its first texts.
+    """
+    fields = fields_of(kind)
+    title = [field for field in fields if field.is_title]
+    numbers = [field for field in fields if field.name == "shortId"]
+    state = [field for field in fields if field.sort == "token"]
+    whose = [field for field in fields if field.is_responsible]
+    due = [field for field in fields if field.ends is not None]
+    lacking = max(0, _FEWEST - len(state) - len(whose) - len(due))
+    texts = [
+        field
+        for field in fields
+        if field.sort in ("text", "prose", "flag") and not field.is_title and field.name != "slug"
+    ]
+    changed = [field for field in fields if field.name == "updatedAt"]
+    changed = changed or [field for field in fields if field.name == "createdAt"]
+    columns = (*numbers, *title, *texts[:lacking], *state, *whose, *due, *changed)
+    return [Column(field, label(field), field.sort != "reference") for field in columns]
+
+
+def _is_handy(field: Field) -> bool:
+    return field.sort in ("token", "flag") or field.is_responsible

@@ -1,0 +1,100 @@
+"""What the fields of a kind are, told from its declaration: for whoever shows records, or has people fill them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from pydantic.alias_generators import to_camel
+from sqlalchemy import Boolean, Column, Integer, String
+
+from normata.changes.registry import table_named
+from normata.db.types import Document, UtcTimestamp
+from normata.records.base import Restorable, filter_columns, is_id
+from normata.records.writing import writable
+from normata.schema.table import Due
+from normata.schema.wire import columns
+
+# A ``token`` is one of an open enum, a ``reference`` names a row that Normata keeps, a ``foreign`` one something in
+# another system, a ``text`` is a short one, and a ``prose`` a long one.
+Sort = Literal["text", "prose", "token", "flag", "moment", "count", "number", "document", "reference", "foreign"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a kind.
+
+    ``known`` has the known values of an open enum, ``target`` the sort of the rows that a reference names, as bundles
+    and paths call it. ``ends`` tells what ends a date by which something has to be done, null for all else.
+    """
+
+    name: str
+    sort: Sort
+    known: tuple[str, ...]
+    default: Any
+    target: str
+    ends: Due | None
+    is_title: bool
+    is_writable: bool
+    is_responsible: bool
+    is_filter: bool
+    may_be_null: bool
+
+    def is_open(self, record: Mapping[str, Any]) -> bool:
+        """Whether what the date of a record asks for still has to be done."""
+        ends = self.ends
+        if ends is None or record[self.name] is None or record["archivedAt"] is not None:
+            return False
+        return record.get("status") not in ends.at and all(record[to_camel(name)] is None for name in ends.once)
+
+
+@cache
+def fields_of(kind: type[Restorable]) -> tuple[Field, ...]:
+    """The fields of a kind, as they travel, in their order."""
+    return tuple(_field(kind, column) for column in columns(kind))
+
+
+@cache
+def referring_to(target: str) -> tuple[tuple[type[Restorable], Field], ...]:
+    """The fields of records that name rows of this sort, each with its kind."""
+    return tuple((kind, field) for kind in Restorable.kinds for field in fields_of(kind) if field.target == target)
+
+
+def _field(kind: type[Restorable], column: Column[Any]) -> Field:
+    sort = _sort(column)
+    return Field(
+        name=to_camel(column.name),
+        sort=sort,
+        known=column.info.get("known", ()),
+        default=column.info.get("default"),
+        target=table_named(column.info["refers_to"]).array if sort == "reference" else "",
+        ends=column.info.get("due"),
+        is_title=column.name == kind.title_column(),
+        is_writable=column.name in writable(kind),
+        is_responsible=column.name == kind.responsible,
+        is_filter=column.name in {one.name for one in filter_columns(kind)},
+        may_be_null=bool(column.nullable),
+    )
+
+
+def _sort(column: Column[Any]) -> Sort:
+    if "refers_to" in column.info:
+        return "reference"
+    if "known" in column.info:
+        return "token"
+    if is_id(column):
+        return "foreign"
+    by_type: tuple[tuple[type[Any], Sort], ...] = (
+        (Boolean, "flag"),
+        (UtcTimestamp, "moment"),
+        (Document, "document"),
+        (Integer, "count"),
+    )
+    for sqltype, sort in by_type:
+        if isinstance(column.type, sqltype):
+            return sort
+    if isinstance(column.type, String):
+        return "prose" if column.type.length is None else "text"
+    return "number"

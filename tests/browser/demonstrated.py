@@ -1,0 +1,52 @@
+"""A database with the demo, in which everybody but one has signed in already, and a program has an account."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+
+from normata.changes.unit_of_work import UnitOfWork
+from normata.console.visit import SESSION_COOKIE
+from normata.demo import content
+from normata.identity import service_accounts, sessions
+from normata.identity.model import User
+from tests.databases import change, migrate, open_url
+
+PLACE = "/app/harbourlight-robotics/"
+NEWCOMER = "femke.degraaf@harbourlight.example"  # who has not: only so a provider's word suffices
+
+
+class Demo(NamedTuple):
+    """The file, the secrets of sessions by the ids of users, and the user to whom the demo belongs."""
+
+    path: Path
+    secrets: dict[str, str]
+    user: str
+
+    def cookie(self, user: str, base: str) -> Any:
+        """The cookie of a user's session, as Playwright takes it."""
+        return {"name": SESSION_COOKIE, "value": self.secrets[user], "url": base, "httpOnly": True, "sameSite": "Lax"}
+
+
+def demonstrated(path: Path) -> Demo:
+    """Make it at ``path``."""
+    with closing(open_url(f"sqlite:///{path}", create=True)) as database:
+        migrate(database)
+        change(database, lambda unit: content.fill(unit, lambda *_: None))
+        change(database, lambda unit: service_accounts.create(unit, content.ORGANIZATION, "Nightly export", "viewer"))
+        secrets = change(database, _sign_everybody_in)
+        demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))
+    return Demo(path, secrets, str(demo_user))
+
+
+_DEMO_USER = select(User.id).where(User.email == content.USER)
+
+
+def _sign_everybody_in(unit: UnitOfWork) -> dict[str, str]:
+    return {
+        row.id: sessions.begin(unit, row.id, "link", address="127.0.0.1", user_agent="")
+        for row in unit.rows(select(User.id).where(User.email != NEWCOMER))
+    }

@@ -1,0 +1,36 @@
+"""The system's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_MISSING = "no Chromium: install it (on Debian: apt-get install chromium), or name it in NORMATA_TEST_CHROMIUM"
+# The browser asks nobody but our server; the sandbox of its own is not to be had by root, as whom CI runs.
+_ARGUMENTS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+    *(["--no-sandbox"] if os.geteuid() == 0 else []),
+)
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """It, closed at the end."""
+    program = os.environ.get("NORMATA_TEST_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+    if program is None:
+        pytest.fail(_MISSING, pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
+        yield browser
+        browser.close()

@@ -1,0 +1,71 @@
+"""The pages of the console as links lead to them, so that whatever page there will be is looked at, too."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from normata.console.app.routes import PAGES
+from normata.console.visit import SESSION_COOKIE
+from tests.browser.demonstrated import PLACE
+from tests.console.app.pages import Parsed
+from tests.server import PLAIN
+
+Addresses = dict[str, str]
+
+# Those of every organization; a file is no page.
+ROUTES = tuple(page.path for page in PAGES if page.get is not None and not page.path.endswith("/file/"))
+OTHERS = (
+    "/account/",
+    "/sign-in/",
+    f"{PLACE}find/?search=supplier",
+    f"{PLACE}records/tasks/?filters=all",
+    f"{PLACE}records/policies/policy-information-security/",
+)
+# The demo has adopted all frameworks, so none is there to be adopted.
+_UNLINKED = {"frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/"}
+_MOST_LOOKED_AT = 6  # addresses of one route, where that leads to a page that is still missing
+
+
+def every_page(name: str = "route") -> pytest.MarkDecorator:
+    """Run a test once for each page, and for some that have more to show than the one that links lead to."""
+    return pytest.mark.parametrize(name, [*ROUTES, *OTHERS])
+
+
+def route_of(path: str) -> str | None:
+    """The route of a path within the organization; null where none has it."""
+    found = [route for route in ROUTES if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route)), path)]
+    return min(found, key=lambda route: (route.count("{"), route), default=None)
+
+
+def addresses_of(base: str, secret: str) -> Addresses:
+    """An address of every route, as links lead there from home. Fails where no link leads to one."""
+    found: Addresses = {other: other for other in OTHERS} | {"": PLACE} | _UNLINKED
+    seen = {PLACE}
+    first, more = deque([PLACE]), deque[str]()
+    counts = dict.fromkeys(ROUTES, 0)
+    with httpx2.Client(base_url=base, cookies={SESSION_COOKIE: secret}, verify=PLAIN, timeout=30) as client:
+        while first or (more and found.keys() < {*ROUTES, *OTHERS}):
+            address = first.popleft() if first else more.popleft()
+            answer = client.get(address)
+            if answer.status_code != 200 or not answer.headers["content-type"].startswith("text/html"):
+                continue
+            for link in Parsed(answer).links:
+                path = urlsplit(link).path
+                route = route_of(path.removeprefix(PLACE)) if path.startswith(PLACE) else None
+                if route is None or path in seen:
+                    continue
+                seen.add(path)
+                counts[route] += 1
+                if route not in found:
+                    found[route] = path
+                    first.append(path)
+                elif counts[route] <= _MOST_LOOKED_AT:
+                    more.append(path)
+    missing = [route for route in ROUTES if route not in found]
+    assert not missing, f"no link leads to {missing}"
+    return found

@@ -1,0 +1,121 @@
+"""How much comes over the network, how soon something is seen, and how soon a key does something."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Open
+from tests.browser.demonstrated import PLACE, Demo
+from tests.browser.pages import Addresses, every_page
+
+FIRST_VIEW = 30_000  # bytes
+FIRST_PAINT, LONGEST_TASK, REACTION = 200, 50, 100  # milliseconds
+_TRIES = 10  # whatever else the machine does only ever makes it slower
+
+CONTROLS = f"{PLACE}controls/"
+
+
+def test_the_first_view_is_small(look: Open) -> None:
+    page = look(path=CONTROLS)
+    expect(page.get_by_role("row")).to_have_count(101)
+    sizes = page.evaluate(
+        "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+        ".map((entry) => [entry.name, entry.encodedBodySize, entry.decodedBodySize])"
+    )
+    assert len(sizes) >= 5, sizes  # the page, its styles and its scripts
+    assert all(0 < encoded < decoded for _, encoded, decoded in sizes if decoded > 2_000), sizes
+    assert sum(encoded for _, encoded, _ in sizes) <= FIRST_VIEW, sizes
+
+
+@pytest.fixture(scope="module")
+def watched(chromium: Browser, shared_base: str, demo: Demo) -> Iterator[Page]:
+    """One page for all tests, which watches what the browser does."""
+    context = chromium.new_context(base_url=shared_base)
+    context.add_cookies([demo.cookie(demo.user, shared_base)])
+    context.add_init_script(_WATCH)
+    yield context.new_page()
+    context.close()
+
+
+@every_page()
+def test_it_is_seen_at_once_and_stands_still(watched: Page, route: str, addresses: Addresses) -> None:
+    def seen() -> dict[str, float]:
+        watched.goto(addresses[route])
+        measured: dict[str, float] = watched.evaluate(_SEEN)
+        assert measured["shift"] == 0
+        return measured
+
+    assert _some(seen, lambda one: one["paint"] < FIRST_PAINT * _slow() and one["task"] < LONGEST_TASK * _slow())
+
+
+def test_keys_do_something_at_once(look: Open) -> None:
+    page = look(path=CONTROLS)
+
+    def slowest() -> float:
+        page.reload()
+        page.evaluate(_EVENTS)
+        for key in ("j", "j", "k", "?", "Escape", "Control+k", "a", "c", "ArrowDown", "Escape"):
+            page.keyboard.press(key)
+        page.wait_for_timeout(200)
+        longest: float = page.evaluate("Math.max(...window.events)")
+        return longest
+
+    assert _some(slowest, lambda one: one <= REACTION * _slow())
+
+
+@every_page()
+def test_without_script_there_is_the_same(look: Open, route: str, addresses: Addresses) -> None:
+    """Every field belongs to a form that can be sent, and every form that asks is answered."""
+    page = look(java_script_enabled=False, path=addresses[route])
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    for form in page.locator("form").all():
+        assert form.get_attribute("method") in ("get", "post", "dialog", None)
+    for form in page.locator("form:not(:has(button:not([type=button]))):not([hidden])").all():
+        assert page.locator(f"button[form='{form.get_attribute('id')}']").count() > 0
+    assert page.locator("button:visible:not(form button):not([popovertarget]):not([form])").count() == 0
+    for form in page.locator("main form:not([method=post])").all():
+        form.locator("button").first.click()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        page.goto(addresses[route])
+
+
+def _slow() -> float:
+    """How much slower this machine is than one that has nothing else to do: by what waits for each processor."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def _some(measure: Callable[[], Any], is_good: Callable[[Any], bool]) -> bool:
+    """Whether one of a few measurements is good."""
+    found = []
+    for _ in range(_TRIES):
+        found.append(measure())
+        if is_good(found[-1]):
+            return True
+    pytest.fail(f"measured {found}")
+
+
+_WATCH = """
+window.seen = { paint: Infinity, shift: 0, task: 0 };
+const watch = (type, note) =>
+  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ type, buffered: true });
+watch("paint", (entry) => { if (entry.name === "first-contentful-paint") seen.paint = entry.startTime; });
+watch("layout-shift", (entry) => { seen.shift += entry.value; });
+watch("longtask", (entry) => { seen.task = Math.max(seen.task, entry.duration); });
+"""
+_SEEN = """() => new Promise((resolve) => {
+  const look = (left) => {
+    const isThere = seen.paint < Infinity || left === 0;
+    setTimeout(isThere ? () => resolve(seen) : () => look(left - 1), isThere ? 100 : 20);
+  };
+  look(100);
+})"""
+_EVENTS = """() => {
+  window.events = [0];
+  const note = (entry) => { if (entry.name.startsWith("key")) events.push(entry.duration); };
+  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ type: "event", durationThreshold: 16 });
+}"""

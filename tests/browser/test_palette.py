@@ -1,0 +1,152 @@
+"""The palette, and the keys of letters and signs."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+from playwright.sync_api import Error, Page, Route, expect
+
+from tests.browser.conftest import Open
+from tests.browser.demonstrated import PLACE
+
+CONTROLS = f"{PLACE}controls/"
+
+
+def _chosen(page: Page) -> str:
+    """What the option says that Enter would open."""
+    field = page.locator("#palette input")
+    return page.locator(f"#{field.get_attribute('aria-activedescendant')}").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "found", "heading"),
+    [
+        ("A.5.13", "A.5.13 Labelling", "A.5.13 Labelling of information"),
+        ("iso gaps", "ISO-27001: Gaps", "Gaps"),
+        ("cybersecurity framework", "Cybersecurity Framework", "NIST Cybersecurity Framework"),
+        ("crossw", "Crosswalk", "Crosswalk"),
+    ],
+    ids=["control", "report", "framework", "page"],
+)
+def test_it_opens_what_was_looked_for(look: Open, typed: str, found: str, heading: str) -> None:
+    page = look()
+    page.keyboard.press("Control+k")
+    page.keyboard.type(typed)
+    expect(page.get_by_role("option").filter(has_text=found).first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
+
+
+def test_records_are_found(look: Open) -> None:
+    page = look()
+    page.get_by_role("link", name="Find").click()
+    page.keyboard.type("root key renewal")
+    group = page.get_by_role("group", name="Records")
+    expect(group.get_by_role("option").filter(has_text="Plan the renewal of the robot root key")).to_contain_text(
+        "Task"
+    )
+
+
+def test_arrows_choose_and_escape_goes_back_to_where_one_was(look: Open) -> None:
+    page = look(path=CONTROLS)
+    page.get_by_role("searchbox", name="Search").focus()
+    page.keyboard.press("Control+k")
+    first = _chosen(page)
+    page.keyboard.press("ArrowDown")
+    assert _chosen(page) != first
+    page.keyboard.press("ArrowUp")
+    assert _chosen(page) == first
+    page.keyboard.press("ArrowUp")
+    assert _chosen(page) == page.get_by_role("option").last.inner_text()
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(page.get_by_role("searchbox", name="Search")).to_be_focused()
+
+
+def test_an_answer_that_comes_late_is_not_shown(look: Open) -> None:
+    page = look()
+    held: list[Route] = []
+    page.route("**/find/?search=access", lambda route: held.append(route))  # noqa: PLW0108 - no method of a list can be marked
+    page.keyboard.press("Control+k")
+    page.keyboard.type("access")
+    page.wait_for_timeout(300)
+    page.locator("#palette input").fill("A.5.13")
+    expect(page.get_by_role("option").filter(has_text="A.5.13")).to_have_count(1)
+    [late] = held
+    with suppress(Error):  # the browser may have given it up
+        late.continue_()
+    page.wait_for_timeout(300)
+    expect(page.get_by_role("option")).to_have_count(1)
+
+
+def test_a_failure_is_told(look: Open) -> None:
+    page = look()
+    page.route("**/find/?search=*", lambda route: route.abort())
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zzzz")
+    expect(page.locator("#palette").get_by_role("status")).to_have_text(re.compile("has not answered"))
+    page.unroute("**/find/?search=*")
+    page.keyboard.type("z")
+    expect(page.locator("#palette").get_by_role("status")).to_have_text(re.compile("Nothing has all"))
+
+
+def test_without_script_a_page_finds_the_same(look: Open) -> None:
+    page = look(java_script_enabled=False)
+    page.get_by_role("link", name="Find").click()
+    page.get_by_role("searchbox", name="Search").fill("labelling")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="A.5.13 Labelling of information").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A.5.13 Labelling of information")
+
+
+def test_keys_move_in_a_list_and_open_a_row(look: Open) -> None:
+    page = look(path=CONTROLS)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    second = page.locator("tbody tr").nth(1).locator(".id a")
+    expect(second).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile(r"\w+"))
+    assert page.url != CONTROLS
+    page.go_back()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox", name="Search")).to_be_focused()
+    page.keyboard.type("gj?")
+    expect(page.get_by_role("searchbox", name="Search")).to_have_value("gj?")
+
+
+@pytest.mark.parametrize(("letter", "path"), [("c", "controls/"), ("f", "frameworks/"), ("x", "crosswalk/"), ("h", "")])
+def test_g_and_a_letter_go_to_a_section(look: Open, letter: str, path: str) -> None:
+    page = look(path=f"{PLACE}find/")
+    page.keyboard.press("g")
+    page.keyboard.press(letter)
+    page.wait_for_url(re.compile(f"{re.escape(PLACE + path)}$"))
+
+
+def test_keys_can_be_turned_off_and_on_again(look: Open) -> None:
+    page = look(path=CONTROLS)
+    page.keyboard.press("?")
+    shown = page.get_by_role("dialog", name="Keys")
+    expect(shown).to_be_visible()
+    shown.get_by_role("checkbox").uncheck()
+    shown.get_by_role("button", name="Close").click()
+    for key in ("j", "g", "c", "/", "?"):
+        page.keyboard.press(key)
+    expect(shown).to_be_hidden()
+    assert page.evaluate("document.activeElement.closest('tr')") is None
+    other = page.context.new_page()
+    other.goto(CONTROLS)
+    other.keyboard.press("?")
+    expect(other.locator("#keys")).to_be_hidden()
+    page.keyboard.press("Control+k")  # no key of a letter: it has one that is held
+    expect(page.locator("#palette input")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Keys").click()
+    shown.get_by_role("checkbox").check()
+    page.keyboard.press("Escape")
+    other.keyboard.press("j")  # without loading it anew
+    expect(other.locator("tbody tr").first.locator(".id a")).to_be_focused()

@@ -1,0 +1,119 @@
+"""Records and the archive, in a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open
+
+RECORDS = "/app/harbourlight-robotics/records/"
+POLICIES = f"{RECORDS}policies/"
+CRYPTOGRAPHY = f"{POLICIES}policy-cryptography/"
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_a_policy_is_archived_and_taken_back(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script)
+    page.goto(CRYPTOGRAPHY)
+    page.get_by_role("button", name="Archive…").click()
+    form = page.locator("form:popover-open")
+    form.get_by_role("textbox", name="Reason").fill("Replaced.")
+    form.get_by_role("button", name="Archive").click()
+
+    note = page.get_by_role("status")
+    expect(note).to_contain_text("Archived: Cryptography and Key Management")
+    expect(page.get_by_text("Replaced.").first).to_be_visible()
+    expect(page.get_by_role("link", name="Edit")).to_have_count(0)
+    note.get_by_role("button", name="Undo").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Restored: Cryptography and Key Management")
+    expect(page.get_by_role("link", name="Edit")).to_be_visible()
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_selected_ones_are_archived_and_all_restored_from_the_archive(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script)
+    page.goto(f"{RECORDS}tasks/?status=TODO")
+    if with_script:
+        page.get_by_role("checkbox", name="Select all on this page").check()
+    else:
+        for box in page.locator("tbody input[type=checkbox]").all():
+            box.check()
+    count = page.locator("tbody input:checked").count()
+    assert count > 2
+    page.get_by_role("button", name="Archive selected").click()
+    expect(page.get_by_role("status")).to_contain_text(f"Archived: {count} records.")
+    assert "status=TODO" in page.url
+
+    page.get_by_role("link", name="Archive", exact=True).click()
+    page.get_by_role("link", name="Archived with it").first.click()
+    page.get_by_role("button", name=f"Restore all ({count})").click()
+    expect(page.get_by_role("status")).to_contain_text(f"Restored: {count} records.")
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_script: bool) -> None:
+    first, second = (open_page(java_script_enabled=with_script) for _ in range(2))
+    for page in (first, second):
+        page.goto(f"{CRYPTOGRAPHY}edit/")
+    first.get_by_label("Title").fill("Cryptography")
+    first.get_by_label("Current version").fill("4.0")
+    first.get_by_role("button", name="Save").click()
+    expect(first.get_by_role("status")).to_contain_text("Saved.")
+
+    second.get_by_label("Title").fill("Keys <b>and</b> ciphers")
+    second.get_by_label("Content", exact=True).fill("# New\n\nAll of it **anew**.")
+    second.get_by_role("button", name="Save").click()
+
+    alert = second.get_by_role("alert")
+    expect(alert).to_contain_text("Somebody else has changed this meanwhile")
+    expect(alert).to_be_focused()
+    expect(second.get_by_text("Now it says: Cryptography")).to_be_visible()
+    expect(second.get_by_label("Current version")).to_have_value("4.0")
+    expect(second.get_by_label("Title")).to_have_value("Keys <b>and</b> ciphers")
+    second.get_by_role("button", name="Save").click()
+
+    expect(second.get_by_role("heading", level=1)).to_have_text("Keys <b>and</b> ciphers")
+    expect(second.locator(".written strong")).to_have_text("anew")
+
+
+def test_faults_lead_to_their_fields(open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{RECORDS}vendors/new/")
+    page.get_by_label("Inherent probability").fill("likely")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_be_focused()
+    page.get_by_role("alert").get_by_role("link", name="Inherent probability").click()
+    expect(page.get_by_label("Inherent probability")).to_be_focused()
+    expect(page.get_by_label("Inherent probability")).to_have_accessible_description(re.compile("must be a number"))
+
+
+def test_a_status_of_ones_own(open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{RECORDS}incidents/new/")
+    page.get_by_label("Name").fill("Lost badge")
+    own = page.get_by_label("Status, in your own words")
+    expect(own).to_be_hidden()
+    page.get_by_label("Status", exact=True).select_option(label="Another value…")
+    own.fill("waiting for police")
+    own.press("Enter")
+    expect(page.locator(".facts")).to_contain_text("Waiting for police")
+
+
+def test_what_cannot_be_broken_breaks_no_page(open_page: Open) -> None:
+    """10,000 characters without a space: no page is wider than the window."""
+    page = open_page(viewport={"width": 390, "height": 800})
+    page.goto(f"{RECORDS}assets/new/")
+    page.get_by_label("Name").fill("W" * 500)
+    page.get_by_label("Description").fill("W" * 10_000)
+    page.get_by_role("button", name="Save").click()
+    for path in (page.url, f"{page.url.split('?')[0]}edit/", f"{RECORDS}assets/"):
+        page.goto(path)
+        _fits(page)
+
+
+def _fits(page: Page) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

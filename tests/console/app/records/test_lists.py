@@ -1,0 +1,82 @@
+"""The kinds of records, and their lists, over a world that nobody changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from normata.records.base import Restorable
+from normata.records.fields import fields_of
+from normata.records.kinds import Label, Task
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Parsed
+from tests.console.app.records.recording import page_of, stored
+from tests.console.browser import is_refused, text_of
+from tests.records.shapes import KINDS
+from tests.world import record_id
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_list_says_how_many_and_links_to_each(kind: type[Restorable], readers: People) -> None:
+    page = readers["viewer"].get(page_of(kind))
+    live = (
+        {record_id(kind, state) for state in ("live", "namesake")}
+        if "slug" in kind.sql().c
+        else {record_id(kind, "live")}
+    )
+    parsed = Parsed(page)
+    assert {page_of(kind, one) for one in live} <= set(parsed.links)
+    assert page_of(kind, record_id(kind, "archived")) not in parsed.links
+    assert f"{kind.plural().capitalize()} {len(live)} " in text_of(page)
+    assert page_of(kind, "new") not in parsed.links
+    assert page_of(kind, "new") in Parsed(readers["editor"].get(page_of(kind))).links
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_filter_of_the_interface_is_in_the_form(kind: type[Restorable], readers: People) -> None:
+    page = Parsed(readers["viewer"].get(page_of(kind, query="filters=all")))
+    named = {value for tag, name, value in page.attributes if name == "name" and tag in ("input", "select")}
+    assert {field.name for field in fields_of(kind) if field.is_filter} | {"search", "archived"} <= named
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_archived_ones_are_listed_where_they_are_asked_for(kind: type[Restorable], readers: People) -> None:
+    page = readers["editor"].get(page_of(kind, query="archived=only&sortColumn=createdAt"))
+    assert page_of(kind, record_id(kind, "archived")) in Parsed(page).links
+    assert page_of(kind, record_id(kind, "live")) not in Parsed(page).links
+    assert f'value="{kind.path}:' not in page.text  # nobody archives them again
+
+
+def test_an_empty_list_says_what_to_do(readers: People) -> None:
+    """To editors: make the first one. To viewers: who can."""
+    beta = page_of(Label).replace("alpha", "beta")
+    page = readers["foreigner"].get(f"{beta}?archived=only&search=nothing")
+    assert "There are no labels like that." in text_of(page)
+
+
+def test_what_is_overdue_is_marked(readers: People) -> None:
+    page = text_of(readers["viewer"].get(page_of(Task)))
+    assert "2026-02-10 Overdue" in page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_shows_all_its_fields(kind: type[Restorable], readers: People) -> None:
+    record = stored(readers, kind, record_id(kind, "live"))
+    page = readers["viewer"].get(page_of(kind, record["id"]))
+    said = text_of(page)
+    assert f'<h1 class="whole">{record[kind.title_column()]}</h1>' in page.text
+    for field in fields_of(kind):
+        if field.sort == "moment" and record[field.name]:
+            assert record[field.name][:10] in said
+    assert "History" in said
+
+
+@pytest.mark.parametrize("path", ["records/nothing/", "records/users/", "records/tasks/no-such/", "records/tasks/%00/"])
+def test_what_is_not_there(path: str, readers: People) -> None:
+    assert is_refused(readers["editor"].get(f"{ALPHA}{path}"), status=404)
+
+
+def test_the_overview_counts_each_kind(readers: People) -> None:
+    said = text_of(readers["viewer"].get(f"{ALPHA}records/"))
+    assert "Risk reviews 1 1 " in said
+    assert "Tasks 2 2 " in said
+    assert f"{ALPHA}archive/?kind=tasks" in readers["viewer"].get(f"{ALPHA}records/").text

@@ -1,0 +1,152 @@
+"""What pages ask and what their forms do, recorded while all of them are visited and sent: docs/console.md tells it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from normata.console.app.asking import Outcome, Question
+from normata.console.app.routes import PAGES
+from normata.console.app.visiting import OrganizationVisit
+from normata.operations import OPERATIONS
+from normata.records.archive_list import KINDS
+from tests import stored
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Form, Parsed
+from tests.console.browser import Browser
+from tests.databases import on_sqlite
+from tests.test_structure import SOURCE
+from tests.world import ALPHA as ALPHA_ID
+
+_OPERATIONS = {operation.operation_id for operation in OPERATIONS}
+_OF_KINDS = {one.operation_id for one in OPERATIONS if one.path.split("/")[1] in KINDS}
+_ROUTES = [page.path for page in PAGES if page.get is not None]
+_MOST = 4  # addresses of one route
+_PREFIX = "/app/{organization}/"
+
+pytestmark = on_sqlite
+
+
+class Recorded:
+    """What was asked and what was to be changed, by method and route."""
+
+    def __init__(self) -> None:
+        self.asked: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.changed: defaultdict[str, set[str]] = defaultdict(set)
+        self.refused: dict[str, int] = {}
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """A record of all visits. Changes are tried, and not made."""
+    record = Recorded()
+    meant, change, foresee = OrganizationVisit._meant, OrganizationVisit.change, OrganizationVisit.foresee
+
+    def route(visit: OrganizationVisit) -> str:
+        return str(visit.context.route).removeprefix(_PREFIX)
+
+    def asking(visit: OrganizationVisit, questions: Any, **given: Any) -> Any:
+        if given.get("is_told", True):  # what every page asks is told once
+            named = {question.operation for question in questions if isinstance(question, Question)}
+            record.asked[visit.request.method, route(visit)] |= named
+        return meant(visit, questions, **given)
+
+    async def trying(visit: OrganizationVisit, operation_id: str, **given: Any) -> Outcome:
+        record.changed[route(visit)].add(operation_id)
+        outcome = await change(visit, operation_id, **{**given, "dry_run": True})
+        if outcome.refusal is not None or given.get("dry_run"):
+            return outcome
+        return Outcome(outcome.answer["answer"])
+
+    async def foreseeing(visit: OrganizationVisit, operation_id: str, *arguments: Any, **given: Any) -> Outcome:
+        record.changed[route(visit)].add(operation_id)
+        return await foresee(visit, operation_id, *arguments, **given)
+
+    monkeypatch.setattr(OrganizationVisit, "_meant", asking)
+    monkeypatch.setattr(OrganizationVisit, "change", trying)
+    monkeypatch.setattr(OrganizationVisit, "foresee", foreseeing)
+    return record
+
+
+def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(people: People, recorded: Recorded) -> None:
+    """What is more, nothing is changed past the one road for changes: that is closed here."""
+    said = {"organizationId": ALPHA_ID, "coverageStatus": "PARTIAL"}
+    path, headers = "/controls/moon.A.5/coverage/", people.instance.bearer("owner")
+    assert people.instance.client.put(path, json=said, headers=headers).status_code == 200
+    browser = people["owner"]
+    before = stored.everything(people.instance.database)
+
+    pages = list(_visited(browser))
+    for _, parsed in pages:
+        for form in parsed.forms:
+            if form.method == "post" and form.action.startswith(ALPHA):
+                _send(browser, form)
+
+    assert stored.everything(people.instance.database) == before
+    assert {route for _, route in recorded.asked} >= set(_ROUTES)
+    told = dict(_told())
+    asked = {route: found for (method, route), found in recorded.asked.items() if method == "GET"}
+    assert _untold(asked, {route: asks for route, (asks, _) in told.items()}) == {}
+    assert _untold(recorded.changed, {route: does for route, (_, does) in told.items()}) == {}
+    assert len(set().union(*recorded.changed.values())) > 3
+
+
+def _untold(found: Mapping[str, set[str]], told: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """What was found beyond what is told. Of a page of every kind the operations of the kinds are told by words."""
+    beyond = {
+        route: named - told[route] - (_OF_KINDS if "{kind}" in route else set()) for route, named in found.items()
+    }
+    return {route: named for route, named in beyond.items() if named}
+
+
+def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
+    """Pages as links lead to them from home, some addresses of each route. Every link is one that answers."""
+    addresses, counts = [ALPHA, f"{ALPHA}find/?search=moon", f"{ALPHA}controls/moon.A.5/"], defaultdict[Any, int](int)
+    for address in addresses:
+        answer = browser.get(address)
+        assert answer.status_code == 200, (address, answer.text[:500])
+        if not answer.headers["content-type"].startswith("text/html"):
+            continue
+        parsed = Parsed(answer)
+        yield address, parsed
+        for link in parsed.links:
+            path = urlsplit(link).path
+            if not path.startswith(ALPHA) or link.partition("#")[0] in addresses:
+                continue
+            sort = _route_of(path.removeprefix(ALPHA)), tuple(name for name, _ in parse_qsl(urlsplit(link).query))
+            counts[sort] += 1
+            if counts[sort] <= _MOST:
+                addresses.append(link.partition("#")[0])
+
+
+def _route_of(path: str) -> str:
+    found = [route for route in _ROUTES if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route)), path)]
+    return min(found, key=lambda route: (route.count("{"), route), default=path)
+
+
+def _send(browser: Browser, form: Form, depth: int = 2) -> None:
+    """Press each button of a form, and those of forms in the answers. No answer is a failure of the service."""
+    for button in form.buttons or [("", "")]:
+        fields = {**form.fields, **form.choices, **dict([button] if button[0] else [])}
+        headers = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
+        answer = browser.client.post(form.action, content=urlencode(fields), headers=headers)
+        # 415 is for forms that send a file, which this one does not have.
+        assert answer.status_code in (200, 303, 400, 403, 409, 412, 415), (form, answer.text[:500])
+        if depth and answer.status_code != 303 and answer.headers["content-type"].startswith("text/html"):
+            for following in Parsed(answer).forms:
+                if following.method == "post" and following.action == form.action:
+                    _send(browser, following, depth - 1)
+
+
+def _told() -> Iterator[tuple[str, tuple[set[str], set[str]]]]:
+    """What the documentation says that each page asks, and that its form does."""
+    told = SOURCE.parents[1].joinpath("docs", "console.md").read_text("utf-8")
+    for line in re.findall(r"^\| `/app/\{organization\}/.*$", told, re.MULTILINE):
+        path, _, asks, does = (cell.strip() for cell in line.strip("|").split("|"))
+        route = path.strip("`").removeprefix(_PREFIX)
+        yield route, (set(re.findall(r"`(\w+)`", asks)) & _OPERATIONS, set(re.findall(r"`(\w+)`", does)) & _OPERATIONS)

@@ -1,0 +1,107 @@
+"""The page of events, and what seals them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from normata.events.keys import read_note
+from normata.events.model import EventCheckpoint
+from normata.events.sealing import seal_all_now
+from normata.schema.table import sql_table
+from tests import stored
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Parsed
+from tests.console.browser import is_refused, text_of
+from tests.databases import on_sqlite
+from tests.world import ALPHA as ALPHA_ID
+
+EVENTS = f"{ALPHA}events/"
+
+
+def _make(people: People, path: str, **body: Any) -> Any:
+    bearer = people.instance.bearer("editor")
+    answer = people.instance.client.post(path, json={"organizationId": ALPHA_ID} | body, headers=bearer)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+def test_what_was_done_is_told_before_and_after(people: People) -> None:
+    task = _make(people, "/tasks/", title="Rotate keys")
+    people["editor"].post(
+        f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="PARTIAL", coverageGap="One <b>site</b>."
+    )
+    people["editor"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
+    page = people["admin"].get(EVENTS)
+    said = text_of(page)
+    assert re.search(r"Editor State Control coverages .* Coverage status: PARTIAL → FULL", said)
+    assert "One <b>site</b>." in said
+    assert "Create Tasks Rotate keys History" in said
+    links = Parsed(page).links
+    assert f"{ALPHA}records/tasks/{task['id']}/" in links
+    assert f"{ALPHA}controls/moon.A.5/" in links  # the first statement names its control
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("kind=tasks", {"Tasks"}),
+        ("recordId=moon.A.5", set()),
+        ("userId=user-editor&action=create", {"Tasks", "Vendors"}),
+        ("userId=user-owner", set()),
+        ("action=state", {"Control coverages"}),
+        ("from=2026-01-01&to=2026-01-02", set()),
+        ("from=2026-01-01&to=9999-12-31&action=create&kind=vendors", {"Vendors"}),
+    ],
+)
+@on_sqlite
+def test_filters(query: str, found: set[str], people: People) -> None:
+    _make(people, "/tasks/", title="Rotate keys")
+    _make(people, "/vendors/", name="A vendor")
+    people["editor"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
+    page = people["admin"].get(f"{EVENTS}?{query}")
+    about = set(re.findall(r'<td class="name"><span class="small">([^<]*)<', page.text))
+    assert about == found
+    assert ("No event is like that." in page.text) == (not found)
+
+
+@on_sqlite
+def test_a_day_is_wanted_to_its_end(people: People) -> None:
+    _make(people, "/tasks/", title="Rotate keys")
+    (event,) = stored.events(people.instance.database, action="create", entity_type="Task")
+    day = event["at"][:10]
+    assert "Rotate keys" in text_of(people["admin"].get(f"{EVENTS}?from={day}&to={day}"))
+    assert "Rotate keys" not in text_of(people["admin"].get(f"{EVENTS}?to=2026-01-01"))
+    wrong = people["admin"].get(f"{EVENTS}?from=tomorrow&to=2026-13-01")
+    assert is_refused(wrong, status=400)
+    assert "from must be an RFC 3339 date-time" in text_of(wrong)
+
+
+@pytest.mark.parametrize("user", ["viewer", "editor"])
+def test_others_are_told_why_they_see_no_events(user: str, readers: People) -> None:
+    page = readers[user].get(EVENTS)
+    said = text_of(page)
+    assert "Admins and owners see what was done" in said
+    assert "Download the signed checkpoint" in said
+    assert "listEvents" not in page.text
+    assert '<table class="cards events">' not in page.text
+    assert f"{ALPHA}events/" not in Parsed(readers[user].get(ALPHA)).links
+
+
+def test_the_checkpoint_is_told_and_downloaded(people: People) -> None:
+    _make(people, "/tasks/", title="Rotate keys")
+    seal_all_now(people.instance.database)
+    table = sql_table(EventCheckpoint)
+    newest = select(*table.c).where(table.c.organization_id == ALPHA_ID).order_by(table.c.size.desc()).limit(1)
+    last = people.instance.database.read_now(lambda transaction: transaction.rows(newest))[0]._asdict()
+    said = text_of(people["viewer"].get(EVENTS))
+    assert f"Sealed events: {last['size']:,}" in said
+    assert last["root"] in said
+    assert f"{last['at'][:10]} {last['at'][11:16]} UTC" in said
+    answer = people["viewer"].get(f"{EVENTS}checkpoint/file/?format=text")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    note = read_note(answer.text)
+    assert (note.size, note.root) == (last["size"], last["root"])
