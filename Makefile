@@ -5,11 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-<<<<<<< HEAD
-.PHONY: help demo test test-failover test-patroni test-clients test-console check bench format requirements docs migration clean
-=======
-.PHONY: help demo test test-failover test-clients test-console test-wheel screenshots check bench format requirements docs migration clean
->>>>>>> main
+.PHONY: help demo test test-failover test-patroni test-clients test-console test-wheel screenshots check bench format requirements docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
