@@ -26,7 +26,7 @@ test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a cl
 	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0
 
 test-console: $(VENV)/.installed-browser ## Walk through the console in the system's Chromium
-	@$(BIN)/python -m pytest tests/browser -n0
+	@$(BIN)/python -m pytest tests/browser -n2 --dist loadfile
 
 test-wheel: $(VENV)/.installed-dev ## Install the wheel into an empty environment, and open the console there
 	@$(BIN)/python -m pytest tests/wheel -n0

@@ -22,6 +22,7 @@ FILTERS: Mapping[str, str] = {
     "status": "TODO",
     "type": "OTHER",
     "assigneeMemberId": made_id("membership", member(0, 3)),
+    "updatedSince": "2025-01-01",
 }
 
 

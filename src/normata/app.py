@@ -17,6 +17,7 @@ from normata import log
 from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.console.routes import console_routes
 from normata.db.database import open_database
+from normata.events.kept_totals import KeptTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
@@ -29,10 +30,9 @@ from normata.web import documentation, health, openapi, texts
 from normata.web.counters import Counters
 from normata.web.gateway import Gateway, install_error_handlers
 from normata.web.metrics import Metrics
-from normata.web.operation import ListOperation
 from normata.web.page_cache import KeptPages
 from normata.web.rate_limit import Limit
-from normata.web.routing import Routes, resources
+from normata.web.routing import Directory, resources
 from normata.web.services import Services
 from normata.web.telemetry import require_possible
 from normata.wiring import changes_of
@@ -84,6 +84,7 @@ def create_app(settings: Settings | None = None) -> Service:
         bad_tokens_by_address=Limit(counters, "bad-tokens", settings.bad_token_limit),
         metrics=metrics,
         pages=KeptPages(settings.page_cache_mib * 2**20),
+        totals=KeptTotals(),
         under_way=UnderWay(),
         mailer=Mailer(settings.smtp_url, settings.mail_from),
         public_url=settings.public_url,
@@ -125,11 +126,9 @@ def create_app(settings: Settings | None = None) -> Service:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.services = services
-    found = resources(OPERATIONS, services)
     app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
     app.router.routes.extend(
         [
-            Routes(found.values()),
             *health.routes(services),
             *documentation.routes(app.openapi),
             *texts.routes(),
@@ -137,10 +136,9 @@ def create_app(settings: Settings | None = None) -> Service:
         ]
     )
     install_error_handlers(app)
-    kept = [operation.path for operation in OPERATIONS if isinstance(operation, ListOperation) and operation.kept]
     gateway = partial(
         Gateway,
-        shortcuts={variant: found[path] for path in kept for variant in (path, path.rstrip("/"))},
+        operations=Directory(resources(OPERATIONS, services).values()),
         settings=settings,
         metrics=services.metrics,
         requests_by_address=services.requests_by_address,

@@ -161,7 +161,7 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
             for name in ("user_account", "access_token"):  # whose policies look at a column that is newer
                 there.remove(there.tables[name])
             writes = tuple(
-                replace(write, columns=write.columns & columns[write.table])
+                write._replace(columns=write.columns & columns[write.table])
                 for write in SECURITY.writes
                 if write.table in there.tables
             )

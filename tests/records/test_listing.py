@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
+from normata.records import listing as records_list
 from normata.records.base import Restorable
 from normata.records.kinds import Asset, Policy, Task
 from normata.schema.wire import columns
@@ -158,6 +159,23 @@ def test_since_when_it_was_changed(kind: type[Restorable], shared: Served) -> No
         assert 3 < len(found) < len(items)
         assert listing.ids(archived="include", updatedSince=since) == expected(found)
     assert listing.faults(updatedSince="yesterday") == [("updatedSince", "invalid")]
+
+
+@pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True, scope="module")
+def test_many_are_found_as_few_are(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among many, rows are looked for in another way: on pages far behind, and what was changed since some time."""
+    listing = shared.listing("/tasks/")
+    queries: list[dict[str, Any]] = [
+        *({"archived": state} for state in ("exclude", "only", "include")),
+        {"archived": "include", "sortColumn": "title"},
+        {"archived": "include", "sortDirection": "desc"},
+        {"archived": "include", "updatedSince": "2026-07-06"},
+        {"archived": "include", "status": "SORT_1"},
+    ]
+    few = [listing.walk(**query) for query in queries]
+    monkeypatch.setattr(records_list, "_FEW", 0)
+    assert [listing.walk(**query) for query in queries] == few
+    assert max(map(len, few)) > 10
 
 
 @every_kind

@@ -124,7 +124,8 @@ def test_a_page_takes_as_many_among_many(
             for page in ({"limit": "5"}, {"limit": "100"}, {"limit": "50", "page": "2"}):
                 request = start.but(query=start.query | query | page)
                 among_many = asked_for(request, crowded, monkeypatch, "editor")
-                assert len(among_many.statements) <= len(among_few.statements)
+                # One more counts: a page that is not full needs no count.
+                assert len(among_many.statements) <= len(among_few.statements) + 1
                 assert among_many.lookups == among_few.lookups == 1
 
 

@@ -87,6 +87,9 @@ def _free_slugs(
     Only candidates are looked up. At first there are as many as rows want the slug; where all of those are taken,
     eight times as many follow.
     """
+    if len(wanted) == 1 and not taken and not _stored_slugs(unit, table, rest, wanted):
+        taken.update(wanted)  # a request makes one record, and mostly its slug is free
+        return [*wanted]
     found: dict[int, str] = {}
     following: Counter[str] = Counter()  # how many candidates of each slug have been tried
     looked_up: Counter[str] = Counter()

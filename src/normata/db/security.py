@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from normata.db.lookup import Lookup
 
 Action = Literal["INSERT", "UPDATE", "DELETE"]
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """A right to change a table; an UPDATE only in ``columns``."""
 
     table: str

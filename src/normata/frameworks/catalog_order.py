@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from sqlalchemy import String, cast, func, select
+from sqlalchemy import ColumnElement, Select, String, and_, cast, func, select
 
-from normata.db.transaction import Transaction
+from normata.db.transaction import NO_PARAMETERS, Parameters, Transaction
 from normata.frameworks.model import Control
 from normata.schema.paging import matching
 
@@ -18,10 +18,6 @@ class SortedQuery(Protocol):
     @property
     def limit(self) -> int:
         """How many items the page has at most."""
-
-    @property
-    def search(self) -> str | None:
-        """Words to find; null for none."""
 
     @property
     def sort_direction(self) -> str | None:
@@ -53,34 +49,41 @@ def spans(frameworks: Iterable[tuple[str, int]], start: int, stop: int) -> Itera
 
 
 def places_found(
-    transaction: Transaction, framework_ids: Sequence[str], query: SortedQuery
+    transaction: Transaction,
+    framework_ids: Sequence[str],
+    query: SortedQuery,
+    found: Select[Any],
+    parameters: Parameters = NO_PARAMETERS,
 ) -> tuple[dict[str, list[int]], int]:
-    """The places on the page, by framework, of what a search finds in these frameworks, and how much it finds in all.
+    """The places on the page, by framework, of the controls that are ``found``, and how many these are in all.
 
-    The database has to look at every control anyway. So it tells the places of all that it finds, as a text for each
-    framework: to sort and to count them takes it longer than to send them.
+    ``found`` is a selection of :data:`PLACES`. The database has to look at every control anyway. So it tells the places
+    of all that it finds, as a text for each framework: to sort and to count them takes it longer than to send them.
     """
-    places = _PLACES.where(
-        Control.framework_id.in_(framework_ids),
-        _SEARCHED >= "",  # the condition of the index for searches
-        matching(_SEARCHED, query.search or ""),
-    )
-    found = {row.framework_id: row for row in transaction.rows(places)}
-    total = sum(row.count for row in found.values())
+    rows = transaction.rows(found.where(Control.framework_id.in_(framework_ids)), parameters)
+    by_framework = {row.framework_id: row for row in rows}
+    total = sum(row.count for row in rows)
     start, stop = part(query, total)
     wanted: dict[str, list[int]] = {}
     for framework_id in framework_ids:
-        count = found[framework_id].count if framework_id in found else 0
+        count = by_framework[framework_id].count if framework_id in by_framework else 0
         if max(start, 0) < min(stop, count):
-            there = sorted(map(int, found[framework_id].places.split(",")))
+            there = sorted(map(int, by_framework[framework_id].places.split(",")))
             wanted[framework_id] = there[max(start, 0) : stop]
         start -= count
         stop -= count
     return wanted, total
 
 
+def searched(search: str) -> ColumnElement[bool]:
+    """Where a control has every word of a search."""
+    # The condition of the index for searches, which always holds, and the words.
+    return and_(_SEARCHED >= "", matching(_SEARCHED, search))
+
+
 _SEARCHED = Control.search_text.expression
-_PLACES = select(
+# The places of controls, of each framework in one text.
+PLACES = select(
     Control.framework_id,
     func.count().label("count"),
     func.aggregate_strings(cast(Control.position, String), ",").label("places"),

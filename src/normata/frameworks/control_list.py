@@ -10,12 +10,13 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, or_, select
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, literal, or_, select
 from sqlalchemy.orm import aliased
+from sqlalchemy.sql.visitors import iterate
 
 from normata.db.transaction import Transaction
 from normata.errors import NotFound
-from normata.frameworks.catalog_order import part, places_found, spans
+from normata.frameworks.catalog_order import PLACES, part, places_found, searched, spans
 from normata.frameworks.model import (
     Control as ControlTable,
 )
@@ -170,7 +171,6 @@ _CHILDREN = (
 )
 
 _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
-    None: (Framework.identifier_key.expression, ControlTable.framework_id.expression, ControlTable.position.expression),
     "identifier": (ControlTable.identifier_key.expression,),
     "name": (ControlTable.name_key.expression,),
     "slug": (ControlTable.slug_key.expression,),
@@ -188,7 +188,8 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
     """A page of the controls of the frameworks that the organization has adopted.
 
     In catalog order it takes four statements, each of which reads what the page shows and no more, whichever page it
-    is and however many controls there are. Another order or a search takes a fifth, which looks at every control.
+    is and however many controls there are. Another order, a filter or a search takes a fifth, which looks at every
+    control.
     """
     adopted = _adopted_frameworks(transaction, query.organization_id)
     selected = query.selected_frameworks
@@ -197,9 +198,9 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
         for framework in adopted.values()
         if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
     ]
-    if query.sort_column or query.conditions:
+    if query.sort_column:
         rows, total = _sorted_rows(transaction, chosen, query)
-    elif query.search:
+    elif query.search or query.conditions:
         rows, total = _found_in_catalog_order(transaction, chosen, query)
     else:
         rows, total = _rows_in_catalog_order(transaction, chosen, query)
@@ -256,11 +257,14 @@ def _rows_in_catalog_order(
 def _found_in_catalog_order(
     transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
 ) -> tuple[Sequence[Any], int]:
-    """The rows of the page among those that a search finds."""
-    wanted, total = places_found(transaction, [framework.id for framework in chosen], query)
+    """The rows of the page among those that a search and filters find."""
+    parameters: dict[str, Any] = {"organization": query.organization_id}
+    found: Select[Any] = _joined(PLACES, query.conditions)
+    if query.search:
+        found = found.where(searched(query.search))
+    wanted, total = places_found(transaction, [framework.id for framework in chosen], query, found, parameters)
     if not wanted:
         return [], total
-    parameters: dict[str, Any] = {"organization": query.organization_id}
     for number, (framework_id, places) in enumerate(wanted.items()):
         parameters |= {f"framework_{number}": framework_id, f"places_{number}": places}
     rows = transaction.rows(_rows_at_places(len(wanted)), parameters)
@@ -311,23 +315,28 @@ def _sorted_rows(
     So it sorts no more than keys, and joins the rest to one page instead of to everything.
     """
     statement = select(ControlTable.id).where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
-    is_filtered = bool(query.conditions)
-    if query.sort_column in (None, "framework"):
+    if query.sort_column == "framework":
         statement = statement.join(Framework, Framework.id == ControlTable.framework_id)
-    total = None if query.search or is_filtered else sum(framework.controls for framework in chosen)
+    total = None if query.search or query.conditions else sum(framework.controls for framework in chosen)
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
-    if query.sort_column == "coverageStatus" or is_filtered:
-        statement = statement.outerjoin(ControlCoverage, _stated)
-    if query.sort_column == "effectiveCoverageStatus" or is_filtered:
-        statement = statement.join(EffectiveCoverage, _computed)
-    statement = statement.where(*query.conditions)
+    statement = _joined(statement, query.conditions, _SORT_KEYS[query.sort_column])
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
     parameters = {"organization": query.organization_id}
     page, total = fetch_page(transaction, statement, order, query, parameters, total=total, scans=True)
     place = {row.id: number for number, row in enumerate(page)}
     found = transaction.rows(_ROWS_BY_ID, parameters | {"ids": list(place)}) if place else ()
     return sorted(found, key=lambda row: place[row[0]]), total
+
+
+def _joined(statement: Any, conditions: Sequence[ColumnElement[bool]], keys: Sequence[ColumnElement[Any]] = ()) -> Any:
+    """A selection of controls that meet conditions, with what these and the keys look at: each join takes time."""
+    named = {part.table.name for one in (*conditions, *keys) for part in iterate(one) if isinstance(part, Column)}
+    if ControlCoverage.__tablename__ in named:
+        statement = statement.outerjoin(ControlCoverage, _stated)
+    if EffectiveCoverage.__tablename__ in named:
+        statement = statement.join(EffectiveCoverage, _computed)
+    return statement.where(*conditions)
 
 
 def _matches(

@@ -116,8 +116,9 @@ class Control(Table):
         ForeignKeyConstraint(
             ["framework_id", "parent_id"], ["control.framework_id", "control.id"], deferrable=True, initially="DEFERRED"
         ),
-        # With the organization, for PostgreSQL's row-level security to look at: to count controls takes the index only.
-        Index(None, "framework_id", "position", postgresql_include=["organization_id"]),
+        # All that says which controls a page has: filters read it without the rest of the rows. With the organization,
+        # for PostgreSQL's row-level security to look at.
+        Index("ix_control_places", "framework_id", "position", "id", "type", postgresql_include=["organization_id"]),
         Index(None, "parent_id"),
         # All that a search looks at, which it then reads without the rest of the rows. The condition always holds; it
         # keeps the index from all statements that do not name it. PostgreSQL's indexes take no texts as long as these.

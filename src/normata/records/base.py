@@ -30,6 +30,9 @@ from normata.schema.wire import columns
 
 _EMPTY: ColumnElement[str] = literal_column("''")
 
+# No time of ours. A condition that always holds keeps an index from all statements that do not name it.
+NEVER = "'0001-01-01T00:00:00.000Z'"
+
 # Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
 
@@ -158,9 +161,23 @@ def _index_lists(kind: type[Restorable]) -> None:
 
     They have the archived state, too, so that live and archived records are counted without a look at the rows. Apart
     they would be counted twice as fast, but a restore would take twice as long. What is null cannot be filtered by, and
-    most references are null.
+    most references are null. Archived records have another index in this order: in that of all, most of them come last,
+    after all live ones.
     """
     table = kind.sql()
+    archived = text("archived_at IS NOT NULL")
+    Index(
+        f"ix_{table.name}_archived_list",
+        *(table.c.organization_id, table.c.created_at, table.c.id),
+        sqlite_where=archived,
+        postgresql_where=archived,
+    )
+    if "updated_at" in table.c:
+        Index(
+            f"ix_{table.name}_updated_list",
+            *(table.c.organization_id, table.c.updated_at, table.c.archived_at),
+            sqlite_where=text(f"updated_at <> {NEVER}"),
+        )
     for column in (None, *filter_columns(kind)):
         named = () if column is None else (column,)
         where = text(f"{column.name} IS NOT NULL") if column is not None and column.nullable else None

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, bindparam, select
+from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, bindparam, func, literal_column, select
 
 from normata.db.transaction import Transaction
 from normata.db.types import Document
 from normata.errors import NotFound
-from normata.records.base import Restorable, filter_columns
+from normata.records.base import NEVER, Restorable, filter_columns
 from normata.schema.descriptions import known_values
 from normata.schema.fields import Identifier, Token, parse_timestamp
 from normata.schema.paging import (
@@ -22,6 +22,7 @@ from normata.schema.paging import (
     QueryFlag,
     Search,
     SortDirection,
+    count_rows,
     envelope,
     fetch_page,
     matching,
@@ -30,6 +31,9 @@ from normata.schema.paging import (
 from normata.schema.wire import as_wire, columns, wire_names
 
 _MOST_VALUES = 100  # of one filter
+_NEVER: ColumnElement[str] = literal_column(NEVER)
+_FEW = 2_000  # records; so many are gathered and sorted in the time in which some more are passed over in order
+_PLACE = {"organization_id", "limit", "page", "sort_column", "sort_direction"}  # what decides on no total
 
 _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
 
@@ -98,12 +102,62 @@ def _filter(column: Column[Any]) -> Any:
     return Annotated[Annotated[list[item], Field(max_length=_MOST_VALUES)] | None, Field(description=described)]
 
 
-def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -> dict[str, Any]:
-    """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`. It takes two statements."""
+class Totals(Protocol):
+    """Keeps how many records there are; see :class:`normata.events.kept_totals.KeptTotals`."""
+
+    def total(
+        self,
+        transaction: Transaction,
+        kind: type[Restorable],
+        organization_id: str,
+        filters: str,
+        count: Callable[[], int],
+    ) -> int:
+        """The total: a kept one, or what ``count`` returns."""
+
+
+def list_records(transaction: Transaction, kind: type[Restorable], query: Any, totals: Totals) -> dict[str, Any]:
+    """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`.
+
+    It takes one statement, and one more to count where the first page is full; up to four more where there are so many
+    records that their total is kept.
+    """
+    filters = query.model_dump_json(exclude=_PLACE, exclude_defaults=True)
     statement = select(*columns(kind)).where(*_conditions(kind, query))
-    rows, total = fetch_page(transaction, statement, _order(kind, query), query)
+
+    def count() -> int:
+        def counted() -> int:
+            return count_rows(transaction, statement)
+
+        return totals.total(transaction, kind, query.organization_id, filters, counted)
+
+    if query.offset == 0 and _since(query) is None:
+        rows, total = fetch_page(transaction, statement, _order(kind, query), query, count=count)
+    else:
+        total = count()
+        rows = _rows(transaction, kind, query, total)
     names = tuple(wire_names(kind).values())
     return envelope([dict(zip(names, row, strict=True)) for row in rows], total, query)
+
+
+def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: int) -> Sequence[Any]:
+    """The rows of a page, of so many in all."""
+    if query.offset is None or query.offset >= total:
+        return []
+    table = kind.sql()
+    conditions = _conditions(kind, query, among_many=total > _FEW)
+    # From the end of the list that is nearer: the database passes all rows on the way.
+    count = min(query.limit, total - query.offset)
+    behind = total - query.offset - count
+    from_end = query.sort_column is None and behind < query.offset
+    passed = behind if from_end else query.offset
+    order = _order(kind, query, backwards=from_end)
+    if passed > _FEW:
+        # An index has the ids in this order, so that no row is looked at that is passed.
+        ids = select(table.c.id).where(*conditions).order_by(*order).limit(count).offset(passed)
+        conditions, passed = [conditions[0], table.c.id.in_(ids)], 0
+    found = transaction.rows(select(*columns(kind)).where(*conditions).order_by(*order).limit(count).offset(passed))
+    return found[::-1] if from_end else found
 
 
 def one_record(
@@ -116,7 +170,8 @@ def one_record(
     return as_wire(kind, row)
 
 
-def _conditions(kind: type[Restorable], query: Any) -> list[ColumnElement[bool]]:
+def _conditions(kind: type[Restorable], query: Any, *, among_many: bool = False) -> list[ColumnElement[bool]]:
+    """What a record has to meet. ``among_many`` tells that so many do that they are best found in the list's order."""
     table = kind.sql().c
     conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
     if query.archived == "exclude":
@@ -128,18 +183,29 @@ def _conditions(kind: type[Restorable], query: Any) -> list[ColumnElement[bool]]
         if values:
             # One value by `=`, so that an index has its rows in the order of the list.
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
-    if getattr(query, "updated_since", None) is not None:
-        conditions.append(table.updated_at >= query.updated_since)
+    since = _since(query)
+    if since is not None and among_many:
+        # No index has this. By the time they would all be gathered and sorted.
+        conditions.append(func.coalesce(table.updated_at, _NEVER) >= since)
+    elif since is not None:
+        conditions += [table.updated_at != _NEVER, table.updated_at >= since]
     if query.search:
         conditions.append(matching(table.search_text, query.search))
     return conditions
 
 
-def _order(kind: type[Restorable], query: Any) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
+def _since(query: Any) -> str | None:
+    """The time at which a record must have been changed, or later; risk reviews do not tell."""
+    return getattr(query, "updated_since", None)
+
+
+def _order(
+    kind: type[Restorable], query: Any, *, backwards: bool = False
+) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
     table = kind.sql().c
     if query.sort_column is None:
         # Of one moment, too, those made later come first: that is one order, which one index has in both directions.
-        newest_first = query.sort_direction != "desc"
+        newest_first = (query.sort_direction != "desc") is not backwards
         return [column.desc() if newest_first else column.asc() for column in (table.created_at, table.id)]
     return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -126,23 +126,34 @@ def fetch_page(
     *,
     total: int | None = None,
     scans: bool = False,
+    count: Callable[[], int] | None = None,
 ) -> tuple[Sequence[Any], int]:
-    """The rows of one page in ``order`` and how many there are in all, in two statements, or one where that is known.
+    """The rows of one page in ``order`` and how many there are in all, in two statements at most.
 
-    ``order`` must be total (end with an id), so that pages never overlap. ``scans`` tells that the database has to look
-    at every row anyway: then it counts them along with the page, where there is one.
+    It takes one where the total is given, or the first page has room left. ``order`` must be total (end with an id), so
+    that pages never overlap. ``scans`` tells that the database has to look at every row anyway: then it counts them
+    along with the page, where there is one. ``count`` counts the rows; null to have a statement do it.
     """
+    page = rows.order_by(*order).limit(query.limit).offset(query.offset)
+    count = count or (lambda: count_rows(transaction, rows, parameters))
     if total is None and scans and query.offset is not None:
         counting = rows.add_columns(func.count().over().label("total"))
         found = transaction.rows(counting.order_by(*order).limit(query.limit).offset(query.offset), parameters)
         if found or query.offset == 0:  # an empty first page says that there is nothing, so nothing has to be counted
             return found, found[0].total if found else 0
-    if total is None:
-        counted = rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)
-        total = transaction.scalar(counted, parameters) or 0
+    if total is None and query.offset == 0:
+        found = transaction.rows(page, parameters)
+        return found, len(found) if len(found) < query.limit else count()
+    total = count() if total is None else total
     if query.offset is None or query.offset >= total:
         return [], total
-    return transaction.rows(rows.order_by(*order).limit(query.limit).offset(query.offset), parameters), total
+    return transaction.rows(page, parameters), total
+
+
+def count_rows(transaction: Transaction, rows: Select[Any], parameters: Parameters = NO_PARAMETERS) -> int:
+    """How many rows there are."""
+    counted = rows.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)
+    return transaction.scalar(counted, parameters) or 0
 
 
 def ordered(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -37,7 +36,7 @@ from normata.web.problems import (
 )
 from normata.web.rate_limit import Limit, network_of
 from normata.web.responses import JsonResponse
-from normata.web.routing import Resource, routed_path
+from normata.web.routing import Directory, routed_path
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Who watches the service must see it, also from an address that sends too much, such as a proxy's.
@@ -49,21 +48,21 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
 class Gateway:
     """Gives each request an id, refuses large and slow bodies, logs, counts, and answers every exception.
 
-    ``shortcuts`` are the kept lists by their exact paths. The way through the router takes as long as to answer from a
-    kept page, so for these it is spared; docs/decisions.md has the measurement.
+    ``operations`` finds the resource at a path. What has none goes through the framework's router; for those that have
+    one it is spared, since it takes as long as to answer from a kept page. docs/decisions.md has the measurement.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        shortcuts: Mapping[str, Resource],
+        operations: Directory,
         settings: Settings,
         metrics: Metrics,
         requests_by_address: Limit,
     ) -> None:
         self._app = app
-        self._shortcuts = shortcuts
+        self._operations = operations
         # Read once: an attribute of a Pydantic model takes longer than one of ours.
         self._root_path = settings.root_path
         self._trusts_forwarded_prefix = settings.trust_forwarded_prefix
@@ -93,10 +92,11 @@ class Gateway:
                 message = {**message, "body": b""}
             await send(message)
 
-        application: ASGIApp | None = self._shortcuts.get(context.raw_path)
-        if application is None:
-            application = self._app
-            scope["path"] = routed_path(context.raw_path)
+        scope["path"] = routed_path(context.raw_path)
+        application = self._app
+        found = self._operations.find(scope["path"])
+        if found is not None:
+            application, scope["path_params"] = found
         self._metrics.begin()
         try:
             if self._requests_by_address is not None:

@@ -14,6 +14,7 @@ from normata import errors
 from normata.changes.unit_of_work import UnitOfWork
 from normata.db.security import Write
 from normata.db.transaction import Transaction
+from normata.events.kept_totals import KeptTotals
 from normata.events.keys import Signer
 from normata.identity.caller import Caller
 from normata.identity.roles import Role, TokenScope
@@ -87,13 +88,14 @@ class Operation(ABC):
 class Asker(NamedTuple):
     """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none.
 
-    ``signer`` signs what the answer proves.
+    ``signer`` signs what the answer proves, and ``totals`` keeps what takes long to count.
     """
 
     caller: Caller
     prefix: str
     id: str
     signer: Signer
+    totals: KeptTotals
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,7 +117,8 @@ class ReadEndpoint:
         return await self._services.database.read(work, scope, is_long=operation.is_long)
 
     def _asker(self, scope: Scope, caller: Caller) -> Asker:
-        return Asker(caller, context_of(scope).prefix, path_id(scope), self._services.signer)
+        services = self._services
+        return Asker(caller, context_of(scope).prefix, path_id(scope), services.signer, services.totals)
 
     async def _build(self, query: OrganizationQuery, asker: Asker) -> Page:
         list_name, build = self._operation.kept, self._operation.build

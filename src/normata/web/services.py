@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from normata.changes.idempotency import UnderWay
 from normata.changes.unit_of_work import Changes
 from normata.db.database import Database
+from normata.events.kept_totals import KeptTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
@@ -33,6 +34,7 @@ class Services:
     bad_tokens_by_address: Limit
     metrics: Metrics
     pages: KeptPages
+    totals: KeptTotals
     under_way: UnderWay
     mailer: Mailer
     public_url: str

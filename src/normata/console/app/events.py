@@ -13,15 +13,21 @@ from normata.changes.registry import tables
 from normata.console.app.asking import Question
 from normata.console.app.linking import Steps, steps_to
 from normata.console.app.people import PEOPLE, names_of, with_all
+from normata.console.app.records.naming import Named
+from normata.console.app.records.naming import names_of as called_by
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.showing import wire_words
+from normata.records.archive_list import KINDS
 
 _LIMIT = "50"
 _FILTERS = ("from", "to", "kind", "recordId", "userId", "action")
 _SEAL = "getEventCheckpoint"
+# Kinds of rows that have names.
+_NAMED = frozenset({*KINDS, "memberships", "users", "frameworks", "controls", "controlCoverages"})
 # What is in every event of a row, and tells nobody anything.
 _DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
+_CALLED = ("name", "title", "identifier", "email")  # the fields that say what a row is called
 _FEW = 3  # fields that are told without a click
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # Proposals: events may have others.
@@ -69,7 +75,8 @@ class Line(NamedTuple):
     @property
     def few(self) -> list[Field]:
         """The fields that are told at once; of something new, what it is called is enough."""
-        return [] if self.event["before"] is None and self.label else self.fields[:_FEW]
+        is_told = self.event["before"] is None and any(field.name in _CALLED for field in self.fields)
+        return [] if is_told else self.fields[:_FEW]
 
 
 async def show(visit: OrganizationVisit) -> Response:
@@ -80,11 +87,12 @@ async def show(visit: OrganizationVisit) -> Response:
     wanted = {"limit": _LIMIT} | chosen | {"to": _after(chosen["to"])}
     events, seal, people = await visit.ask(Question("listEvents", wanted), Question(_SEAL), PEOPLE)
     names = names_of(await with_all(visit, people))
+    named = await called_by(visit, ((one["kind"], one["recordId"]) for one in events["items"] if one["kind"] in _NAMED))
     return visit.page(
         "app/events.html",
         seal=seal,
         events=events,
-        lines=[line(one) for one in events["items"]],
+        lines=[line(one, named) for one in events["items"]],
         names=names,
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
@@ -99,15 +107,19 @@ async def checkpoint_file(visit: OrganizationVisit) -> Response:
     return await visit.file(_SEAL, "")
 
 
-def line(event: Mapping[str, Any]) -> Line:
-    """An event as it is read."""
+def line(event: Mapping[str, Any], named: Named) -> Line:
+    """An event as it is read: by what a row is called now, or by what the event tells of it."""
     before, after = event["before"] or {}, event["after"] or {}
     known = {**before, **after}
     names = [name for name in known if name not in _DULL and (event["before"] or known[name] not in _EMPTY)]
     fields = [Field(name, before.get(name), after.get(name)) for name in names]
-    label = next((known[name] for name in ("name", "title", "identifier", "email") if known.get(name)), "")
-    steps = steps_to(event["kind"], event["recordId"], known)
-    return Line(event, steps, str(label), known.get("userId") or "", fields)
+    label = next((known[name] for name in _CALLED if known.get(name)), "")
+    called = named.get((event["kind"], event["recordId"] or ""))
+    if called is None or event["kind"] == "memberships":
+        steps = steps_to(event["kind"], event["recordId"], known)
+    else:
+        steps = called.steps or None  # one that is not adopted any more has no page
+    return Line(event, steps, called.words if called else str(label), known.get("userId") or "", fields)
 
 
 def _after(day: str) -> str:

@@ -140,7 +140,7 @@ class OrganizationVisit(Visit):
 
     def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
         """The operations of questions, with their queries and who asks. Raises InvalidRequest and RoleTooSmall."""
-        asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
+        asker = self._asker()
         meant = []
         for question in questions:
             operation = self.console.operations[question.operation]
@@ -157,8 +157,11 @@ class OrganizationVisit(Visit):
     def _count_of_unread(self) -> tuple[ReadOperation, Any, Asker]:
         operation = self.console.operations[_UNREAD]
         assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
-        asker = Asker(self._caller, self.context.prefix, "", self.console.services.signer)
-        return operation, self._query_of(operation, {})[0], asker
+        return operation, self._query_of(operation, {})[0], self._asker()
+
+    def _asker(self) -> Asker:
+        services = self.console.services
+        return Asker(self._caller, self.context.prefix, "", services.signer, services.totals)
 
     @staticmethod
     async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:

@@ -32,8 +32,8 @@ def list_id(kind: type[Restorable]) -> str:
 def list_operation(kind: type[Restorable]) -> ListOperation:
     """The list of one kind."""
 
-    def build(transaction: Transaction, query: Any, _asker: Asker) -> Any:
-        return list_records(transaction, kind, query)
+    def build(transaction: Transaction, query: Any, asker: Asker) -> Any:
+        return list_records(transaction, kind, query, asker.totals)
 
     document = next((to_camel(one.name) for one in columns(kind) if isinstance(one.type, Document)), None)
     kept_out = f" but `{document}`" if document else ""

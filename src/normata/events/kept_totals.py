@@ -1,0 +1,161 @@
+"""Totals of lists of records that a process keeps, since to count a million of them takes longer than all else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, cast, literal, null, select, union_all
+
+from normata.db.transaction import Transaction
+from normata.events.content import ERASE
+from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
+from normata.records.base import Restorable
+from normata.schema.table import sql_table
+
+_WORTH_KEEPING = 2_000  # records; fewer are counted in less time than it takes to see whether anything has changed
+_MOST_KEPT = 1_000
+_MOST_UNSEALED = 1_000  # events of all organizations; whoever loads more is not waited for
+_MOST_SINCE = 100  # events; to look at many more takes as long as to count
+
+
+class _State(NamedTuple):
+    """How far the log of an organization has come: the last checkpoint, and the events that have no leaf yet."""
+
+    size: int
+    root: str
+    unsealed: frozenset[str]
+
+
+class _Kept(NamedTuple):
+    total: int
+    state: _State
+
+
+class KeptTotals:
+    """How many records of a kind an organization's list has, by its filters, for as long as none of them changes.
+
+    Every change writes an event in its own transaction, and no event ever goes. So the log tells whether a kind has
+    changed: no change has to write anything for that, and none waits for another. ``least`` is the smallest total that
+    is kept.
+    """
+
+    def __init__(self, least: int = _WORTH_KEEPING) -> None:
+        self._least = least
+        self._kept: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
+        self._lock = Lock()  # a long read has a thread of its own
+
+    def total(
+        self,
+        transaction: Transaction,
+        kind: type[Restorable],
+        organization_id: str,
+        filters: str,
+        count: Callable[[], int],
+    ) -> int:
+        """The total as ``transaction`` sees it: a kept one where it still holds, else what ``count`` returns.
+
+        ``filters`` names all that decides which records of the kind are counted.
+        """
+        key = organization_id, kind.path, filters
+        kept = self._kept.get(key)
+        state = None if kept is None else _state(transaction, organization_id)
+        if kept is not None and state is not None and _holds(transaction, kind, organization_id, kept.state, state):
+            self._keep(key, _Kept(kept.total, state))
+            return kept.total
+        total = count()
+        if total < self._least:
+            self._drop(key)
+            return total
+        state = state or _state(transaction, organization_id)  # of the same snapshot, so it does not matter when
+        if state is not None:
+            self._keep(key, _Kept(total, state))
+        return total
+
+    def _keep(self, key: tuple[str, str, str], kept: _Kept) -> None:
+        with self._lock:
+            self._kept[key] = kept
+            self._kept.move_to_end(key)
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+
+    def _drop(self, key: tuple[str, str, str]) -> None:
+        with self._lock:
+            self._kept.pop(key, None)
+
+
+def _state(transaction: Transaction, organization_id: str) -> _State | None:
+    """The state of an organization's log; null where too much is unsealed to be looked at."""
+    rows = transaction.rows(_STATE, {"organization": organization_id})
+    if len(rows) > _MOST_UNSEALED:
+        return None
+    sealed = next((row for row in rows if row.size is not None), None)
+    unsealed = frozenset(row.event_id for row in rows if row.size is None and row.owner == organization_id)
+    return _State(0, "", unsealed) if sealed is None else _State(sealed.size, sealed.root, unsealed)
+
+
+def _holds(transaction: Transaction, kind: type[Restorable], organization_id: str, before: _State, now: _State) -> bool:
+    """Whether no record of a kind has changed between two states."""
+    if now == before:
+        return True
+    if not _has_come_from(transaction, organization_id, before, now):
+        return False
+    place = {"organization": organization_id, "size": before.size}
+    sealed = transaction.rows(_SEALED_SINCE, place) if now.size > before.size else []
+    if len(sealed) > _MOST_SINCE:
+        return False
+    others = sorted(now.unsealed - before.unsealed)
+    if len(others) > _MOST_SINCE:
+        return False
+    if not before.unsealed <= now.unsealed | {event.id for event in sealed}:
+        return False
+    unsealed = transaction.rows(_UNSEALED_SINCE, {"ids": others}) if others else []
+    return not any(
+        # Who erases a person changes texts of whatever kind.
+        event.entity_type == kind.__name__ or event.action == ERASE
+        for event in (*sealed, *unsealed)
+        if event.id not in before.unsealed
+    )
+
+
+def _has_come_from(transaction: Transaction, organization_id: str, before: _State, now: _State) -> bool:
+    """Whether the log was in a state before: a database that was restored from a backup goes another way."""
+    if before.size in (0, now.size):
+        return before.size == 0 or before.root == now.root
+    place = {"organization": organization_id, "size": before.size}
+    return bool(transaction.scalar(_ROOT, place) == before.root)
+
+
+_EVENT, _UNSEALED = sql_table(AuditEvent), sql_table(UnsealedEvent)
+_LEAF, _CHECKPOINT = sql_table(EventLeaf), sql_table(EventCheckpoint)
+_is_of_organization = _CHECKPOINT.c.organization_id == bindparam("organization")
+
+_last: Any = (
+    select(literal("").label("event_id"), literal("").label("owner"), _CHECKPOINT.c.size, _CHECKPOINT.c.root)
+    .where(_is_of_organization)
+    .order_by(_CHECKPOINT.c.size.desc())
+    .limit(1)
+    .subquery()
+)
+# Not those of the organization alone: no index finds them, and there are few.
+_noted: Any = (
+    select(
+        _UNSEALED.c.event_id,
+        _UNSEALED.c.owner,
+        cast(null(), _CHECKPOINT.c.size.type).label("size"),
+        cast(null(), _CHECKPOINT.c.root.type).label("root"),
+    )
+    .limit(_MOST_UNSEALED + 1)
+    .subquery()
+)
+_STATE = union_all(select(_last), select(_noted))
+_ROOT = select(_CHECKPOINT.c.root).where(_is_of_organization, _CHECKPOINT.c.size == bindparam("size"))
+_ABOUT = select(_EVENT.c.id, _EVENT.c.entity_type, _EVENT.c.action)
+_SEALED_SINCE = (
+    _ABOUT.join(_LEAF, _LEAF.c.event_id == _EVENT.c.id)
+    .where(_LEAF.c.organization_id == bindparam("organization"), _LEAF.c.number >= bindparam("size"))
+    .limit(_MOST_SINCE + 1)
+)
+_UNSEALED_SINCE = _ABOUT.where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
