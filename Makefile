@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-failover test-clients test-console test-wheel screenshots check bench format requirements docs migration clean
+.PHONY: help demo test test-failover test-patroni test-clients test-console test-wheel screenshots check bench format requirements docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -18,6 +18,9 @@ test: $(VENV)/.installed-dev ## Run all tests
 
 test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluster under load, and look that nothing is lost
 	@$(BIN)/python -m pytest tests/failover -n0
+
+test-patroni: $(VENV)/.installed-dev $(VENV)-patroni/.installed ## Break a cluster under Patroni in every way, for an hour: make test-patroni only="kill-patroni and hosts"
+	@NORMATA_TEST_PATRONI=$(VENV)-patroni/bin $(BIN)/python -m pytest tests/patroni -n0 $(if $(only),-k "$(only)")
 
 test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a client from OpenAPI, and call every operation with it
 	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0
@@ -56,12 +59,13 @@ requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel pyproject.toml requirements/build.in -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/clients.in -o requirements/clients.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/patroni.in -o requirements/patroni.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c requirements/dev.txt requirements/browser.in -o requirements/browser.txt
 
 COMPILE := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 clean: ## Remove what was made
-	@rm -rf $(VENV) $(VENV)-clients build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) $(VENV)-clients $(VENV)-patroni build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
 
 # Everything is pinned with its hash, the build tools too, so that two machines install the same bytes.
 $(VENV)/.installed: requirements/run.txt pyproject.toml
@@ -88,4 +92,12 @@ $(VENV)-clients/.installed: requirements/clients.txt
 	@echo "Installing the generator of clients…"
 	@$(PYTHON) -m venv $(VENV)-clients
 	@$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/clients.txt
+	@touch $@
+
+# The servers' own user runs Patroni, and may not enter the folder of everybody's Python. So this takes the system's.
+PATRONI_PYTHON ?= /usr/bin/python3
+$(VENV)-patroni/.installed: requirements/patroni.txt
+	@echo "Installing Patroni…"
+	@$(PATRONI_PYTHON) -m venv $(VENV)-patroni
+	@$(VENV)-patroni/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/patroni.txt
 	@touch $@

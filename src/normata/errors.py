@@ -147,9 +147,10 @@ class BadSetting(CommandError):
     """A setting is wrong, or contradicts another one; the message names it and says how."""
 
 
-# Why the database is not available: nothing answers, too many others wait, another transaction has the lock, a
-# statement takes too long, the disk is full, the service is ending, or the schema is another version's.
-UnavailableReason = Literal["unreachable", "crowded", "locked", "slow", "full", "ending", "schema"]
+# Why the database is not available: nothing answers, no server is known to be the primary, too many others wait,
+# another transaction has the lock, a statement takes too long, the disk is full, the service is ending, or the schema
+# is another version's.
+UnavailableReason = Literal["unreachable", "unconfirmed", "crowded", "locked", "slow", "full", "ending", "schema"]
 
 
 class Unavailable(Exception):

@@ -131,6 +131,17 @@ class Cluster:
         """Start the server again."""
         self._process.ensure_postgres_running()
 
+    @contextmanager
+    def demoted(self) -> Iterator[None]:
+        """A standby for the length of a block, and then a primary of another timeline."""
+        self.stop()
+        (self._process.pgdata / "standby.signal").touch()
+        self.start()
+        try:
+            yield
+        finally:
+            self._control("promote")
+
     def freeze(self) -> None:
         """Have the server hang: its connections stay open, and nothing answers."""
         with session(self.server.url("postgres")) as opened:

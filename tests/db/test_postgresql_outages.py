@@ -212,12 +212,13 @@ def test_a_database_that_is_read_only_is_still_read(url: str, admin: Session) ->
     assert untouched(admin)
 
 
-def test_no_host_that_takes_writes(url: str, admin: Session) -> None:
-    """All that the URL names are standbys: what it looks like while a failover is under way."""
+def test_a_database_that_is_read_only_for_a_while(url: str, admin: Session) -> None:
+    """A session keeps the setting that it began with, so the connections from before are of no use for changes."""
     name = admin.value("SELECT current_database()")
     admin.run(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
     with closing(Service(f"{url}&target_session_attrs=read-write")) as service:
-        is_unavailable(service, CALLS)
+        is_unavailable(service, [writes])
+        assert (reads(service), looks_up(service)) == (1, ANSWER)
         admin.run("SET default_transaction_read_only = off", f'ALTER DATABASE "{name}" RESET ALL')
         assert (reads(service), writes(service), looks_up(service)) == (1, "label-alpha", ANSWER)
 

@@ -129,8 +129,8 @@ _WHO = (
 @pytest.mark.parametrize("writes", [False, True], ids=["read", "write"])
 def test_nothing_of_a_transaction_is_left_on_its_connection(service: Service, writes: bool, fails: bool) -> None:
     async def outside() -> tuple[Any, ...]:
-        async with service.database._pool.lease() as connection:  # type: ignore[attr-defined]
-            return tuple(await connection.fetchrow(_WHO))
+        async with service.database._pool.lease() as lease:  # type: ignore[attr-defined]
+            return tuple(await lease.connection.fetchrow(_WHO))
 
     inside: list[tuple[Any, ...]] = []
 

@@ -29,7 +29,7 @@ from tests.server import free_port
 _BIN = wheel.POSTGRES_VERSIONS[wheel.TARGET_POSTGRES_VERSION]
 
 # What docs/postgresql.md tells an operator to do: one role owns the database, another one, who owns nothing, serves.
-_ROLES = (
+ROLES = (
     "CREATE ROLE normata_service NOLOGIN",
     "CREATE ROLE normata_owner LOGIN PASSWORD '{password}'",
     "CREATE ROLE normata LOGIN PASSWORD '{password}'",
@@ -221,7 +221,7 @@ def running_cluster(template: Cluster | None = None) -> Iterator[Cluster]:
         password = secrets.token_urlsafe() if template is None else template.primary.password
         primary = Node("primary", servers, user, password)
         standby = Node("standby", servers, user, password, follows=primary)
-        cluster = Cluster(primary, standby, _password_file(folder / "pgpass", password))
+        cluster = Cluster(primary, standby, password_file(folder / "pgpass", password))
         try:
             if template is None:
                 _build(primary, standby)
@@ -257,7 +257,7 @@ def _build(primary: Node, standby: Node) -> None:
         "--no-sync",
     )
     primary.start()
-    for statement in _ROLES:
+    for statement in ROLES:
         primary.query(statement.format(password=primary.password))
     standby.run(
         "pg_basebackup",
@@ -274,7 +274,8 @@ def _build(primary: Node, standby: Node) -> None:
     primary.stop()
 
 
-def _password_file(path: Path, password: str) -> Path:
+def password_file(path: Path, password: str) -> Path:
+    """A file for PGPASSFILE, with the password of Normata's logins."""
     path.touch(mode=0o600)
     path.write_text(f"*:*:normata:*:{password}\n")
     return path

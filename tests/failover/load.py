@@ -134,6 +134,11 @@ class Load:
         """The statuses of an operation's last answers, of those to requests sent after a moment."""
         return [answer.status for answer in self.answers(operation) if answer.started >= since][-count:]
 
+    def start(self) -> None:
+        """Have every client begin."""
+        for client in self._clients:
+            client.start()
+
     def end(self) -> None:
         """Have every client finish the request that it has under way, and send no more."""
         with ThreadPoolExecutor(len(self._clients)) as pool:
@@ -159,8 +164,7 @@ def under_load(port: int, tokens: Sequence[str], records: Sequence[Record], orga
     clients += [Client(f"list-{user}", port, token, cycle(lists), 15) for user, token in enumerate(tokens)]
     clients += [Client(name, port, None, cycle([Request(name, "GET", f"/{name}")]), 20) for name in ("livez", "readyz")]
     load = Load(clients)
-    for client in clients:
-        client.start()
+    load.start()
     try:
         yield load
     finally:

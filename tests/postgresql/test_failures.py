@@ -347,19 +347,20 @@ def test_a_read_only_database_still_lists(url: str, admin: Session) -> None:
     token, name = new_token(url), admin.value("SELECT current_database()")
     admin.run(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
     with started(url, token) as client:
-        client.is_served()
+        assert [client.get(path).status_code for path in LISTS] == [200] * len(LISTS)
         is_unavailable(client.restore())
-        client.is_served()
+        is_unavailable(client.get("/readyz"))
+        assert [client.get(path).status_code for path in LISTS] == [200] * len(LISTS)
     assert untouched(admin)
 
 
-def test_a_failover_that_is_under_way(url: str, admin: Session) -> None:
+def test_a_failover_that_is_under_way(cluster: Cluster, url: str) -> None:
     """All that the URL names are standbys, until one of them is promoted."""
-    token, name = new_token(url), admin.value("SELECT current_database()")
-    admin.run(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    with started(f"{url}&target_session_attrs=read-write", token) as client:
-        client.is_lost()
-        admin.run("SET default_transaction_read_only = off", f'ALTER DATABASE "{name}" RESET ALL')
+    with started(url, new_token(url)) as client:
+        client.is_served()
+        with cluster.demoted():
+            client.is_lost()
         client.is_served()
         assert client.restore().status_code == 200
-    assert whole(admin)
+    with session(url) as admin:
+        assert whole(admin)

@@ -79,6 +79,10 @@ class Database(ABC):
         """The rows that answer ``lookup`` now, as named tuples of its columns. Raises Unavailable."""
 
     @abstractmethod
+    async def require_ready(self) -> None:
+        """Return if changes can be served just now, as far as is known beside the requests. Raises Unavailable."""
+
+    @abstractmethod
     def read_now(self, work: Work[T]) -> T:
         """:meth:`read` with every organization in scope, for callers without an event loop: the command line."""
 

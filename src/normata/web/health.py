@@ -25,7 +25,8 @@ def routes(services: Services) -> Iterator[Route]:
         return JsonResponse({"status": "alive"})
 
     async def readyz(_request: Request) -> Response:
-        """The database answers and this version can serve its schema; else 503."""
+        """The database takes changes and this version can serve its schema; else 503."""
+        await services.database.require_ready()
         if await services.database.read(is_servable):
             return JsonResponse({"status": "ready"})
         raise ServiceUnavailable("The schema of the database is not the one that this version needs.", reason="schema")

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
-import asyncpg
 from sqlalchemy import Connection, MetaData
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from normata.db.database import Database
 from normata.db.lookup import Lookup
 from normata.db.postgresql import security as rights
-from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, tell, told
+from normata.db.postgresql.committing import commit
+from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, leads_astray, tell, told
 from normata.db.postgresql.lookup import Lookups
-from normata.db.postgresql.pool import Pool
+from normata.db.postgresql.pool import STALE_AT_MOST, Lease, Pool
 from normata.db.postgresql.runner import Runner
 from normata.db.postgresql.transaction import (
+    ANOTHER_SERVER,
     EVERY_ROW,
     READING,
     WRITING,
@@ -31,7 +33,7 @@ from normata.db.security import Security
 from normata.db.statements import Statements
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
 from normata.db.watching import Watcher
-from normata.errors import Unavailable
+from normata.errors import Unavailable, UnavailableReason
 from normata.settings import Settings
 
 _SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of the database
@@ -41,8 +43,15 @@ _SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of 
 _NUMERIC = 1700
 
 
+_REPLACED: tuple[str, UnavailableReason] = ("another server has become the primary meanwhile", "unconfirmed")
+
+
 class _StaleConnection(Unavailable):
     """The server has gone since a connection was last used."""
+
+
+class _AnotherServer(_StaleConnection):
+    """The connection leads to a server that is not the primary that it was meant for."""
 
 
 class PostgreSQL(Database):
@@ -57,7 +66,6 @@ class PostgreSQL(Database):
 
     def __init__(self, configuration: Settings, *, watcher: Watcher, serving: bool = False) -> None:
         self._role = configuration.database_role
-        self._serving = serving
         self._timeout = configuration.database_timeout
         self._pool = Pool(configuration, serving=serving, watcher=watcher)
         self._statements = Statements(self._pool.engine.dialect, _NUMERIC)
@@ -77,6 +85,11 @@ class PostgreSQL(Database):
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
         """See :meth:`Database.look_up`."""
         return await self._lookups.look_up(lookup, arguments)
+
+    async def require_ready(self) -> None:
+        """See :meth:`Database.require_ready`: the primary has committed a moment ago."""
+        if self._pool.heartbeat is not None:
+            await self._pool.heartbeat.ready()
 
     def read_now(self, work: Work[T]) -> T:
         """See :meth:`Database.read_now`."""
@@ -133,20 +146,42 @@ class PostgreSQL(Database):
         self._runner = None
 
     async def _run(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
-        own = settings(self._role, scope, self._timeout) if self._serving else EVERY_ROW
-        begin = f"{begin};{own}"
-        try:
-            return await self._attempt(work, begin, is_long=is_long)
-        except _StaleConnection:
+        for _ in range(STALE_AT_MOST):
             # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
             # server costs nobody a 503 who comes after it.
-            return await self._attempt(work, begin, is_long=is_long)
+            with suppress(_StaleConnection):
+                return await self._attempt(work, begin, scope, is_long=is_long)
+        return await self._attempt(work, begin, scope, is_long=is_long)
 
-    async def _attempt(self, work: Work[T], begin: str, *, is_long: bool) -> T:
+    async def _attempt(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
+        heartbeat = self._pool.heartbeat
+        if heartbeat is None:
+            return await self._transact(work, f"{begin};{EVERY_ROW}", is_long=is_long)
+        server = await heartbeat.confirmed(writing=begin is WRITING)
+        own = settings(self._role, scope, self._timeout, server.timeline)
+        try:
+            result = await self._transact(work, f"{begin};{own}", is_long=is_long)
+        except _AnotherServer:
+            heartbeat.doubt(server)
+            raise
+        except Unavailable:
+            raise
+        except Exception:
+            if not await heartbeat.is_still(server):  # then what the work has read, and refuses for, does not count
+                raise _AnotherServer(*_REPLACED) from None
+            raise
+        if await heartbeat.is_still(server):
+            return result
+        if begin is READING:
+            raise _AnotherServer(*_REPLACED)
+        raise Unavailable(*_REPLACED)  # whether the next one has the change nobody can tell
+
+    async def _transact(self, work: Work[T], begin: str, *, is_long: bool) -> T:
         transaction: PostgreSQLTransaction | None = None
         working = False
         try:
-            async with self._pool.lease() as connection:
+            async with self._pool.lease() as lease:
+                connection = lease.connection
                 try:
                     await connection.execute(begin)
                     wait = waits_on(asyncio.get_running_loop()) if is_long else await_only
@@ -158,37 +193,40 @@ class PostgreSQL(Database):
                         else greenlet_spawn(finished, work, transaction)
                     )
                     working = False
-                    await connection.execute("COMMIT")
+                    await commit(connection)
                 except BaseException as error:
                     # What the work raises by itself, such as a full disk that it writes to, says nothing of the server.
                     working = working and transaction is not None and transaction.failure is None
                     cause = (transaction and transaction.failure) or error
-                    if is_lost(cause) and not working:
+                    is_elsewhere = transaction is None and isinstance(cause, ANOTHER_SERVER)
+                    if is_elsewhere or (leads_astray(cause) and not working):
                         self._pool.doubt()  # after a restart of the server each connection of the pool is stale
                     # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
                     if transaction is None or isinstance(cause, TimeoutError | asyncio.CancelledError):
-                        connection.terminate()
+                        lease.abandon()
                     else:
-                        await self._roll_back(connection)
+                        await self._roll_back(lease)
                     raise
         except Exception as error:
             if working:
                 raise
+            if transaction is None and isinstance(error, ANOTHER_SERVER):
+                raise _AnotherServer("the server that answers is not the primary", "unconfirmed") from error
             if transaction is None and is_lost(error) and not isinstance(error, TimeoutError):
                 raise _StaleConnection(*told(error).args) from error
             tell(error)
         return result
 
-    async def _roll_back(self, connection: asyncpg.Connection[Any]) -> None:
+    async def _roll_back(self, lease: Lease) -> None:
         try:
-            if connection.is_in_transaction():
-                await connection.execute("ROLLBACK")
+            if lease.connection.is_in_transaction():
+                await lease.connection.execute("ROLLBACK")
         except CONNECT_ERRORS as error:  # what the transaction has failed for is told, not this
-            connection.terminate()
+            lease.abandon()
             if is_lost(error):
                 self._pool.doubt()
         except BaseException:
-            connection.terminate()
+            lease.abandon()
             raise
 
     async def _alter(self, work: Callable[[Connection], T]) -> T:

@@ -37,6 +37,11 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, (*lost, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError))
 
 
+def leads_astray(error: BaseException) -> bool:
+    """Whether the connection, or its server, may not be the one to use after this: it is lost, or takes no writes."""
+    return is_lost(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError)
+
+
 def tell(error: Exception) -> NoReturn:
     """Raise the error as a caller of the database knows it."""
     known = told(error)
@@ -52,11 +57,11 @@ def told(error: Exception) -> Exception:
         return Unavailable("all connections are in use", "crowded")
     cause = _cause(error)
     if isinstance(cause, asyncpg.IntegrityConstraintViolationError):
-        return ConstraintViolation(_words(cause))
+        return ConstraintViolation(words(cause))
     if isinstance(cause, CONNECT_ERRORS) and (is_lost(cause) or _is_passing(cause)):
-        return Unavailable(_words(cause), _reason(cause))
+        return Unavailable(words(cause), _reason(cause))
     if isinstance(cause, asyncpg.InsufficientPrivilegeError):
-        return NotPermitted(_words(cause))
+        return NotPermitted(words(cause))
     return error
 
 
@@ -79,6 +84,6 @@ def _reason(error: BaseException) -> UnavailableReason:
     return _REASONS.get(getattr(error, "sqlstate", None) or "", "unreachable")
 
 
-def _words(error: BaseException) -> str:
-    """The server's first line; the next ones may have values."""
+def words(error: BaseException) -> str:
+    """What to tell of an error: the server's first line; the next ones may have values."""
     return str(error).partition("\n")[0] or "the database did not answer in time"

@@ -15,8 +15,10 @@ from sqlalchemy.types import TypeEngine
 from normata.db.batching import Batcher
 from normata.db.lookup import Lookup
 from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, told
-from normata.db.postgresql.pool import Pool
+from normata.db.postgresql.pool import STALE_AT_MOST, Pool
+from normata.db.postgresql.standing import TIMELINE
 from normata.db.statements import Rows, Statements
+from normata.errors import Unavailable
 
 Ask = Callable[..., Sequence[Any]]  # rows of SQL and its values
 
@@ -74,14 +76,33 @@ class Lookups:
     async def _answers(self, lookup: Lookup, asked: Sequence[Sequence[str | None]]) -> list[list[Any] | Exception]:
         sql, rows = self._prepared.get(lookup.name) or self._prepare(lookup)
         found: list[list[Any]] = [[] for _ in asked]
-        for number, *row in await self._fetch(sql, [list(values) for values in zip(*asked, strict=True)]):
-            found[number - 1].append(row)
+        for _, number, *row in await self._fetch(sql, [list(values) for values in zip(*asked, strict=True)]):
+            if number is not None:
+                found[number - 1].append(row)
         return [rows(answer) for answer in found]
 
     async def _fetch(self, sql: str, arguments: Sequence[Sequence[str | None]]) -> list[Any]:
+        """Rows of the primary, the first column of each its timeline. Raises Unavailable."""
+        heartbeat = self._pool.heartbeat
+        if heartbeat is None:
+            return await self._fetch_anywhere(sql, arguments)
+        for _ in range(STALE_AT_MOST):
+            server = await heartbeat.confirmed()
+            found = await self._fetch_anywhere(sql, arguments)
+            if found[0][0] != server.timeline:
+                # A pooler has asked a server of yesterday, or this one has been promoted since.
+                self._drop()
+                self._pool.doubt()
+                heartbeat.doubt(server)
+            elif await heartbeat.is_still(server):
+                return found
+        raise Unavailable("the server that answers is not the primary", "unconfirmed")
+
+    async def _fetch_anywhere(
+        self, sql: str, arguments: Sequence[Sequence[str | None]], *, stale: int = STALE_AT_MOST
+    ) -> list[Any]:
         if self._connection is not None and self._pool.is_doubtful(self._made):
             self._drop()
-        fresh = self._connection is None
         try:
             if self._connection is None:
                 self._made = time.monotonic()
@@ -91,8 +112,8 @@ class Lookups:
             if is_lost(error):
                 self._drop()
                 self._pool.doubt()
-                if not fresh and not isinstance(error, TimeoutError):
-                    return await self._fetch(sql, arguments)  # as with any stale connection
+                if stale and not isinstance(error, TimeoutError):
+                    return await self._fetch_anywhere(sql, arguments, stale=stale - 1)
             raise told(error) from error
 
     def _drop(self) -> None:
@@ -102,7 +123,11 @@ class Lookups:
 
     def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
         arguments = ", ".join(f"${number}" for number, _ in enumerate(lookup.arguments, 1))
-        sql = f"SELECT * FROM public.{lookup.name}({arguments})"  # noqa: S608 - the name is a declaration's
+        # The server tells its timeline even where it finds nothing: what it does not know may be known elsewhere.
+        sql = (
+            f"SELECT timeline, answer.* FROM (SELECT {TIMELINE} AS timeline) AS server"  # noqa: S608 - declarations'
+            f" LEFT JOIN public.{lookup.name}({arguments}) AS answer ON true"
+        )
         prepared = self._prepared[lookup.name] = sql, self._statements.rows(lookup.columns)
         return prepared
 

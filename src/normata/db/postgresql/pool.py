@@ -6,33 +6,57 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 from sqlalchemy import event, exc
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from normata.db.database import BadDatabaseUrl
-from normata.db.postgresql.errors import CONNECT_ERRORS
+from normata.db.postgresql.closing import Closing
+from normata.db.postgresql.heartbeat import Heartbeat, Server
+from normata.db.postgresql.hosts import Hosts
+from normata.db.postgresql.primary import open_to_primary
 from normata.db.watching import Watcher, waiting
 from normata.errors import Unavailable
 from normata.settings import Settings
 
+# Connections that a transaction, or a lookup, may find stale before the one that serves it: one from before a restart,
+# and one to a primary that was replaced just then.
+STALE_AT_MOST = 2
+
+
+class Lease:
+    """A connection that somebody has for a while."""
+
+    def __init__(self, connection: asyncpg.Connection[Any]) -> None:
+        self.connection = connection
+        self.is_abandoned = False
+
+    def abandon(self) -> None:
+        """Have nobody get the connection after this: something may still be under way on it."""
+        self.is_abandoned = True
+
 
 class Pool:
-    """Opens connections, keeps them, and renews those that may lead nowhere.
+    """Opens connections to the primary, keeps them, and renews those that may lead nowhere.
 
     A server that has gone without a word leaves all connections as they were, and each would cost a request its whole
     wait. So after one was found to lead nowhere, every connection from before that moment is renewed before it is used.
+    Once another server is the primary, no connection to the one before is used again, nor does it count.
+
+    The service has a heartbeat that finds the primary. A command asks the hosts once for each connection.
     """
 
     def __init__(self, settings: Settings, *, serving: bool, watcher: Watcher) -> None:
-        self._dsns = _one_per_host(settings.database_url)
+        self._hosts = Hosts(settings, serving=serving)
         self._timeout = settings.database_timeout
-        self._serving = serving
-        self._statement_cache = settings.database_statement_cache
+        self._closing = Closing(self._timeout)
+        self._open: set[asyncpg.Connection[Any]] = set()
+        self._opening: set[asyncio.Task[asyncpg.Connection[Any]]] = set()
+        self._server: Server | None = None
+        self.heartbeat = Heartbeat(self._hosts, self._adopt, self._renew) if serving else None
         self._doubted = 0.0
         self._limit = settings.database_pool_size
         self._watcher = watcher
@@ -41,9 +65,9 @@ class Pool:
             "postgresql+asyncpg://",
             connect_args={
                 "async_creator_fn": self.connect,
-                "prepared_statement_cache_size": self._statement_cache,
+                "prepared_statement_cache_size": settings.database_statement_cache,
                 # Behind a pooler the next transaction has another session; nameless statements leave nothing behind.
-                **({} if self._statement_cache else {"prepared_statement_name_func": str}),
+                **({} if settings.database_statement_cache else {"prepared_statement_name_func": str}),
             },
             pool_size=settings.database_pool_size,
             max_overflow=0,
@@ -54,50 +78,44 @@ class Pool:
         event.listen(self.engine.sync_engine, "checkout", self._refuse_doubtful)
 
     @asynccontextmanager
-    async def lease(self) -> AsyncIterator[asyncpg.Connection[Any]]:
-        """A connection for a block, which must leave it outside of any transaction, or terminate it."""
+    async def lease(self) -> AsyncIterator[Lease]:
+        """A connection for a block, which must leave it outside of any transaction, or abandon it."""
+        pool = self.engine.sync_engine.pool
         with waiting(self._waits):
             leased = await self.engine.raw_connection()
         connection: Any = leased.driver_connection
+        lease = Lease(connection)
         try:
             self._tell_of_connections()
-            yield connection
+            yield lease
         finally:
-            if connection.is_closed():
-                leased.invalidate()
-            leased.close()
-            self._tell_of_connections()
+            if pool is not self.engine.sync_engine.pool:
+                connection.terminate()  # it is one of the server before
+            if lease.is_abandoned and not connection.is_closed():
+                # It counts until the server has ended what it did for it.
+                self._closing.close(connection, partial(self._give_back, leased))
+            else:
+                self._give_back(leased)
 
     async def connect(self, **_kwargs: Any) -> asyncpg.Connection[Any]:
-        """A new connection, to whichever host of the URL fits its ``target_session_attrs``; it is not the pool's.
-
-        asyncpg has one time-out for all hosts together. A host whose machine is gone would use it up, and no other
-        would ever be tried. So each gets its share here, and the one that answered last is asked first.
-        """
-        reason: Exception | None = None
-        for dsn in tuple(self._dsns):
+        """A new connection to the primary; it is not the pool's. Raises Unavailable and BadDatabaseUrl."""
+        if self.heartbeat is None:
+            return await open_to_primary(self._hosts)
+        while True:
+            server = await self.heartbeat.confirmed()
             try:
-                connection = await asyncpg.connect(
-                    dsn,
-                    timeout=self._timeout / len(self._dsns),
-                    # Of each statement, a ROLLBACK among them: a server that goes without a word may do so between any
-                    # two.
-                    command_timeout=self._timeout * 2 if self._serving else None,
-                    statement_cache_size=self._statement_cache,
-                    server_settings={"application_name": "normata"},
-                )
-            except (ValueError, asyncpg.ClientConfigurationError) as error:
-                raise BadDatabaseUrl(f"the database URL cannot be used: {error}") from None
-            except CONNECT_ERRORS as error:
-                reason = error
-            else:
-                self._dsns.sort(key=dsn.__ne__)
+                connection = await self._open_to(server)
+            except Unavailable:
+                self.heartbeat.wake()
+                raise
+            if connection is not None:
                 return connection
-        raise Unavailable(str(reason).splitlines()[0] if str(reason) else type(reason).__name__) from reason
 
     def doubt(self) -> None:
-        """Have every connection from before this moment renewed before it is used again."""
-        self._doubted = time.monotonic()
+        """Have every connection from before this moment renewed before it is used again, and the primary confirmed."""
+        self._renew()
+        if self.heartbeat is not None:
+            self.heartbeat.wake()
 
     def is_doubtful(self, made: float) -> bool:
         """Whether a connection that was made then may lead nowhere."""
@@ -105,9 +123,56 @@ class Pool:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self.heartbeat is not None:
+            await self.heartbeat.close()
+        await self._closing.finish()
         with suppress(TimeoutError):  # a server that does not answer need not be told
             async with asyncio.timeout(self._timeout):
                 await self.engine.dispose()
+
+    async def _open_to(self, server: Server) -> asyncpg.Connection[Any] | None:
+        """A new connection to a server; null where another one becomes the primary meanwhile."""
+        opening = asyncio.create_task(self._hosts.open(server.address, within=self._timeout))
+        self._opening.add(opening)
+        try:
+            await asyncio.wait([opening])
+        except BaseException:
+            opening.cancel()
+            opening.add_done_callback(_terminate)
+            raise
+        finally:
+            self._opening.discard(opening)
+        if opening.cancelled():
+            return None
+        connection = opening.result()
+        if server is not self._server:
+            connection.terminate()
+            return None
+        self._open.add(connection)
+        connection.add_termination_listener(self._open.discard)
+        return connection
+
+    def _renew(self) -> None:
+        self._doubted = time.monotonic()
+
+    def _adopt(self, server: Server) -> None:
+        """Use connections to a new primary only. What is under way on others fails at once, as if they were lost."""
+        is_first, self._server = self._server is None, server
+        if is_first:
+            return
+        self._renew()
+        for opening in self._opening:
+            opening.cancel()
+        for connection in tuple(self._open):
+            connection.terminate()
+        self.engine.sync_engine.dispose(close=False)  # makes another pool, so that those others do not count in it
+
+    def _give_back(self, leased: PoolProxiedConnection) -> None:
+        connection: Any = leased.driver_connection
+        if connection is None or connection.is_closed():
+            leased.invalidate()
+        leased.close()
+        self._tell_of_connections()
 
     def _tell_of_connections(self) -> None:
         pool: Any = self.engine.sync_engine.pool  # a queue, which can count
@@ -119,11 +184,10 @@ class Pool:
             raise exc.DisconnectionError
 
 
+def _terminate(opening: asyncio.Task[asyncpg.Connection[Any]]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().terminate()
+
+
 def _note_when(_connection: Any, entry: ConnectionPoolEntry) -> None:
     entry.info["made"] = time.monotonic()
-
-
-def _one_per_host(dsn: str) -> list[str]:
-    parts = urlsplit(dsn)
-    user, at, hosts = parts.netloc.rpartition("@")
-    return [urlunsplit(parts._replace(netloc=f"{user}{at}{host}")) for host in hosts.split(",")]

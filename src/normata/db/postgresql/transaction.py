@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 
 from normata.db.postgresql.errors import tell
+from normata.db.postgresql.standing import TIMELINE
 from normata.db.statements import Statements
 from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
@@ -26,9 +27,14 @@ WRITING = "BEGIN"
 _SETTINGS = (
     "SELECT set_config('role', {role}, true), set_config('normata.readable', {readable}, true),"
     " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
-    " set_config('statement_timeout', {limit}, true),"
+    " set_config('statement_timeout',"
+    " CASE WHEN timeline = {timeline} THEN {limit} ELSE ({other} || timeline)::int::text END, true),"
     " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
+_SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
+# What a server says of a transaction that is meant for another timeline: such an error is how a SELECT can refuse. A
+# pooler may have sent it to a server that was the primary once.
+ANOTHER_SERVER = asyncpg.InvalidTextRepresentationError
 
 # Only where they may be changed: others need not carry it along.
 _CATALOGS = ", set_config('normata.catalogs', 'on', true)"
@@ -38,8 +44,10 @@ _EXTEND = "SELECT set_config('normata.readable', $1, true), set_config('normata.
 EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
 
 
-def settings(role: str, scope: TenantScope, timeout: float) -> str:
+def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> str:
     """What tells a transaction who acts, which tenants are in scope, and how long anything may take.
+
+    A server of another timeline refuses it with ANOTHER_SERVER.
 
     Only statements without parameters can go in one round trip with BEGIN, so the values are written out.
     """
@@ -48,11 +56,13 @@ def settings(role: str, scope: TenantScope, timeout: float) -> str:
         "readable": _array(scope.readable),
         "writable": _array(scope.writable),
         "users": _array(scope.users),
+        "timeline": timeline,
+        "other": "another timeline: ",
         "limit": str(round(timeout * 1000)),
         "idle": str(round(timeout * 4000)),
     }
     filled = _SETTINGS.format(**{name: _literal(value) for name, value in values.items()})
-    return filled + _CATALOGS if scope.catalogs else filled
+    return f"{filled}{_CATALOGS if scope.catalogs else ''}{_SERVER}"
 
 
 class PostgreSQLTransaction(Transaction):

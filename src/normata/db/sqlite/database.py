@@ -70,6 +70,9 @@ class SQLite(Database):
             sql, rows = self._at_hand.prepared(lookup)
             return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
 
+    async def require_ready(self) -> None:
+        """See :meth:`Database.require_ready`: the file is this machine's own."""
+
     def read_now(self, work: Work[T]) -> T:
         """See :meth:`Database.read_now`."""
         return self._reader.run_here(work)

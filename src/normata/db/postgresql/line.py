@@ -1,0 +1,55 @@
+"""A connection to one host that is kept to ask it again and again what it is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+
+from normata.db.postgresql.closing import Closing
+from normata.db.postgresql.committing import warnings_of
+from normata.db.postgresql.errors import CONNECT_ERRORS, words
+from normata.db.postgresql.hosts import Hosts
+from normata.db.postgresql.standing import Standing, standing_of
+from normata.errors import Unavailable
+
+
+class Line:
+    """Asks one host; ``why`` says why it has last been silent."""
+
+    def __init__(self, hosts: Hosts, address: str, closing: Closing, patience: float) -> None:
+        self.address = address
+        self.why = ""
+        self._hosts = hosts
+        self._closing = closing
+        self._patience = patience
+        self._connection: asyncpg.Connection[Any] | None = None
+
+    async def ask(self, *, commit: bool = False) -> Standing | None:
+        """What the host says of itself, and with ``commit`` after it has committed; null where it does not in time."""
+        try:
+            async with asyncio.timeout(self._patience):
+                if self._connection is None:
+                    # Apart from the service's own in `pg_stat_activity`.
+                    self._connection = await self._hosts.open(
+                        self.address, within=self._patience, name="normata heartbeat"
+                    )
+                with warnings_of(self._connection) as warnings:
+                    standing = await standing_of(self._connection, commit=commit, within=self._patience)
+        except asyncpg.InsufficientPrivilegeError as error:
+            self.why = f"the login of the service may not ask whether the server is the primary: {words(error)}"
+        except (ValueError, Unavailable, *CONNECT_ERRORS) as error:
+            self.why = f"{self._hosts.label(self.address)}: {words(error)}"
+        else:
+            if not warnings:
+                return standing
+            self.why = warnings[0]  # a commit that was not waited for to its end
+        self.drop()
+        return None
+
+    def drop(self) -> None:
+        """Ask over a new connection the next time."""
+        if self._connection is not None:
+            self._closing.close(self._connection)
+            self._connection = None
