@@ -24,6 +24,11 @@ from tests.listing import Listing
 from tests.postgres import Server, running_server
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests wait for servers to start, and for limits of time to pass."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_collection_finish() -> None:
     """Leave what has been imported alone: the collector would walk it again and again, for a third of the run."""
     gc.collect()

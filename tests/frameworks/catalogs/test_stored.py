@@ -1,4 +1,4 @@
-"""Which controls and frameworks a database has."""
+"""Which centralized controls and frameworks a database has."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_those_that_are_stored_are_told(database: Database) -> None:
     def frameworks(*ids: str) -> set[str]:
         return database.read_now(lambda transaction: StoredCatalogs(transaction).frameworks(ids))
 
-    assert controls("sun.A.1", "nothing", "fw-sun", "foreign.A.2") == {"sun.A.1", "foreign.A.2"}
-    assert frameworks("fw-sun", "sun.A.1", "nothing") == {"fw-sun"}
+    assert controls("sun.A.1", "nothing", "fw-sun", "foreign.A.2") == {"sun.A.1"}
+    assert frameworks("fw-sun", "sun.A.1", "nothing", "fw-own") == {"fw-sun"}
     assert controls() == frameworks() == set()
     assert controls(*(f"sun.A.{number}" for number in range(2_000))) == {f"sun.A.{number}" for number in range(1, 13)}
 
