@@ -108,21 +108,22 @@ def test_signing_out_ends_the_session(browser: Browser, sign_in: SignIn) -> None
 
 
 @pytest.mark.parametrize(
-    ("change", "is_good"),
+    ("moment", "is_good"),
     [
-        (f"last_used_at = {before(hours=11.9)}", True),
-        (f"last_used_at = {before(hours=12.1)}", False),
-        (f"expires_at = {before(minutes=-10)}", True),
-        (f"expires_at = {before(seconds=1)}", False),
-        (f"ended_at = {before(seconds=1)}", False),
+        (("last_used_at", {"hours": 11.9}), True),
+        (("last_used_at", {"hours": 12.1}), False),
+        (("expires_at", {"minutes": -10}), True),
+        (("expires_at", {"seconds": 1}), False),
+        (("ended_at", {"seconds": 1}), False),
     ],
     ids=["used", "idle", "young", "old", "ended"],
 )
 def test_a_session_lasts_no_longer(
-    browser: Browser, instance: Served, sign_in: SignIn, change: str, is_good: bool
+    browser: Browser, instance: Served, sign_in: SignIn, moment: tuple[str, dict[str, float]], is_good: bool
 ) -> None:
     sign_in(browser, "editor")
-    run_sql(instance.database, f"UPDATE session SET {change}")
+    column, ago = moment
+    run_sql(instance.database, f"UPDATE session SET {column} = {before(**ago)}")
     assert is_sent_away(browser.get("/account/")) is not is_good
 
 
