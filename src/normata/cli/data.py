@@ -130,10 +130,8 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
     The format of each file is told by its content. Importing the same version again changes nothing. OSCAL needs the
     extra normata[oscal].
     """
-    from normata.bundle import loading
+    from normata.bundle.importing import import_for_all
     from normata.frameworks.catalogs.reading import read_published
-    from normata.frameworks.catalogs.stored import StoredCatalogs
-    from normata.frameworks.catalogs.unknown import rows_to_load
     from normata.frameworks.own import uploads
     from normata.identity.organizations import find
 
@@ -152,9 +150,7 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
                 return {
                     array: tally for array, tally in outcome.tallies.items() if any(astuple(tally))
                 }, outcome.left_out
-            unit.lock("content")  # what is stored now must still be stored when the rows are written
-            rows, skipped = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown)
-            return loading.load(unit, rows, tell, sync=True), skipped
+            return import_for_all(unit, published, tell, skip_unknown=skip_unknown)
 
         tallies, skipped = changed(database, work, create=True)
     print_tallies(tallies)

@@ -9,15 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from normata.bundle.loading import load
+from normata.bundle.importing import import_for_all
 from normata.changes.source import FaultyInput
 from normata.changes.storing import BODY, every_column_of
 from normata.changes.tally import Tally
 from normata.changes.unit_of_work import UnitOfWork, insert_of
 from normata.frameworks.catalogs.documents import Input
-from normata.frameworks.catalogs.stored import StoredCatalogs
 from normata.frameworks.catalogs.tables import COLUMNS
-from normata.frameworks.catalogs.unknown import LeftOut, rows_to_load
+from normata.frameworks.catalogs.unknown import LeftOut
 from normata.frameworks.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.own import uploads
@@ -100,12 +99,11 @@ def _take_for_all(unit: UnitOfWork, given: Given) -> dict[str, Any]:
     query: CatalogImportQuery = given.query
     upload: uploads.Upload = given.body
     with _first_faults():
-        unit.lock("content")  # what is stored now must still be stored when the rows are written
-        rows, left_out = rows_to_load(
-            upload.published, StoredCatalogs(unit), skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN
+        tallies, left_out = import_for_all(
+            unit, upload.published, skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN, faults=upload.faults
         )
-        tallies = load(unit, rows, sync=True, faults=upload.faults)
-    return _told([row.values["id"] for row in rows if row.array == "frameworks"], tallies, left_out)
+    frameworks = [row.values["id"] for row in upload.published.rows if row.array == "frameworks"]
+    return _told(frameworks, tallies, left_out)
 
 
 @contextmanager
