@@ -26,6 +26,7 @@ def patroni(
                 "retry_timeout": RETRY_TIMEOUT,
                 "maximum_lag_on_failover": 1048576,
                 "synchronous_mode": True,
+                "failsafe_mode": True,
                 "postgresql": {
                     "use_pg_rewind": True,
                     "parameters": {

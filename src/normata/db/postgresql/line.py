@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
 
 from normata.db.postgresql.closing import Closing
 from normata.db.postgresql.committing import warnings_of
-from normata.db.postgresql.errors import CONNECT_ERRORS, words
+from normata.db.postgresql.errors import CONNECT_ERRORS, is_lost, words
 from normata.db.postgresql.hosts import Hosts
 from normata.db.postgresql.standing import Standing, standing_of
 from normata.errors import Unavailable
@@ -30,13 +31,7 @@ class Line:
         """What the host says of itself, and with ``commit`` after it has committed; null where it does not in time."""
         try:
             async with asyncio.timeout(self._patience):
-                if self._connection is None:
-                    # Apart from the service's own in `pg_stat_activity`.
-                    self._connection = await self._hosts.open(
-                        self.address, within=self._patience, name="normata heartbeat"
-                    )
-                with warnings_of(self._connection) as warnings:
-                    standing = await standing_of(self._connection, commit=commit, within=self._patience)
+                standing, warnings = await self._asked(commit=commit)
         except asyncpg.InsufficientPrivilegeError as error:
             self.why = f"the login of the service may not ask whether the server is the primary: {words(error)}"
         except (ValueError, Unavailable, *CONNECT_ERRORS) as error:
@@ -47,6 +42,24 @@ class Line:
             self.why = warnings[0]  # a commit that was not waited for to its end
         self.drop()
         return None
+
+    async def _asked(self, *, commit: bool) -> tuple[Standing, Sequence[str]]:
+        """What the host says, and its warnings; over a new connection where the kept one turns out to be lost."""
+        if self._connection is not None:
+            try:
+                return await self._asked_over(self._connection, commit=commit)
+            except CONNECT_ERRORS as error:
+                # A server that was restarted is not silent: waiters are not told so because of yesterday's connection.
+                if isinstance(error, TimeoutError) or not is_lost(error):
+                    raise
+                self.drop()
+        # Apart from the service's own in `pg_stat_activity`.
+        self._connection = await self._hosts.open(self.address, within=self._patience, name="normata heartbeat")
+        return await self._asked_over(self._connection, commit=commit)
+
+    async def _asked_over(self, connection: asyncpg.Connection[Any], *, commit: bool) -> tuple[Standing, Sequence[str]]:
+        with warnings_of(connection) as warnings:
+            return await standing_of(connection, commit=commit, within=self._patience), warnings
 
     def drop(self) -> None:
         """Ask over a new connection the next time."""
