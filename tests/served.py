@@ -12,14 +12,13 @@ from httpx2 import Response
 from sqlalchemy import text
 
 from normata.app import Service, create_app
-from normata.db.database import Database
+from normata.db.database import Database, open_database
 from normata.identity import tokens
 from normata.identity.model import AccessToken
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world
 from tests.client import TestClient
-from tests.databases import open_url
 from tests.listing import Listing
 
 Headers = dict[str, str]
@@ -100,8 +99,9 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     All tests have one address, and many send bad tokens from it on purpose, so that has no limit.
     """
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
-    app = create_app(Settings(database_url=url, **chosen))
-    with closing(open_url(url)) as database, TestClient(app) as client:
+    settings = Settings(database_url=url, **chosen)
+    app = create_app(settings)
+    with closing(open_database(settings)) as database, TestClient(app) as client:
         try:
             yield Served(url, app, client, database)
         finally:

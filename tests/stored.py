@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,6 +19,7 @@ from normata.identity.sign_in_model import Session
 from normata.schema.table import sql_table
 from normata.tables import Table
 from tests import world
+from tests.databases import path_of
 
 Rows = list[dict[str, Any]]
 
@@ -44,6 +48,37 @@ def everything(database: Database) -> dict[str, Rows]:
         return found
 
     return database.read_now(work)
+
+
+class Changes:
+    """What a database of SQLite holds, to be held against what it held when this was made.
+
+    All is read only where SQLite says that somebody has changed the file: to read it takes longer than a request.
+    """
+
+    def __init__(self, database: Database, connection: sqlite3.Connection) -> None:
+        self._database = database
+        self._connection = connection
+        self._version = self._version_now()
+        self._before = everything(database)
+
+    def require_none(self) -> None:
+        """Fail where anything else is stored than at first."""
+        version = self._version_now()
+        if version != self._version:
+            assert everything(self._database) == self._before
+            self._version = version
+
+    def _version_now(self) -> int:
+        ((version,),) = self._connection.execute("PRAGMA data_version").fetchall()
+        return int(version)
+
+
+@contextmanager
+def watched(database: Database) -> Iterator[Changes]:
+    """What a database of SQLite holds, and what changes in it from now on."""
+    with closing(sqlite3.connect(path_of(database))) as connection:
+        yield Changes(database, connection)
 
 
 def rows(database: Database, table: type[Table], **wanted: object) -> Rows:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from normata.operations import OPERATIONS
 from normata.settings import Settings
 from normata.web.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from tests import stored
+from tests.cells import all_cells
 from tests.databases import path_of
 from tests.served import Headers, Served, refused, served
 from tests.web.samples import JSON, Sample, about_others, by_role, enough, families, operations, sample, takes_body
@@ -68,13 +70,19 @@ def made(shared: Served) -> Tokens:
     return Tokens(good, no_good)
 
 
+@pytest.fixture(scope="module")
+def before(shared: Served, made: Tokens) -> Iterator[stored.Changes]:
+    """What is stored after the tokens."""
+    del made
+    with stored.watched(shared.database) as changes:
+        yield changes
+
+
 @pytest.fixture(autouse=True)
-def unchanged(shared: Served, made: Tokens) -> Iterator[None]:
+def unchanged(before: stored.Changes) -> Iterator[None]:
     """Holds what is stored after a test against what was there before."""
-    del made  # they come first
-    before = stored.everything(shared.database)
     yield
-    assert stored.everything(shared.database) == before
+    before.require_none()
 
 
 def spoilt(operation: Operation) -> Sample:
@@ -96,58 +104,57 @@ def test_without_a_bearer_token(operation: Operation, shared: Served) -> None:
 
 
 @families()
-def test_with_a_token_that_is_no_good(
-    operation: Operation, shared: Served, made: Tokens, subtests: pytest.Subtests
-) -> None:
+def test_with_a_token_that_is_no_good(operation: Operation, shared: Served, made: Tokens) -> None:
     request = spoilt(operation)
-    for sort, sent in made.no_good.items():
-        with subtests.test(sort):
-            response = shared.client.request(
-                operation.method,
-                request.path,
-                params=request.query,
-                headers=[
-                    (b"Accept", b"text/html"),
-                    *((b"Authorization", f"Bearer {token}".encode("latin-1")) for token in sent),
-                ],
-            )
-            assert refused(response, 401, "unauthenticated")["errors"] == []
-            assert response.headers["www-authenticate"].startswith(INVALID)
+    with all_cells() as at:
+        for sort, sent in made.no_good.items():
+            with at(sort):
+                response = shared.client.request(
+                    operation.method,
+                    request.path,
+                    params=request.query,
+                    headers=[
+                        (b"Accept", b"text/html"),
+                        *((b"Authorization", f"Bearer {token}".encode("latin-1")) for token in sent),
+                    ],
+                )
+                assert refused(response, 401, "unauthenticated")["errors"] == []
+                assert response.headers["www-authenticate"].startswith(INVALID)
 
 
-TOO_SMALL = [
-    pytest.param(operation, scope, id=f"{operation.operation_id}-{scope}")
-    for operation in OPERATIONS
-    for scope in SCOPES
-    if not scope_suffices(scope, operation.scope)
-]
+def small_scopes(operation: Operation) -> list[str]:
+    """The scopes that do not suffice."""
+    return [scope for scope in SCOPES if not scope_suffices(scope, operation.scope)]
 
 
-@pytest.mark.parametrize(("operation", "scope"), TOO_SMALL)
-def test_with_a_scope_that_is_too_small(operation: Operation, scope: str, shared: Served, made: Tokens) -> None:
+@operations(small_scopes)
+def test_with_a_scope_that_is_too_small(operation: Operation, shared: Served, made: Tokens) -> None:
     """Whatever the role, and before the request is looked at (RFC 6750, section 3.1)."""
-    headers = {"Authorization": f"Bearer {made.good['owner', scope]}"}
-    for request in (sample(operation), spoilt(operation)):
-        response = request.send(shared.client, headers)
-        assert scope in refused(response, 403, "forbidden")["detail"]
-        challenge = f'{BARE}, error="insufficient_scope", scope="{operation.scope}"'
-        assert response.headers["www-authenticate"] == challenge
+    challenge = f'{BARE}, error="insufficient_scope", scope="{operation.scope}"'
+    with all_cells() as at:
+        for scope in small_scopes(operation):
+            headers = {"Authorization": f"Bearer {made.good['owner', scope]}"}
+            for request in (sample(operation), spoilt(operation)):
+                with at(f"{scope}, {request}"):
+                    response = request.send(shared.client, headers)
+                    assert scope in refused(response, 403, "forbidden")["detail"]
+                    assert response.headers["www-authenticate"] == challenge
 
 
-TOO_LITTLE = [
-    pytest.param(operation, role, id=f"{operation.operation_id}-{role}")
-    for operation in OPERATIONS
-    for role in ROLES
-    if by_role(operation) and not role_suffices(role, operation.role)
-]
+def small_roles(operation: Operation) -> list[str]:
+    """The roles that do not suffice."""
+    return [role for role in ROLES if by_role(operation) and not role_suffices(role, operation.role)]
 
 
-@pytest.mark.parametrize(("operation", "role"), TOO_LITTLE)
-def test_with_a_role_that_is_too_small(operation: Operation, role: str, shared: Served, made: Tokens) -> None:
-    headers = {"Authorization": f"Bearer {made.good[role, operation.scope]}"}
-    response = sample(operation).send(shared.client, headers)
-    assert operation.role in refused(response, 403, "forbidden")["detail"]
-    assert "www-authenticate" not in response.headers
+@operations(small_roles)
+def test_with_a_role_that_is_too_small(operation: Operation, shared: Served, made: Tokens) -> None:
+    with all_cells() as at:
+        for role in small_roles(operation):
+            with at(role):
+                headers = {"Authorization": f"Bearer {made.good[role, operation.scope]}"}
+                response = sample(operation).send(shared.client, headers)
+                assert operation.role in refused(response, 403, "forbidden")["detail"]
+                assert "www-authenticate" not in response.headers
 
 
 @operations(lambda operation: operation.authority == "operator")
@@ -197,40 +204,40 @@ def test_with_another_method(operation: Operation, shared: Served) -> None:
 
 
 @with_body
-@pytest.mark.parametrize("declared", [True, False])
-@pytest.mark.parametrize("larger", ["a little", "much"])
-def test_with_a_body_that_is_too_large(
-    operation: ChangeOperation, declared: bool, larger: str, shared: Served, made: Tokens
-) -> None:
+def test_with_a_body_that_is_too_large(operation: ChangeOperation, shared: Served, made: Tokens) -> None:
+    """By a little or by much, and whether its length is declared or not."""
     limit = operation.body_limit or LIMIT
-    size = limit + 1 if larger == "a little" else limit + LIMIT * 20
-    content = b"{" + b" " * (size - 2) + b"}"
-    response = shared.client.request(
-        operation.method,
-        sample(operation).path,
-        content=content if declared else iter([content]),
-        headers=made.bearer(operation) | JSON,
-    )
-    assert ("content-length" in response.request.headers) == declared
-    refused(response, 413, "too_large")
+    with all_cells() as at:
+        for size, is_declared in product((limit + 1, limit + LIMIT * 20), (True, False)):
+            with at(f"{size:,} bytes, {is_declared=}"):
+                content = b"{" + b" " * (size - 2) + b"}"
+                response = shared.client.request(
+                    operation.method,
+                    sample(operation).path,
+                    content=content if is_declared else iter([content]),
+                    headers=made.bearer(operation) | JSON,
+                )
+                assert ("content-length" in response.request.headers) == is_declared
+                refused(response, 413, "too_large")
+
+
+NOT_SAID_TO_BE_JSON = (
+    *(None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "json"),
+    *("application/merge-patch+json", "text/json", "multipart/form-data; boundary=x", "*/*"),
+)
 
 
 @with_body
-@pytest.mark.parametrize(
-    "media_type",
-    [
-        *(None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "json"),
-        *("application/merge-patch+json", "text/json", "multipart/form-data; boundary=x", "*/*"),
-    ],
-)
-def test_with_a_body_that_is_not_said_to_be_json(
-    operation: ChangeOperation, media_type: str | None, shared: Served, made: Tokens
-) -> None:
-    if media_type in operation.body_types and not operation.body_formats:
-        pytest.skip("it takes that, too")
-    headers = made.bearer(operation) | ({} if media_type is None else {"Content-Type": media_type})
-    response = sample(operation).send(shared.client, headers, content=b"{}")
-    refused(response, 415, "unsupported_media_type")
+def test_with_a_body_that_is_not_said_to_be_json(operation: ChangeOperation, shared: Served, made: Tokens) -> None:
+    taken = () if operation.body_formats else operation.body_types
+    with all_cells() as at:
+        for media_type in NOT_SAID_TO_BE_JSON:
+            if media_type in taken:
+                continue
+            with at(media_type):
+                headers = made.bearer(operation) | ({} if media_type is None else {"Content-Type": media_type})
+                response = sample(operation).send(shared.client, headers, content=b"{}")
+                refused(response, 415, "unsupported_media_type")
 
 
 NOT_JSON = {
@@ -247,12 +254,14 @@ NOT_JSON = {
 
 
 @with_body
-@pytest.mark.parametrize("sort", NOT_JSON)
-def test_with_a_body_that_is_no_json_object(operation: Operation, sort: str, shared: Served, made: Tokens) -> None:
-    response = sample(operation).send(shared.client, made.bearer(operation) | JSON, content=NOT_JSON[sort])
-    (fault,) = refused(response, 400, "validation")["errors"]
-    assert (fault["in"], fault["name"], fault["allowed"]) == ("body", "", None)
-    assert fault["message"] in response.json()["detail"]
+def test_with_a_body_that_is_no_json_object(operation: Operation, shared: Served, made: Tokens) -> None:
+    with all_cells() as at:
+        for sort, content in NOT_JSON.items():
+            with at(sort):
+                response = sample(operation).send(shared.client, made.bearer(operation) | JSON, content=content)
+                (fault,) = refused(response, 400, "validation")["errors"]
+                assert (fault["in"], fault["name"], fault["allowed"]) == ("body", "", None)
+                assert fault["message"] in response.json()["detail"]
 
 
 @operations(lambda operation: isinstance(operation, ChangeOperation) and operation.body_required)

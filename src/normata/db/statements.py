@@ -152,7 +152,7 @@ class Prepared:
 
 
 class Statements:
-    """The statements of one database: prepared once each, and forgotten with the statement itself.
+    """The statements of one kind of database: prepared once each, and forgotten with the statement itself.
 
     Those that differ in literal values only have one shape, which is compiled once: to compile the statement of a list
     takes as long as to execute it. ``type_code`` is what result types are told of the driver's type.
@@ -208,3 +208,11 @@ class Statements:
                     self._shapes.clear()
                 self._shapes[key] = shape
         return Prepared(shape, cache_key)
+
+
+_shared: dict[tuple[type[Dialect], object], Statements] = {}
+
+
+def statements_for(dialect: Dialect, type_code: object = None) -> Statements:
+    """The statements of all databases of this kind that a process opens: what is compiled for one serves the others."""
+    return _shared.setdefault((type(dialect), type_code), Statements(dialect, type_code))

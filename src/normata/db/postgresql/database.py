@@ -30,7 +30,7 @@ from normata.db.postgresql.transaction import (
     waits_on,
 )
 from normata.db.security import Security
-from normata.db.statements import Statements
+from normata.db.statements import statements_for
 from normata.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
 from normata.db.watching import Watcher
 from normata.errors import Unavailable, UnavailableReason
@@ -68,7 +68,7 @@ class PostgreSQL(Database):
         self._role = configuration.database_role
         self._timeout = configuration.database_timeout
         self._pool = Pool(configuration, serving=serving, watcher=watcher)
-        self._statements = Statements(self._pool.engine.dialect, _NUMERIC)
+        self._statements = statements_for(self._pool.engine.dialect, _NUMERIC)
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
         # For work that is long. Two at once: more would only take Python's lock from each other.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="normata-long")

@@ -21,7 +21,7 @@ from normata.db.sqlite.connection import File
 from normata.db.sqlite.reader import Reader
 from normata.db.sqlite.transaction import SQLiteTransaction
 from normata.db.sqlite.writer import Writer, begin
-from normata.db.statements import Statements
+from normata.db.statements import statements_for
 from normata.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
 from normata.db.watching import Watcher
 from normata.errors import Unavailable
@@ -40,7 +40,7 @@ class SQLite(Database):
         # For migrations only.
         self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
         event.listen(self._engine, "begin", self._begin)
-        self._statements = Statements(self._engine.dialect)
+        self._statements = statements_for(self._engine.dialect)
         self._reader = Reader(self._file, self._statements, self._timeout, watcher)
         self._writer = Writer(self._file, self._statements, self._timeout, watcher)
         self._at_hand = AtHand(self._file, self._statements)
