@@ -13,8 +13,9 @@ help: ## Show what there is to make
 demo: $(VENV)/.installed ## Fill a demo database, print requests to try, and serve it
 	@$(BIN)/normata demo
 
+# Without bytecode, each process would compile all tests anew, which takes it longer than a hundred of them.
 test: $(VENV)/.installed-dev ## Run all tests
-	@$(BIN)/python -m pytest
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluster under load, and look that nothing is lost
 	@$(BIN)/python -m pytest tests/failover -n0

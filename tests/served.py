@@ -99,9 +99,9 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     All tests have one address, and many send bad tokens from it on purpose, so that has no limit.
     """
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
-    settings = Settings(database_url=url, **chosen)
-    app = create_app(settings)
-    with closing(open_database(settings)) as database, TestClient(app) as client:
+    whole = Settings(database_url=url, **chosen)
+    app = create_app(whole)
+    with closing(open_database(whole)) as database, TestClient(app) as client:
         try:
             yield Served(url, app, client, database)
         finally:

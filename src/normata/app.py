@@ -126,7 +126,7 @@ def create_app(settings: Settings | None = None) -> Service:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.services = services
-    app.openapi = cache(partial(openapi.document, OPERATIONS))  # type: ignore[method-assign]
+    app.openapi = openapi_document  # type: ignore[method-assign]
     app.router.routes.extend(
         [
             *health.routes(services),
@@ -149,6 +149,12 @@ def create_app(settings: Settings | None = None) -> Service:
         trusted, inner_gateway = settings.trusted_proxies.split(","), app.gateway
         app.gateway = lambda inner: wrap_asgi_with_proxy_headers(inner_gateway(inner), trusted)
     return app
+
+
+@cache  # it takes a second to make
+def openapi_document() -> dict[str, Any]:
+    """The OpenAPI document of the service. Nobody changes it."""
+    return openapi.document(OPERATIONS)
 
 
 def _tracing(settings: Settings) -> Tracing | None:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 from pydantic.alias_generators import to_snake
 
-from normata.cli.new_docs import documents
+from normata.cli.new_docs import DOCUMENTS
 from normata.identity import tokens
 from normata.operations import OPERATIONS
 from normata.web.operation import ChangeOperation, Operation
@@ -45,7 +45,7 @@ def turn(operation: Operation) -> tuple[bool, bool, int]:
 
 def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> None:
     document, client = tmp_path / "openapi.json", tmp_path / "client"
-    document.write_text(documents()["openapi.json"], encoding="utf-8")
+    document.write_text(DOCUMENTS["openapi.json"](), encoding="utf-8")
     made = subprocess.run(
         [generator / "openapi-python-client", "generate", "--path", document, "--output-path", client],
         env=os.environ | {"PATH": f"{generator}:{os.environ['PATH']}"},

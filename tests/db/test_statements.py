@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Select, String, bindparam, case, delete, insert, select, update
 
+from normata.db import statements
 from normata.db.database import Database
 from normata.db.transaction import Transaction
 from tests.db.example import NOON, ORDERED, label, new_label
@@ -30,6 +31,12 @@ def test_statements_made_for_one_use_leave_nothing_behind(database: Database, ex
     database.read_now(work)
     gc.collect()
     assert [statement() for statement in seen] == [None] * 20
+
+
+@pytest.fixture(autouse=True)
+def nothing_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has just started: what others have prepared is not there."""
+    monkeypatch.setattr(statements, "_shared", {})
 
 
 @pytest.fixture

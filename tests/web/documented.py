@@ -9,15 +9,13 @@ from typing import Any
 
 import jsonschema_rs
 
-from normata.operations import OPERATIONS
-from normata.web import openapi
+from normata.app import openapi_document
 from normata.web.operation import Operation
 
 
-@cache
 def document() -> dict[str, Any]:
     """The whole document."""
-    return openapi.document(OPERATIONS)
+    return openapi_document()
 
 
 def described(operation: Operation) -> dict[str, Any]:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from normata.operations import OPERATIONS
 from normata.web import openapi, permissions
 
 
-def documents() -> dict[str, str]:
-    """What each of these documents has to say, by its name."""
-    return {
-        "openapi.json": json.dumps(openapi.document(OPERATIONS), indent=2, ensure_ascii=False) + "\n",
-        "permissions.md": permissions.document(OPERATIONS),
-    }
+def _openapi() -> str:
+    return json.dumps(openapi.document(OPERATIONS), indent=2, ensure_ascii=False) + "\n"
+
+
+def _permissions() -> str:
+    return permissions.document(OPERATIONS)
+
+
+# What makes each of these documents, by its name.
+DOCUMENTS: Mapping[str, Callable[[], str]] = {"openapi.json": _openapi, "permissions.md": _permissions}
 
 
 def write(folder: Path) -> None:
     """Write the documents into a folder."""
-    for name, text in documents().items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, made in DOCUMENTS.items():
+        (folder / name).write_text(made(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,22 @@ class HtmlPage(HTMLResponse):
         await send({"type": "http.response.body", "body": made.body})
 
 
+@cache  # each template is compiled when it is first rendered, which takes longer than ten pages
+def _environment() -> Environment:
+    """The templates, with what they all may call."""
+    templates = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    templates.globals |= {"text": text, "has_text": has_text}
+    templates.filters |= FILTERS
+    return templates
+
+
 class Pages:
     """Renders the templates of the console; every one extends ``base.html``."""
 
     def __init__(self, assets: Assets) -> None:
-        self._templates = Environment(
-            loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
-        self._templates.globals |= {"text": text, "has_text": has_text}
-        self._templates.filters |= FILTERS
+        self._templates = _environment()
         self._assets = assets
 
     def render(
