@@ -5,10 +5,14 @@ A test for each cell of a large matrix costs more in pytest than in the service.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
+from typing import Any
 
 At = Callable[[object], AbstractContextManager[None]]
+Test = Callable[..., None]
 
 
 @contextmanager
@@ -31,3 +35,31 @@ def all_cells() -> Iterator[At]:
     assert tried, "there was no cell to try"
     if failures:
         raise ExceptionGroup(f"{len(failures)} of {tried} cells", failures)
+
+
+def each(
+    names: str | tuple[str, ...], cells: Iterable[Any], show: Callable[[Any], object] = repr
+) -> Callable[[Test], Test]:
+    """As ``pytest.mark.parametrize``, but all cells are tried in one test, with the same fixtures.
+
+    So it is for tests that leave their fixtures as they are. ``show`` says of a value how a failure names it.
+    """
+    given = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    values = [(cell,) if len(given) == 1 else tuple(cell) for cell in cells]
+
+    def decorate(test: Test) -> Test:
+        @wraps(test)
+        def tried(**fixtures: Any) -> None:
+            with all_cells() as at:
+                for cell in values:
+                    chosen = dict(zip(given, cell, strict=True))
+                    with at(", ".join(f"{name}={show(value)!s:.100}" for name, value in chosen.items())):
+                        test(**fixtures, **chosen)
+
+        signature = inspect.signature(test)
+        others = [parameter for name, parameter in signature.parameters.items() if name not in given]
+        assert len(others) + len(given) == len(signature.parameters), f"{test.__name__} does not take {names}"
+        vars(tried)["__signature__"] = signature.replace(parameters=others)
+        return tried
+
+    return decorate

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.cells import each
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "normata"
@@ -91,7 +91,7 @@ def python_files() -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize(("name", "path"), [pytest.param(*module, id=module[0]) for module in modules()])
+@each(("name", "path"), modules())
 def test_a_module_imports_only_what_its_package_may(name: str, path: Path) -> None:
     package = name.partition(".")[0]
     found = {imported.partition(".")[0] for imported in imports(path)} - {package}

@@ -14,6 +14,7 @@ import pytest
 
 from normata.web.operation import ListOperation
 from tests import world
+from tests.cells import each
 from tests.client import TestClient
 from tests.listing import LISTS
 from tests.served import Served, served
@@ -35,7 +36,7 @@ UNPACK: dict[str, Callable[[bytes], bytes]] = {
 SMALL = {"page": "1000"}  # a page without items, less than is worth packing
 
 all_lists = families(lambda operation: operation in LISTS)
-all_codings = pytest.mark.parametrize("coding", UNPACK)
+all_codings = each("coding", UNPACK)
 
 
 class Answer(NamedTuple):
@@ -134,7 +135,7 @@ CHANGES: dict[str, dict[str, list[dict[str, Any]]]] = {
 
 
 @operations(lambda operation: operation.path in CHANGES)
-@all_codings
+@pytest.mark.parametrize("coding", UNPACK)
 def test_what_has_changed_is_sent_under_a_new_tag(operation: ListOperation, coding: str, service: Served) -> None:
     headers = service.bearer("editor") | {"Accept-Encoding": coding}
     before = ask(service.client, operation.path, headers)
@@ -173,9 +174,7 @@ def test_a_page_that_the_client_has_is_not_sent_again(operation: ListOperation, 
 
 
 @all_lists
-@pytest.mark.parametrize(
-    "held", ["", '"other"', 'W/"other"', "other", '"', "{bare}", "'{bare}'", '"*"', '"{bare}', '*, "x"'], ids=repr
-)
+@each("held", ["", '"other"', 'W/"other"', "other", '"', "{bare}", "'{bare}'", '"*"', '"{bare}', '*, "x"'])
 def test_any_other_page_is_sent(operation: ListOperation, held: str, asking: Ask) -> None:
     """What is no entity tag at all counts as none."""
     full = asking(operation)
@@ -249,7 +248,7 @@ def test_a_request_too_many_is_refused_whatever_it_holds(operation: ListOperatio
 
 
 @all_lists
-@pytest.mark.parametrize("wanted", ["{tag}", "*", '"other", {tag}', " {tag} "], ids=repr)
+@each("wanted", ["{tag}", "*", '"other", {tag}', " {tag} "])
 def test_a_page_that_is_still_the_wanted_one_is_sent(operation: ListOperation, wanted: str, asking: Ask) -> None:
     full = asking(operation)
     answer = asking(operation, {"If-Match": wanted.format(tag=full.tag)})
@@ -257,7 +256,7 @@ def test_a_page_that_is_still_the_wanted_one_is_sent(operation: ListOperation, w
 
 
 @all_lists
-@pytest.mark.parametrize("wanted", ["", '"other"', "W/{tag}", '"*"', "other"], ids=repr)
+@each("wanted", ["", '"other"', "W/{tag}", '"*"', "other"])
 def test_a_page_that_is_another_than_the_wanted_one_is_not_sent(
     operation: ListOperation, wanted: str, asking: Ask
 ) -> None:
@@ -285,7 +284,7 @@ def test_a_body_is_the_same_in_every_coding(operation: ListOperation, coding: st
 
 
 @all_lists
-@pytest.mark.parametrize(
+@each(
     ("accept", "coding"),
     [
         *(("", "identity"), ("deflate", "identity"), ("gzip, deflate, br, zstd", "zstd"), ("gzip, deflate", "gzip")),
@@ -322,7 +321,7 @@ def test_a_small_body_is_not_packed(operation: ListOperation, coding: str, askin
 
 
 @all_lists
-@pytest.mark.parametrize("query", [{}, SMALL, {"limit": "5"}], ids=["full", "small", "short"])
+@each("query", [{}, SMALL, {"limit": "5"}])
 @all_codings
 def test_caches_are_told_what_an_answer_depends_on(
     operation: ListOperation, query: dict[str, str], coding: str, asking: Ask
@@ -355,7 +354,7 @@ def test_a_refusal_is_never_packed(operation: ListOperation, asking: Ask) -> Non
 
 
 @all_codings
-@pytest.mark.parametrize("path", ["/openapi.json", "/docs/redoc.js"])
+@each("path", ["/openapi.json", "/docs/redoc.js"])
 def test_files_are_compressed_and_have_tags_that_work(path: str, coding: str, shared: Served) -> None:
     headers = {"Accept-Encoding": coding}
     plain, packed = (ask(shared.client, path, {"Accept-Encoding": one}) for one in ("identity", coding))

@@ -20,7 +20,7 @@ from tests.web.samples import enough, families, operations, sample
 from tests.world import ALPHA, BETA
 
 KEPT = [operation for operation in LISTS if operation.kept]
-all_lists = operations(lambda operation: operation in LISTS)
+all_lists = families(lambda operation: operation in LISTS)
 kept_lists = operations(lambda operation: operation in KEPT)
 
 

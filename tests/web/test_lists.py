@@ -8,6 +8,7 @@ import pytest
 
 from normata.web.operation import ChangeOperation, ListOperation, Operation
 from tests import world
+from tests.cells import each
 from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.web.samples import families, most, operations, sample
@@ -44,7 +45,7 @@ NOT_INTEGERS = ["", "abc", "5.5", "1e1", "1_0", "0x10", "NaN", "Infinity", "true
 
 
 @all_lists
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "code"),
     [
         *(("limit", value, "too_small") for value in ("4", "1", "0", "-1", "-100")),
@@ -81,7 +82,7 @@ def test_all_faults_at_once(operation: ListOperation, listing: Listing) -> None:
 
 
 @operations(lambda one: isinstance(one, ListOperation) and "sort_direction" in one.query.model_fields)
-@pytest.mark.parametrize("direction", ["ASC", "descending", "", "asc,desc"])
+@each("direction", ["ASC", "descending", "", "asc,desc"])
 def test_unknown_direction(direction: str, listing: Listing) -> None:
     [fault] = listing.get(sortDirection=direction).json()["errors"]
     assert fault == {
@@ -94,7 +95,7 @@ def test_unknown_direction(direction: str, listing: Listing) -> None:
 
 
 @searched_lists
-@pytest.mark.parametrize("search", ["x" * 201, "é" * 201, "x" * 10_000, "a\0b", "\0"])
+@each("search", ["x" * 201, "é" * 201, "x" * 10_000, "a\0b", "\0"])
 def test_refused_search(search: str, listing: Listing) -> None:
     [(name, _)] = listing.faults(search=search)
     assert name == "search"
@@ -117,7 +118,7 @@ def test_parameters_that_are_not_known_are_ignored(listing: Listing) -> None:
 
 
 @all_lists
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
+@each("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
 def test_spellings_of_the_scheme(operation: ListOperation, scheme: str, shared: Served) -> None:
     headers = {"Authorization": f"{scheme} {shared.token('viewer')}"}
     assert sample(operation).send(shared.client, headers).status_code == 200

@@ -10,6 +10,7 @@ import pytest
 from normata.records.base import Restorable, text_columns
 from normata.records.kinds import Label
 from normata.web.operation import ListOperation
+from tests.cells import each
 from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.web.crowd import crowd
@@ -77,7 +78,7 @@ def test_pages_cover_everything_once(listing: Listing) -> None:
 
 
 @all_lists
-@pytest.mark.parametrize(("limit", "items"), [("5", 5), ("6", 6), ("100", None)])
+@each(("limit", "items"), [("5", 5), ("6", 6), ("100", None)])
 def test_limits_within_bounds(limit: str, items: int | None, listing: Listing) -> None:
     page = listing.page(limit=limit)
     assert page["limit"] == int(limit)
@@ -85,9 +86,7 @@ def test_limits_within_bounds(limit: str, items: int | None, listing: Listing) -
 
 
 @all_lists
-@pytest.mark.parametrize(
-    "number", [20, 30, 2**31, 2**63, 2**64, 10**30, 10**400], ids=lambda number: f"{len(str(number))} digits"
-)
+@each("number", [20, 30, 2**31, 2**63, 2**64, 10**30, 10**400])
 def test_page_past_the_end(number: int, listing: Listing) -> None:
     """No items and the true total, however far past the end."""
     total = listing.page()["total"]
@@ -98,7 +97,7 @@ def test_page_past_the_end(number: int, listing: Listing) -> None:
 
 
 @searched_lists
-@pytest.mark.parametrize(
+@each(
     ("search", "found"),
     [
         ("Straße", {"street"}),
@@ -141,7 +140,7 @@ def test_search(search: str, found: set[str], listing: Listing) -> None:
 
 
 @searched_lists
-@pytest.mark.parametrize("character", ["%", "_", "\\"])
+@each("character", ["%", "_", "\\"])
 def test_special_characters_stand_for_themselves(character: str, listing: Listing) -> None:
     found = listing.items(search=character)
     assert 0 < len(found) < len(listing.items())
@@ -149,7 +148,7 @@ def test_special_characters_stand_for_themselves(character: str, listing: Listin
 
 
 @searched_lists
-@pytest.mark.parametrize("blanks", ["", " ", "   ", "\t", "\u3000", " \n "])
+@each("blanks", ["", " ", "   ", "\t", "\u3000", " \n "])
 def test_blanks_search_for_nothing(blanks: str, listing: Listing) -> None:
     assert listing.page(search=blanks) == listing.page()
 
@@ -160,7 +159,7 @@ def test_search_is_trimmed_before_it_is_measured(listing: Listing) -> None:
 
 
 @searched_lists
-@pytest.mark.parametrize("search", ["x" * 200, "é" * 200, "ж " * 99 + "ж"])
+@each("search", ["x" * 200, "é" * 200, "ж " * 99 + "ж"])
 def test_longest_search(search: str, listing: Listing) -> None:
     assert listing.page(search=search)["total"] == 0
 
