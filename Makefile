@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-failover test-patroni test-clients test-console test-wheel screenshots check bench format requirements docs migration clean
+.PHONY: help demo test test-failover test-patroni test-clients test-schemathesis test-console test-wheel screenshots check bench format requirements docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ test-patroni: $(VENV)/.installed-dev $(VENV)-patroni/.installed ## Break a clust
 
 test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a client from OpenAPI, and call every operation with it
 	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0
+
+test-schemathesis: $(VENV)/.installed-dev ## Send every operation whatever OpenAPI allows and forbids, for some minutes
+	@NORMATA_TEST_SCHEMATHESIS=all $(BIN)/python -m pytest tests/web/test_schemathesis.py -n2
 
 test-console: $(VENV)/.installed-browser ## Walk through the console in the system's Chromium
 	@$(BIN)/python -m pytest tests/browser -n2 --dist loadfile

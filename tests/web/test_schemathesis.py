@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,25 +51,30 @@ OTHER_KINDS = {kind.path for kind in Restorable.kinds if kind not in (Task, Poli
 CHOSEN = [one for one in OPERATIONS if one.path.split("/")[1] not in OTHER_KINDS]
 # Changes differ in their bodies; what an id can be, they all read alike.
 CHANGES = [next(one for one in CHOSEN if one not in LISTS and takes_body(one) is body) for body in (False, True)]
-# On what exists; those of a path stay together, since one may be asked with what another answers.
-PARTS = [CHOSEN[start : start + 30] for start in range(0, len(CHOSEN), 30)]
 
 
-@pytest.mark.parametrize(
-    ("database_url", "chosen", "real"),
-    [
-        *(pytest.param("sqlite", some, True, id=f"{some[0].operation_id} and on, on SQLite") for some in PARTS),
-        pytest.param(
-            "postgresql",
-            [*(one for one in LISTS if one in CHOSEN), *CHANGES],
-            False,
-            id="some operations on anything, on PostgreSQL",
-        ),
-    ],
-    indirect=["database_url"],
-)
+def runs() -> Iterator[Any]:
+    """The operations of each run, on what exists or on anything; and its phases.
+
+    To try all takes two minutes of a processor, which is for `make test-schemathesis`. Other runs try some of them,
+    with the requests that follow from the schema: the other tests of this folder look at every operation.
+    """
+    if os.environ.get("NORMATA_TEST_SCHEMATHESIS") == "all":
+        every = "examples,coverage,fuzzing,stateful"
+        # Those of a path stay together, since one may be asked with what another answers.
+        for part in (CHOSEN[start : start + 30] for start in range(0, len(CHOSEN), 30)):
+            yield pytest.param("sqlite", part, True, every, id=f"{part[0].operation_id} and on, on SQLite")
+        some = [*(one for one in LISTS if one in CHOSEN), *CHANGES]
+        yield pytest.param("postgresql", some, False, every, id="some operations on anything, on PostgreSQL")
+        return
+    yield pytest.param("sqlite", CHOSEN[::8], True, "examples,coverage", id="some operations on SQLite")
+    some = [LISTS[0], *CHANGES]
+    yield pytest.param("postgresql", some, False, "fuzzing", id="a few operations on anything, on PostgreSQL")
+
+
+@pytest.mark.parametrize(("database_url", "chosen", "real", "phases"), [*runs()], indirect=["database_url"])
 def test_holds_against_anything_sent(
-    database_url: str, tmp_path: Path, chosen: Sequence[Operation], real: bool
+    database_url: str, tmp_path: Path, chosen: Sequence[Operation], real: bool, phases: str
 ) -> None:
     with served(database_url) as service:
         token = service.token("admin")
@@ -81,6 +88,7 @@ def test_holds_against_anything_sent(
                 f"--config-file={file}",
                 "run",
                 f"{base}/openapi.json",
+                f"--phases={phases}",
                 "--checks=all",
                 # To delete an adoption or a statement leaves the framework or the control, and a dry run leaves all.
                 "--exclude-checks=use_after_free",
