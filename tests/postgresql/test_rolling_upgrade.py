@@ -113,7 +113,7 @@ def old(tmp_path: Path) -> Version:
 def new(tmp_path: Path) -> Version:
     """The next version."""
     folder = tmp_path / "next"
-    package = shutil.copytree(SOURCE / "normata", folder / "normata", ignore=shutil.ignore_patterns("__pycache__"))
+    package = shutil.copytree(SOURCE / "normata", folder / "normata")  # with its bytecode
     kinds = package / "records" / "kinds.py"
     before, label, after = kinds.read_text("utf-8").partition("class Label(Maintained):")
     color = "    color: Mapped[ShortText | None]\n"

@@ -6,6 +6,7 @@ tests/test_docs.py compares the table with the committed one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -22,10 +23,16 @@ from tests.world import ALPHA, BETA
 USERS: dict[Who, str] = {who: "nobody" if who == "no member" else who for who in WHO}
 
 
+@cache
+def lines() -> list[str]:
+    """The lines of the table."""
+    return document(OPERATIONS).splitlines()
+
+
 def cells(operation: Operation) -> tuple[str, dict[str, str]]:
     """The scope that the table tells for an operation, and its cell for everybody."""
     place = f"`{operation.method} {operation.path}`"
-    table = [line for line in document(OPERATIONS).splitlines() if line.startswith("|")]
+    table = [line for line in lines() if line.startswith("|")]
     (row,) = (line for line in table if f" {place} " in line)
     head, found = ([cell.strip() for cell in line.strip("|").split("|")] for line in (table[0], row))
     told = dict(zip(head, found, strict=True))
@@ -38,7 +45,7 @@ def test_every_operation_has_its_row(operation: Operation) -> None:
 
 
 def test_there_is_no_row_of_anything_else() -> None:
-    rows = [line for line in document(OPERATIONS).splitlines() if line.startswith("| `")]
+    rows = [line for line in lines() if line.startswith("| `")]
     assert len(rows) == len(OPERATIONS)
 
 
