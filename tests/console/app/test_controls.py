@@ -9,7 +9,7 @@ import pytest
 
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
-from tests.console.browser import is_refused, text_of
+from tests.console.browser import Browser, is_refused, text_of
 from tests.served import Served
 from tests.world import ALPHA as ALPHA_ID
 
@@ -24,6 +24,14 @@ def _identifiers(page: Any) -> list[str]:
 def _control(instance: Served, control: str) -> Any:
     query = {"organizationId": ALPHA_ID}
     return instance.client.get(f"/controls/{control}/", params=query, headers=instance.bearer("viewer")).json()
+
+
+def _stated_at(browser: Browser, control_id: str) -> str:
+    """The moment of a statement, as the list tells the script of it."""
+    page = browser.get(f"{LIST}?limit=100").text
+    found = re.search(rf'controls/{re.escape(control_id)}/\?return_to[^>]* data-stated-at="([^"]*)"', page)
+    assert found is not None
+    return found[1]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +88,7 @@ def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
     form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
     form.action = f"{ONE}coverage/"  # as the script does
+    form.fields["stated_at"] = _stated_at(people["editor"], "moon.A.5")
     send(people["editor"], form, coverageStatus="NONE")
     coverage = _control(people.instance, "moon.A.5")["coverage"]
     assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
@@ -122,6 +131,27 @@ def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
         "reasons": [],
         "updatedAt": "",
     }
+
+
+def test_who_saves_second_in_the_row_is_told(people: People) -> None:
+    form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
+    form.action = f"{ONE}coverage/"  # as the script does
+    form.fields["stated_at"] = _stated_at(people["editor"], "moon.A.5")
+    send(people["admin"], Parsed(people["admin"].get(ONE)).form("moon.A.5/coverage/"), coverageGap="The first.")
+    second = send(people["editor"], form, coverageStatus="FULL", coverageGap="The second.")
+    assert is_refused(second, status=412)
+    assert "The first." in text_of(second)
+    assert Parsed(second).form("moon.A.5/coverage/").fields["coverageGap"] == "The second."
+    assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The first."
+
+
+def test_nobody_takes_back_what_they_have_not_seen(people: People) -> None:
+    first = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
+    send(people["editor"], first, coverageGap="The first.")
+    form = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
+    send(people["admin"], Parsed(people["admin"].get(ONE)).form("moon.A.5/coverage/"), coverageGap="The second.")
+    assert is_refused(send(people["editor"], form, step="take_back"), status=412)
+    assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The second."
 
 
 def test_a_statement_is_taken_back(people: People) -> None:

@@ -121,6 +121,25 @@ def test_working_through_goes_from_gap_to_gap(people: People) -> None:
     assert stated == set(seen)
 
 
+def test_two_who_work_through_the_same_gap(people: People) -> None:
+    """Who is second is told on the page of that control, also where it is no gap any more."""
+    browser = people["editor"]
+    form = Parsed(browser.get(f"{MOON}work/")).form("/work/")
+    control, following = form.fields["control"], form.fields["next"]
+    own = f"{ALPHA}controls/{control}/"
+    theirs = Parsed(people["admin"].get(own)).form("/coverage/")
+    assert send(people["admin"], theirs, coverageStatus="FULL", coverageGap="Theirs.").status_code == 303
+    stale = {name: value for name, value in form.fields.items() if name != "stated_at"}
+    for sent, status in ((form.fields, 412), (stale | {"applies": "false"}, 400)):
+        form.fields = sent
+        answer = send(browser, form, coverageStatus="NONE", coverageGap="Mine.")
+        assert is_refused(answer, status=status)
+        again = Parsed(answer).form(f"{own.removeprefix('/app')}coverage/")
+        assert again.fields["coverageGap"] == "Mine."
+        assert again.fields["return_to"].startswith(f"{MOON}work/?at={following}")
+    assert "Theirs." in text_of(browser.get(own))
+
+
 def test_working_through_tells_what_is_wrong(people: People) -> None:
     browser = people["editor"]
     form = Parsed(browser.get(f"{MOON}work/")).form("/work/")
