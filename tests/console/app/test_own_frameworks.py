@@ -109,7 +109,7 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
         (("docks.pdf", b"%PDF"), "file has to be JSON, YAML, CSV or XLSX"),
         (("docks", CSV), "file has to be JSON, YAML, CSV or XLSX"),
         (("docks.csv", CSV), "name is required: a table does not say what its framework is called"),
-        (("docks.json", b"{"), "is neither JSON nor YAML"),
+        (("docks.json", b"{"), "file is neither JSON nor YAML"),
         (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is required"),
     ],
 )

@@ -221,7 +221,7 @@ class OrganizationVisit(Visit):
                 self._caller, given, self.request.scope, key=keyed, is_trial=dry_run
             )
         except Exception as error:
-            refusal = Refusal.of(error)
+            refusal = Refusal.of(error, whole="" if upload is None else "file")
             if refusal is None:
                 raise
             self.context.problem = refusal.code
