@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from normata.console.app.people import PEOPLE, names_of, with_all
 from normata.console.app.records.naming import Named
 from normata.console.app.records.naming import names_of as called_by
 from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import wire_words
+from normata.console.showing import kind_words
 from normata.records.archive_list import KINDS
 
 _LIMIT = "50"
@@ -96,7 +97,7 @@ async def show(visit: OrganizationVisit) -> Response:
         names=names,
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
-        kinds=sorted((table.array, wire_words(table.array)) for table in tables() if table.array),
+        kinds=sorted(((table.array, kind_words(table.array)) for table in tables() if table.array), key=itemgetter(1)),
         people=[(user_id, name) for user_id, name in names.items()],
         actions=_ACTIONS,
     )
