@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
 from typing import Any
 
 import pytest
 
+from normata.console.app import reports
+from normata.console.pages import Pages
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
@@ -101,6 +104,26 @@ def test_the_crosswalk_counts_both_ways(readers: People) -> None:
     assert "SUN-10 to SUN-2: matches reach 0 of 12 controls in full, and 0 more in part." in said
     assert re.search(r"A sun category 3 ", said)
     assert "A crosswalk takes two" in text_of(readers["viewer"].get(f"{ALPHA}crosswalk/?from=none&to=sun-2"))
+
+
+@pytest.mark.parametrize("report", ["gaps", "statement-of-applicability"])
+def test_nobody_waits_while_a_long_report_is_rendered(
+    report: str, readers: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    render = Pages.render
+
+    def noted(*given: Any, **values: Any) -> Any:
+        threads.append(threading.get_ident())
+        return render(*given, **values)
+
+    monkeypatch.setattr(Pages, "render", noted)
+    short = readers["viewer"].get(f"{MOON}{report}/")
+    monkeypatch.setattr(reports, "_FEW", 0)
+    long = readers["viewer"].get(f"{MOON}{report}/")
+    assert text_of(short).partition("Request")[0] == text_of(long).partition("Request")[0]
+    on_the_loop, beside_it = threads
+    assert on_the_loop != beside_it
 
 
 def test_working_through_goes_from_gap_to_gap(people: People) -> None:
