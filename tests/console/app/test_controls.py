@@ -84,6 +84,14 @@ def test_state_in_the_row(people: People) -> None:
     assert control["coverage"]["coverageGap"] == "Line 1\nLine 2 <b>"
 
 
+def test_no_row_repeats_what_is_selected(readers: People) -> None:
+    page = readers["editor"].get(f"{LIST}?search=moon&selected=moon.A.1&selected=moon.A.2")
+    assert page.text.count(" checked") >= 2
+    links = [link for link in Parsed(page).links if "return_to" in link]
+    assert links
+    assert not [link for link in links if "selected" in link or "search%3Dmoon" not in link]
+
+
 def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
     form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)

@@ -52,6 +52,7 @@ async def show_list(visit: OrganizationVisit) -> Response:
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
         selected=set(sent.getlist("selected")),
+        back=visit.here_with(selected=None),  # in every row: with a hundred selected it would have them all
     )
 
 
