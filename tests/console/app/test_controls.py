@@ -212,6 +212,14 @@ def test_a_control_says_why_it_is_covered(readers: People) -> None:
     assert re.search(r"What would lift it A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said)
 
 
+def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
+    control = {"id": "moon.A.5", "frameworkId": "fw-moon", "identifier": "A.5", "name": "Said once."}
+    people.instance.load({"controls": [control | {"description": "Said once."}]})
+    assert people["viewer"].get(ONE).text.count('class="prose">Said once.') == 0
+    people.instance.load({"controls": [control | {"description": "Said in other words."}]})
+    assert people["viewer"].get(ONE).text.count('class="prose">Said in other words.') == 1
+
+
 def test_the_history_is_for_admins(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
     assert re.search(r"History When Who What .* Editor .*Stated: Full", text_of(people["admin"].get(ONE)))
