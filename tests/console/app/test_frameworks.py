@@ -54,6 +54,11 @@ def test_a_framework_is_adopted_and_left(people: People) -> None:
     assert is_refused(browser.get(f"{ALPHA}frameworks/fw-star/"), status=404)
 
 
+def test_an_unknown_step_adopts_nothing(people: People) -> None:
+    assert is_refused(people["admin"].post(f"{ALPHA}frameworks/fw-star/adoption/", step="other"), status=400)
+    assert is_refused(people["admin"].get(f"{ALPHA}frameworks/fw-star/"), status=404)
+
+
 @pytest.mark.parametrize("step", ["adopt", "leave"])
 def test_adoption_is_for_admins(step: str, people: People) -> None:
     editor = people["editor"]
