@@ -51,7 +51,7 @@ def everything(database: Database) -> dict[str, Rows]:
 
 
 class Changes:
-    """What a database of SQLite holds, to be held against what it held when this was made.
+    """What a database of SQLite holds, to be held against what it held before.
 
     All is read only where SQLite says that somebody has changed the file: to read it takes longer than a request.
     """
@@ -59,11 +59,17 @@ class Changes:
     def __init__(self, database: Database, connection: sqlite3.Connection) -> None:
         self._database = database
         self._connection = connection
-        self._version = self._version_now()
-        self._before = everything(database)
+        self._version: int | None = None
+        self._before: dict[str, Rows] = {}
+
+    def begin(self) -> None:
+        """Note what is stored now."""
+        version = self._version_now()
+        if version != self._version:
+            self._version, self._before = version, everything(self._database)
 
     def require_none(self) -> None:
-        """Fail where anything else is stored than at first."""
+        """Fail where anything else is stored than was noted."""
         version = self._version_now()
         if version != self._version:
             assert everything(self._database) == self._before

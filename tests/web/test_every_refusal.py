@@ -71,18 +71,19 @@ def made(shared: Served) -> Tokens:
 
 
 @pytest.fixture(scope="module")
-def before(shared: Served, made: Tokens) -> Iterator[stored.Changes]:
-    """What is stored after the tokens."""
+def changes(shared: Served, made: Tokens) -> Iterator[stored.Changes]:
+    """What changes in the database, after the tokens."""
     del made
-    with stored.watched(shared.database) as changes:
-        yield changes
+    with stored.watched(shared.database) as watched:
+        yield watched
 
 
 @pytest.fixture(autouse=True)
-def unchanged(before: stored.Changes) -> Iterator[None]:
+def unchanged(changes: stored.Changes) -> Iterator[None]:
     """Holds what is stored after a test against what was there before."""
+    changes.begin()
     yield
-    before.require_none()
+    changes.require_none()
 
 
 def spoilt(operation: Operation) -> Sample:

@@ -8,10 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.asking import Question
+from normata.console.app.events import lines_of
 from normata.console.app.inbox import line
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.visiting import OrganizationVisit
-from normata.records.base import Restorable
 
 _MOST = "10"
 
@@ -37,8 +37,8 @@ async def show(visit: OrganizationVisit) -> Response:
         due=found["due"],
         told=[line(one) for one in found["notifications"]["items"]],
         events=events,
+        lines=await lines_of(visit, events["items"]) if events else [],
         names=names_of(people),
-        kinds={kind.path for kind in Restorable.kinds},
         since=since,
     )
 
