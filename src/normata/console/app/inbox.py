@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.asking import Fields, Question, Refusal
-from normata.console.app.linking import Steps, steps_to_entity
+from normata.console.app.linking import Steps, entity_of, steps_to
+from normata.console.app.records.naming import Named, names_of
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.showing import is_moment
 from normata.console.texts import text
@@ -16,6 +17,7 @@ from normata.notifications.texts import sentence
 from normata.web.problems import InvalidRequest
 
 _LIMIT = "50"
+_MAY_BE_LEFT = ("frameworks", "controls")  # what has no page where the framework is not adopted any more
 _MARKS = {"read": "markNotificationRead", "unread": "markNotificationUnread"}
 
 
@@ -57,7 +59,9 @@ def _back(visit: OrganizationVisit, form: Fields) -> Response:
 async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
     wanted = {"limit": _LIMIT} | {name: visit.query.get(name, "") for name in ("unreadOnly", "page")}
     found = await visit.ask_one(Question("listNotifications", wanted))
-    lines = [line(one) for one in found["items"]]
+    wanted = (entity_of(one["payload"].get("entityType"), one["payload"].get("entityId")) for one in found["items"])
+    named = await names_of(visit, (pair for pair in wanted if pair[0] in _MAY_BE_LEFT))
+    lines = [line(one, named) for one in found["items"]]
     return visit.page(
         "app/inbox.html",
         status=refusal.status if refusal else 200,
@@ -69,8 +73,12 @@ async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Res
     )
 
 
-def line(notification: Mapping[str, Any]) -> Line:
-    """A notification in words. One whose texts are not known here says at least what it is about."""
+def line(notification: Mapping[str, Any], named: Named) -> Line:
+    """A notification in words. One whose texts are not known here says at least what it is about.
+
+    ``named`` has the frameworks and controls among what notifications are about. One that the organization no longer
+    sees, or a control of a framework that it has left, has no page.
+    """
     payload = notification["payload"]
     params = {name: _readable(value) for name, value in (payload.get("params") or {}).items()}
     title = sentence(payload.get("titleKey"), params)
@@ -80,10 +88,18 @@ def line(notification: Mapping[str, Any]) -> Line:
         notification["id"],
         title or (f"{said}: {about}" if about else said),
         sentence(payload.get("bodyKey"), params) or "",
-        steps_to_entity(payload.get("entityType"), payload.get("entityId")),
+        _steps(payload, named),
         notification["createdAt"],
         notification["readAt"] is None,
     )
+
+
+def _steps(payload: Mapping[str, Any], named: Named) -> Steps | None:
+    kind, row_id = entity_of(payload.get("entityType"), payload.get("entityId"))
+    if kind not in _MAY_BE_LEFT:
+        return steps_to(kind, row_id)
+    called = named.get((kind, row_id))
+    return called.steps or None if called else None
 
 
 def _readable(value: Any) -> str:
