@@ -66,7 +66,10 @@ class Pages:
 
     def __init__(self, assets: Assets) -> None:
         self._templates = _Templates(
-            loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+            loader=FileSystemLoader(_TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
         )
         self._templates.globals |= {"text": text, "has_text": has_text}
         self._templates.filters |= FILTERS

@@ -69,7 +69,7 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search))
     if query.id is not None and query.offset == 0 and len(query.id) <= query.limit:
-        rows = transaction.rows(statement.order_by(*naming.order))
+        rows: Sequence[Any] = transaction.rows(statement.order_by(*naming.order))
         return envelope([name_of(row._asdict()) for row in rows], len(rows), query)
     rows, total = fetch_page(transaction, statement, naming.order, query)
     return envelope([name_of(row._asdict()) for row in rows], total, query)

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.asking import Question
-from normata.console.app.inbox import line
+from normata.console.app.inbox import lines_of
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.visiting import OrganizationVisit
 from normata.records.base import Restorable
@@ -35,7 +35,7 @@ async def show(visit: OrganizationVisit) -> Response:
         "app/home.html",
         summaries=answers[:-2] if visit.may("admin") else answers,
         due=found["due"],
-        told=[line(one) for one in found["notifications"]["items"]],
+        told=await lines_of(visit, found["notifications"]["items"]),
         events=events,
         names=names_of(people),
         kinds={kind.path for kind in Restorable.kinds},

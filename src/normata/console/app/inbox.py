@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -59,26 +59,26 @@ def _back(visit: OrganizationVisit, form: Fields) -> Response:
 async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
     wanted = {"limit": _LIMIT} | {name: visit.query.get(name, "") for name in ("unreadOnly", "page")}
     found = await visit.ask_one(Question("listNotifications", wanted))
-    wanted = (entity_of(one["payload"].get("entityType"), one["payload"].get("entityId")) for one in found["items"])
-    named = await names_of(visit, (pair for pair in wanted if pair[0] in _MAY_BE_LEFT))
-    lines = [line(one, named) for one in found["items"]]
     return visit.page(
         "app/inbox.html",
         status=refusal.status if refusal else 200,
         notifications=found,
-        lines=lines,
+        lines=await lines_of(visit, found["items"]),
         is_unread_only=wanted["unreadOnly"] == "true",
         newest=found["items"][0]["createdAt"] if found["items"] else "",
         refusal=refusal,
     )
 
 
-def line(notification: Mapping[str, Any], named: Named) -> Line:
-    """A notification in words. One whose texts are not known here says at least what it is about.
+async def lines_of(visit: OrganizationVisit, notifications: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Notifications in words. What is about a framework or a control leads nowhere that is not there any more."""
+    wanted = (_entity_of(one) for one in notifications)
+    named = await names_of(visit, (entity for entity in wanted if entity[0] in _MAY_BE_LEFT))
+    return [_line(one, named) for one in notifications]
 
-    ``named`` has the frameworks and controls among what notifications are about. One that the organization no longer
-    sees, or a control of a framework that it has left, has no page.
-    """
+
+def _line(notification: Mapping[str, Any], named: Named) -> Line:
+    """One whose texts are not known here says at least what it is about."""
     payload = notification["payload"]
     params = {name: _readable(value) for name, value in (payload.get("params") or {}).items()}
     title = sentence(payload.get("titleKey"), params)
@@ -88,17 +88,21 @@ def line(notification: Mapping[str, Any], named: Named) -> Line:
         notification["id"],
         title or (f"{said}: {about}" if about else said),
         sentence(payload.get("bodyKey"), params) or "",
-        _steps(payload, named),
+        _steps(_entity_of(notification), named),
         notification["createdAt"],
         notification["readAt"] is None,
     )
 
 
-def _steps(payload: Mapping[str, Any], named: Named) -> Steps | None:
-    kind, row_id = entity_of(payload.get("entityType"), payload.get("entityId"))
-    if kind not in _MAY_BE_LEFT:
-        return steps_to(kind, row_id)
-    called = named.get((kind, row_id))
+def _entity_of(notification: Mapping[str, Any]) -> tuple[str, str]:
+    payload = notification["payload"]
+    return entity_of(payload.get("entityType"), payload.get("entityId"))
+
+
+def _steps(entity: tuple[str, str], named: Named) -> Steps | None:
+    if entity[0] not in _MAY_BE_LEFT:
+        return steps_to(*entity)
+    called = named.get(entity)
     return called.steps or None if called else None
 
 

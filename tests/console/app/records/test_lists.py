@@ -38,6 +38,15 @@ def test_every_filter_of_the_interface_is_in_the_form(kind: type[Restorable], re
     assert {field.name for field in fields_of(kind) if field.is_filter} | {"search", "archived"} <= named
 
 
+def test_whoever_has_chosen_one_value_may_choose_another(readers: People) -> None:
+    query = "assigneeMemberId=member-owner&assigneeMemberId=member-editor&status=TODO"
+    page = readers["viewer"].get(page_of(Task, query=query))
+    chosen = [value for tag, name, value in Parsed(page).attributes if tag == "select" and name == "name"]
+    assert [chosen.count(name) for name in ("assigneeMemberId", "status", "type")] == [3, 2, 1]
+    assert page.text.count('<option value="member-owner" selected>') == 1
+    assert page.text.count('<option value="member-editor" selected>') == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_archived_ones_are_listed_where_they_are_asked_for(kind: type[Restorable], readers: People) -> None:
     page = readers["editor"].get(page_of(kind, query="archived=only&sortColumn=createdAt"))
