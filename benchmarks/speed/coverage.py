@@ -85,7 +85,7 @@ def send(
     server: Server, headers: Mapping[str, str], requests: Iterator[Request], seconds: int, *, most: int | None = None
 ) -> Load:
     """The same with other headers, and at most so many requests."""
-    taken = []
+    taken: list[float] = []
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
         end = time.perf_counter() + seconds
         while time.perf_counter() < end and (most is None or len(taken) < most):

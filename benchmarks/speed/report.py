@@ -98,8 +98,8 @@ def _of_console(figures: Figures, size: str) -> str:
     rows = []
     for name, key in named.items():
         on_sqlite, on_postgresql = figures.console[key], figures.console.get(f"{size} postgresql {name}")
-        times = [on_sqlite.median("p50"), on_sqlite.median("processor")]
-        times += [on_postgresql and on_postgresql.median(one) for one in ("p50", "processor", "database")]
+        times = [on_sqlite.median(one) for one in ("p50", "processor")]
+        times += [on_postgresql.median(one) if on_postgresql else None for one in ("p50", "processor", "database")]
         rows.append((name, times))
     rows.sort(key=lambda row: -(row[1][0] or 0))
     return table(
