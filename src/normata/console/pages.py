@@ -70,6 +70,7 @@ class Pages:
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
+            auto_reload=False,  # nobody changes them while they are served
         )
         self._templates.globals |= {"text": text, "has_text": has_text}
         self._templates.filters |= FILTERS
