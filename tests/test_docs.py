@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from typer.main import get_command
 
 from normata.cli import new_docs
 from normata.cli.main import app
+from normata.demo import files as demo_files
 from normata.settings import Settings
 
 MADE = new_docs.documents()
@@ -43,6 +46,18 @@ def test_every_setting_is_in_the_docs_with_its_default(name: str) -> None:
     variable, default = f"NORMATA_{name.upper()}", str(Settings.model_fields[name].default)
     lines = OPERATIONS.read_text(encoding="utf-8").splitlines()
     assert any(f"`{variable}`" in line and f"`{default}`" in line for line in lines), f"{variable} with {default}"
+
+
+@pytest.mark.parametrize("page", [DOCS / "api.md", DOCS.parent / "README.md"], ids=lambda page: page.name)
+def test_what_the_examples_ask_for_is_in_the_demo(page: Path) -> None:
+    demo: dict[str, set[str]] = {}
+    for path in demo_files.paths():
+        for array, rows in json.loads(path.read_text("utf-8")).items():
+            demo.setdefault(array, set()).update(row["id"] for row in rows)
+    named = re.findall(r"http://127\.0\.0\.1:8000/([A-Za-z-]+)/([\w:.-]+)/", page.read_text("utf-8"))
+    asked = [(array, row_id) for array, row_id in named if array in demo and row_id != "coverage"]
+    assert len(asked) >= 2
+    assert not [(array, row_id) for array, row_id in asked if row_id not in demo[array]]
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -81,6 +81,18 @@ def test_the_selection_survives_an_edit(open_page: Open) -> None:
     expect(page.locator("[data-selected]")).to_have_attribute("data-selected", "2")
 
 
+def test_a_selection_makes_no_address_that_is_too_long(look: Open) -> None:
+    page = look(path=CONTROLS)
+    page.get_by_role("checkbox", name="Select all on this page").check()
+    expect(page.locator("[data-selected]")).to_have_attribute("data-selected", "100")
+    assert "selected=" in page.url
+    page.evaluate("document.querySelectorAll('[name=selected]').forEach((box) => (box.value = 'x'.repeat(255)))")
+    page.get_by_role("checkbox", name="Select all on this page").uncheck()
+    page.get_by_role("checkbox", name="Select all on this page").check()
+    expect(page.locator("[data-selected]")).to_have_attribute("data-selected", "100")
+    assert page.url.endswith(CONTROLS)
+
+
 @pytest.mark.parametrize("with_script", [True, False])
 def test_all_selected_are_stated_after_a_preview(open_page: Open, with_script: bool) -> None:
     page = open_page(java_script_enabled=with_script)

@@ -191,6 +191,27 @@ def test_an_organization_cannot_be_reached_by_a_match(operator: Operator, client
     assert told(control) == told(str(uuid4()))
 
 
+@pytest.mark.parametrize("taken", ["framework", "control"])
+def test_an_id_that_an_organization_has_is_taken_and_no_more_is_told(
+    operator: Operator, database: Database, taken: str
+) -> None:
+    """On PostgreSQL the row is hidden even from the check: there the database refuses the second row."""
+    library = copy.deepcopy(LIBRARY)
+    framework = library["objects"]["framework"]
+    if taken == "framework":
+        framework["urn"] = "fw-own"
+    else:
+        framework["requirement_nodes"][1]["urn"] = "own.A.1"
+    before = stored.rows(database, Framework)
+    for query in ({}, {"dryRun": "true"}):
+        problem = refused(operator.send(library, **query), 400, "validation")
+        assert "taken" in problem["detail"]
+        told = json.dumps(problem)
+        assert not [word for word in ("stored", "organizationId", ALPHA, "isCentralized") if word in told]
+        assert taken == "framework" or "fw-own" not in told
+    assert stored.rows(database, Framework) == before
+
+
 def test_every_fault_is_told_and_nothing_is_stored(operator: Operator, database: Database) -> None:
     library = newer()
     nodes = library["objects"]["framework"]["requirement_nodes"]

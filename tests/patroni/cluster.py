@@ -24,7 +24,7 @@ import asyncpg
 
 from tests.failover.cluster import ROLES, password_file, wait_until
 from tests.patroni import configuration
-from tests.patroni.parts import Part, Programs, programs, signal_all
+from tests.patroni.parts import Part, Programs, RestartedPart, programs, signal_all
 from tests.server import free_port
 
 MEMBERS = ("db1", "db2", "db3")
@@ -241,7 +241,7 @@ class PatroniCluster:
         users.write_text(f'"normata" "{self.password}"\n"normata_owner" "{self.password}"\n')
         for made in (proxy, pooler, users):
             give_to_servers(made)
-        self.pgbouncer = Part("pgbouncer", [self.binaries.pgbouncer, pooler], self.folder)
+        self.pgbouncer = RestartedPart("pgbouncer", [self.binaries.pgbouncer, pooler], self.folder)
 
     @property
     def parts(self) -> list[Part]:

@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -126,6 +128,37 @@ class Part:
         """Send a signal to it, and not to what it has started."""
         if self._process is not None and self.runs:
             self._process.send_signal(number)
+
+
+class RestartedPart(Part):
+    """A process that is started again a second after it has ended by itself: ``Restart=on-failure`` of systemd."""
+
+    _minder: threading.Thread | None = None
+    _is_wanted = False
+
+    def start(self) -> None:
+        """Start it, and mind it from now on."""
+        super().start()
+        self._is_wanted = True
+        if self._minder is None:
+            self._minder = threading.Thread(target=self._mind, name=self.name, daemon=True)
+            self._minder.start()
+
+    def stop(self) -> None:
+        """Have it end in good order, and stay so."""
+        self._is_wanted = False
+        super().stop()
+
+    def kill(self) -> None:
+        """Kill it, and let it be."""
+        self._is_wanted = False
+        super().kill()
+
+    def _mind(self) -> None:
+        while True:
+            time.sleep(1)
+            if self._is_wanted and not self.runs:
+                super().start()
 
 
 def signal_all(pids: Sequence[int], number: signal.Signals) -> list[int]:

@@ -48,19 +48,38 @@ def slowest_return(restores: Sequence[Answer], without: Sequence[tuple[float, fl
 
 
 def longest_untrue_readiness(seen: Seen) -> float:
-    """For how long /readyz said 200 at the most while every restore failed that was sent.
+    """For how long /readyz said 200 without a break, at the most, while every restore failed that was sent.
 
     One that was sent before, and is answered late, says nothing of the moment at which /readyz was asked.
     """
-    longest, since = 0.0, 0.0
-    ready = [answer.started for answer in seen.load.answers("readyz") if answer.status == 200]
-    restores = sorted(seen.load.answers("restore"), key=lambda answer: answer.started)
-    for before, after in pairwise(restores):
-        if before.status in GOOD or after.status in GOOD:
-            since = after.started
-        else:
-            longest = max([longest, *(one - since for one in ready if before.started < one < after.started)])
+    longest = 0.0
+    asked = sorted(seen.load.answers("readyz"), key=lambda answer: answer.started)
+    for failing in failing_stretches(seen.load.answers("restore")):
+        # What was true before restores began to fail is untrue from then on.
+        untrue_since: float | None = failing.begin
+        for answer in asked:
+            if not failing.begin < answer.started < failing.end:
+                continue
+            if answer.status != 200:
+                untrue_since = None
+            else:
+                untrue_since = answer.started if untrue_since is None else untrue_since
+                longest = max(longest, answer.started - untrue_since)
     return longest
+
+
+def failing_stretches(restores: Sequence[Answer]) -> list[Gap]:
+    """The times between two restores that failed, with none in between that did not, by when they were sent."""
+    stretches: list[Gap] = []
+    failed: list[float] = []
+    for answer in [*sorted(restores, key=lambda answer: answer.started), None]:
+        if answer is not None and answer.status not in GOOD:
+            failed.append(answer.started)
+            continue
+        if len(failed) > 1:
+            stretches.append(Gap(failed[0], failed[-1]))
+        failed = []
+    return stretches
 
 
 def latest_accepted(seen: Seen) -> float:

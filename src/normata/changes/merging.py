@@ -16,13 +16,22 @@ from normata.db.transaction import Transaction, batches
 from normata.schema.table import Table, sql_table
 
 
-def find_stored(transaction: Transaction, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Give rows what is stored of them."""
+def find_stored(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
+    """Give rows what is stored of them; blame those whose id a row has that the actor may not see.
+
+    A database with row-level security does not show such a row here: there the insert breaks the key.
+    """
+    column = sql_table(table).info.get("organization_column", "organization_id")
     for batch in batches(rows):
-        stored = _stored(transaction, table, batch, long=False)
+        stored = _stored(unit, table, batch, long=False)
         for row in batch:
-            if row.id in stored:
-                row.stored = without_long(table, stored[row.id])
+            found = stored.get(row.id)
+            if found is None:
+                continue
+            if found.get(column) is None or unit.may_read(found[column]):
+                row.stored = without_long(table, found)
+            else:
+                row.blame("id", "is taken")
 
 
 def merge(

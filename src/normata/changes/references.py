@@ -70,6 +70,8 @@ def check_references(
     judged = good(rows)
     for name, target in references_of(table):
         named = [row for row in judged if row.final[name] is not None]
+        if not named:
+            continue
         references.fetch(target, [row.final[name] for row in named])
         for row in named:
             if references.is_faulty(target, row.final[name]):

@@ -34,6 +34,8 @@ from normata.schema.table import Table
 
 T = TypeVar("T")
 
+_READS = (Select, CompoundSelect)
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:
@@ -185,7 +187,7 @@ class UnitOfWork(Wrapping):
 
     def _declared(self, statement: Statement) -> str | None:
         """The table that a statement writes, null for none. Raises UndeclaredWrite."""
-        if isinstance(statement, Select | CompoundSelect):
+        if isinstance(statement, _READS):
             return None
         table: str = statement.table.name  # type: ignore[union-attr] # only plain tables are written
         if self._allowed is not None and (table, statement.__visit_name__) not in self._allowed:

@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from normata.records.archive_list import KINDS
+
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
@@ -33,6 +35,12 @@ def words(token: str) -> str:
 def wire_words(name: str) -> str:
     """A name of the wire as words: ``nextReviewAt`` becomes `Next review at`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").capitalize()
+
+
+def kind_words(array: str) -> str:
+    """A sort of rows, by its name on the wire, as its pages call it: ``auditItems`` are `Findings`."""
+    kind = KINDS.get(array)
+    return wire_words(array) if kind is None else kind.plural().capitalize()
 
 
 def is_moment(value: object) -> bool:
@@ -70,6 +78,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "day": day,
     "words": words,
     "wire_words": wire_words,
+    "kind_words": kind_words,
     "is_moment": is_moment,
     "thousands": thousands,
     "percent": percent,

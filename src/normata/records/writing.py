@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from pydantic.alias_generators import to_camel
-
 from normata.changes.merge_patch import merge_patch
 from normata.changes.rows import PendingRow
 from normata.changes.short_ids import COUNTER_WRITES
@@ -24,7 +22,7 @@ from normata.records.base import Restorable
 from normata.records.finding import found_for_change
 from normata.schema.table import new_id
 from normata.schema.text import slugify
-from normata.schema.wire import columns
+from normata.schema.wire import columns, wire_names
 
 LARGEST = (
     4 * 2**20
@@ -60,7 +58,7 @@ def create(unit: UnitOfWork, kind: type[Restorable], organization: str, given: G
     """
     organization_id = reached(unit, organization)
     ours = {"id": new_id(), "organizationId": organization_id}
-    title = given.get(to_camel(kind.title_column()))
+    title = given.get(wire_names(kind)[kind.title_column()])
     if "slug" in kind.sql().c and "slug" not in given and title:
         # Else of many that are called the same at once, all but one would look for a free slug in vain.
         unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
@@ -89,7 +87,7 @@ def change(
     row = Row(kind.array, BODY, "", values)
     faults: list[Fault] = []
     for column in columns(kind):
-        name = to_camel(column.name)
+        name = wire_names(kind)[column.name]
         if isinstance(column.type, Document) and name in values:
             document = merge_patch(getattr(before, column.name), values[name])
             values[name] = document

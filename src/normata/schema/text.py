@@ -8,6 +8,8 @@ import unicodedata
 # What nobody sees, as part of a pattern: control characters, line breaks, and what turns the direction of text round.
 UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _UNSEEN = re.compile(f"[{UNSEEN}]")
+_NO_SLUG = re.compile(r"[^a-z0-9]+")
+_DIGITS = re.compile(r"[0-9]+")
 
 
 def plain(value: str) -> str:
@@ -18,7 +20,7 @@ def plain(value: str) -> str:
 def slugify(*parts: str) -> str:
     """The parts as one slug: ASCII letters and digits with single hyphens, at most 80 characters, never empty."""
     plain = unicodedata.normalize("NFKD", " ".join(parts).casefold()).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain)[:80].strip("-") or "untitled"
+    return _NO_SLUG.sub("-", plain)[:80].strip("-") or "untitled"
 
 
 def search_text(*parts: str | None) -> str:
@@ -31,6 +33,8 @@ def search_text(*parts: str | None) -> str:
 
 def fold(value: str) -> str:
     """``value`` in the one form in which texts that a reader holds for the same are the same (NFKC, case folded)."""
+    if value.isascii():  # which is in that form, but for its case
+        return value.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
 
 
@@ -45,7 +49,7 @@ def natural_key(value: str) -> str:
         digits = match.group().lstrip("0")[:999] or "0"
         return f"{len(digits):03}{digits}"
 
-    return re.sub(r"[0-9]+", number, fold(value))
+    return _DIGITS.sub(number, fold(value))
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

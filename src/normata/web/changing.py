@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from normata.changes.idempotency import KEY_WRITES, Answer, KeyedRequest, answered_once
 from normata.changes.source import FaultyInput
 from normata.changes.unit_of_work import Actor, UnitOfWork
-from normata.db.transaction import TenantScope
+from normata.db.transaction import ConstraintViolation, TenantScope
 from normata.errors import RoleTooSmall
 from normata.identity.caller import Caller
 from normata.identity.operators import require_operator
@@ -105,6 +105,12 @@ class ChangeEndpoint:
                 answer = await self._make_once(key, work, actor, reach)
         except FaultyInput as error:
             raise InvalidRequest.of_input(error) from None
+        except ConstraintViolation:
+            if not operation.changes_catalogs:
+                raise
+            # It has happened twice, so it was no race: an id is one of an organization's own, which nobody else sees.
+            fault = FieldFault(in_="body", name="", code="invalid", message="has an id that is taken", allowed=None)
+            raise InvalidRequest.of([fault]) from None
         except RoleTooSmall:
             raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
         if operation.afterwards is not None and done and not is_trial:

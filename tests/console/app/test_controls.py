@@ -9,7 +9,7 @@ import pytest
 
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
-from tests.console.browser import is_refused, text_of
+from tests.console.browser import Browser, is_refused, text_of
 from tests.served import Served
 from tests.world import ALPHA as ALPHA_ID
 
@@ -24,6 +24,14 @@ def _identifiers(page: Any) -> list[str]:
 def _control(instance: Served, control: str) -> Any:
     query = {"organizationId": ALPHA_ID}
     return instance.client.get(f"/controls/{control}/", params=query, headers=instance.bearer("viewer")).json()
+
+
+def _stated_at(browser: Browser, control_id: str) -> str:
+    """The moment of a statement, as the list tells the script of it."""
+    page = browser.get(f"{LIST}?limit=100").text
+    found = re.search(rf'controls/{re.escape(control_id)}/\?return_to[^>]* data-stated-at="([^"]*)"', page)
+    assert found is not None
+    return found[1]
 
 
 @pytest.mark.parametrize(
@@ -76,10 +84,19 @@ def test_state_in_the_row(people: People) -> None:
     assert control["coverage"]["coverageGap"] == "Line 1\nLine 2 <b>"
 
 
+def test_no_row_repeats_what_is_selected(readers: People) -> None:
+    page = readers["editor"].get(f"{LIST}?search=moon&selected=moon.A.1&selected=moon.A.2")
+    assert page.text.count(" checked") >= 2
+    links = [link for link in Parsed(page).links if "return_to" in link]
+    assert links
+    assert not [link for link in links if "selected" in link or "search%3Dmoon" not in link]
+
+
 def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
     form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
     form.action = f"{ONE}coverage/"  # as the script does
+    form.fields["stated_at"] = _stated_at(people["editor"], "moon.A.5")
     send(people["editor"], form, coverageStatus="NONE")
     coverage = _control(people.instance, "moon.A.5")["coverage"]
     assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
@@ -122,6 +139,27 @@ def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
         "reasons": [],
         "updatedAt": "",
     }
+
+
+def test_who_saves_second_in_the_row_is_told(people: People) -> None:
+    form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
+    form.action = f"{ONE}coverage/"  # as the script does
+    form.fields["stated_at"] = _stated_at(people["editor"], "moon.A.5")
+    send(people["admin"], Parsed(people["admin"].get(ONE)).form("moon.A.5/coverage/"), coverageGap="The first.")
+    second = send(people["editor"], form, coverageStatus="FULL", coverageGap="The second.")
+    assert is_refused(second, status=412)
+    assert "The first." in text_of(second)
+    assert Parsed(second).form("moon.A.5/coverage/").fields["coverageGap"] == "The second."
+    assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The first."
+
+
+def test_nobody_takes_back_what_they_have_not_seen(people: People) -> None:
+    first = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
+    send(people["editor"], first, coverageGap="The first.")
+    form = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
+    send(people["admin"], Parsed(people["admin"].get(ONE)).form("moon.A.5/coverage/"), coverageGap="The second.")
+    assert is_refused(send(people["editor"], form, step="take_back"), status=412)
+    assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The second."
 
 
 def test_a_statement_is_taken_back(people: People) -> None:
@@ -172,6 +210,14 @@ def test_a_control_says_why_it_is_covered(readers: People) -> None:
     )
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.2/"))
     assert re.search(r"What would lift it A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said)
+
+
+def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
+    control = {"id": "moon.A.5", "frameworkId": "fw-moon", "identifier": "A.5", "name": "Said once."}
+    people.instance.load({"controls": [control | {"description": "Said once."}]})
+    assert people["viewer"].get(ONE).text.count('class="prose">Said once.') == 0
+    people.instance.load({"controls": [control | {"description": "Said in other words."}]})
+    assert people["viewer"].get(ONE).text.count('class="prose">Said in other words.') == 1
 
 
 def test_the_history_is_for_admins(people: People) -> None:

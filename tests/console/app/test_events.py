@@ -46,6 +46,24 @@ def test_what_was_done_is_told_before_and_after(people: People) -> None:
     assert said.count("A.5 moon control 5") == 2
 
 
+def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
+    """A statement that was taken back, and an adoption that has ended: on home as among the events."""
+    admin = people["admin"]
+    admin.post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
+    admin.post(f"{ALPHA}controls/moon.A.5/coverage/", step="take_back")
+    for step in ("adopt", "leave"):
+        assert admin.post(f"{ALPHA}frameworks/fw-star/adoption/", step=step).status_code == 303
+    events, home = admin.get(EVENTS), admin.get(ALPHA)
+    said, told = text_of(events), text_of(home)
+    assert "Unstate Control coverages A.5 moon control 5" in said
+    assert "Unstate: A.5 moon control 5 Admin" in told
+    assert "Leave Framework adoptions Étoile Straße History" in said
+    assert "Leave: Étoile Straße Framework adoptions, Admin" in told
+    for page in (events, home):
+        assert f"{ALPHA}controls/moon.A.5/" in Parsed(page).links
+        assert f"{ALPHA}frameworks/fw-star/" not in Parsed(page).links, "it is not adopted any more"
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -193,6 +193,15 @@ def test_texts_that_are_used_are_there() -> None:
     assert named <= texts.english().keys()
 
 
+def test_texts_that_are_there_are_used() -> None:
+    """By their whole keys, or by how the keys begin where the rest follows from what is shown."""
+    files = [path for path in SOURCE.joinpath("console").rglob("*.*") if path.suffix in (".py", ".html")]
+    written = "\n".join(path.read_text("utf-8") for path in files)
+    beginnings = tuple(re.findall(r"[\"'](\w[\w.]*\.)(?:[\"'] [+~]|\{)", written))
+    whole = set(re.findall(r"[\"']([\w.]+)[\"']", written))
+    assert not [key for key in texts.english() if key not in whole and not key.startswith(beginnings)]
+
+
 def test_pages_ask_and_change_by_operations_alone() -> None:
     """One module reaches the database, to ask operations and to make their changes; no page does so by itself."""
     for path in SOURCE.joinpath("console", "app").rglob("*.py"):

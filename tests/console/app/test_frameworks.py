@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
 from typing import Any
 
 import pytest
 
+from normata.console.app import reports
+from normata.console.pages import Pages
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
@@ -32,7 +35,7 @@ def test_home_tells_what_was_changed_since_the_last_visit(people: People) -> Non
     later = People(people.instance)["owner"]
     people["editor"].post(f"{ALPHA}controls/moon.A.6/coverage/", coverageStatus="FULL")
     said = text_of(later.get(ALPHA))
-    assert re.search(r"Changed since .* State: moon.A.6 Full Editor", said)
+    assert re.search(r"Changed since .* State: A.6 moon control 6 Full Editor", said)
     assert "load" not in said.lower()
 
 
@@ -49,6 +52,11 @@ def test_a_framework_is_adopted_and_left(people: People) -> None:
     answer = browser.post(form.action, step="leave")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{ALPHA}frameworks/?done=left")
     assert is_refused(browser.get(f"{ALPHA}frameworks/fw-star/"), status=404)
+
+
+def test_an_unknown_step_adopts_nothing(people: People) -> None:
+    assert is_refused(people["admin"].post(f"{ALPHA}frameworks/fw-star/adoption/", step="other"), status=400)
+    assert is_refused(people["admin"].get(f"{ALPHA}frameworks/fw-star/"), status=404)
 
 
 @pytest.mark.parametrize("step", ["adopt", "leave"])
@@ -103,6 +111,26 @@ def test_the_crosswalk_counts_both_ways(readers: People) -> None:
     assert "A crosswalk takes two" in text_of(readers["viewer"].get(f"{ALPHA}crosswalk/?from=none&to=sun-2"))
 
 
+@pytest.mark.parametrize("report", ["gaps", "statement-of-applicability"])
+def test_nobody_waits_while_a_long_report_is_rendered(
+    report: str, readers: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    render = Pages.render
+
+    def noted(*given: Any, **values: Any) -> Any:
+        threads.append(threading.get_ident())
+        return render(*given, **values)
+
+    monkeypatch.setattr(Pages, "render", noted)
+    short = readers["viewer"].get(f"{MOON}{report}/")
+    monkeypatch.setattr(reports, "_FEW", 0)
+    long = readers["viewer"].get(f"{MOON}{report}/")
+    assert text_of(short).partition("Request")[0] == text_of(long).partition("Request")[0]
+    on_the_loop, beside_it = threads
+    assert on_the_loop != beside_it
+
+
 def test_working_through_goes_from_gap_to_gap(people: People) -> None:
     browser = people["editor"]
     page = browser.get(f"{MOON}work/")
@@ -119,6 +147,25 @@ def test_working_through_goes_from_gap_to_gap(people: People) -> None:
     controls: Any = people.instance.listing("/controls/").get(organizationId=ALPHA_ID, frameworks="fw-moon").json()
     stated = {one["id"] for one in controls["items"] if one["coverage"]["coverageStatus"] == "FULL"}
     assert stated == set(seen)
+
+
+def test_two_who_work_through_the_same_gap(people: People) -> None:
+    """Who is second is told on the page of that control, also where it is no gap any more."""
+    browser = people["editor"]
+    form = Parsed(browser.get(f"{MOON}work/")).form("/work/")
+    control, following = form.fields["control"], form.fields["next"]
+    own = f"{ALPHA}controls/{control}/"
+    theirs = Parsed(people["admin"].get(own)).form("/coverage/")
+    assert send(people["admin"], theirs, coverageStatus="FULL", coverageGap="Theirs.").status_code == 303
+    stale = {name: value for name, value in form.fields.items() if name != "stated_at"}
+    for sent, status in ((form.fields, 412), (stale | {"applies": "false"}, 400)):
+        form.fields = sent
+        answer = send(browser, form, coverageStatus="NONE", coverageGap="Mine.")
+        assert is_refused(answer, status=status)
+        again = Parsed(answer).form(f"{own.removeprefix('/app')}coverage/")
+        assert again.fields["coverageGap"] == "Mine."
+        assert again.fields["return_to"].startswith(f"{MOON}work/?at={following}")
+    assert "Theirs." in text_of(browser.get(own))
 
 
 def test_working_through_tells_what_is_wrong(people: People) -> None:

@@ -168,6 +168,22 @@ def test_what_is_due_has_everything_or_what_is_mine(user: str, readers: People) 
 
 
 @on_sqlite
+def test_kinds_and_dates_are_called_as_on_the_pages_of_records(people: People) -> None:
+    due = {"organizationId": ALPHA_ID}
+    people.instance.load(
+        {
+            "auditItems": [due | {"id": "f", "name": "A finding", "deadline": "2026-01-01"}],
+            "policies": [due | {"id": "p", "title": "A policy", "nextReviewAt": "2026-01-02"}],
+        }
+    )
+    said = text_of(people["viewer"].get(DUE))
+    assert "A finding Findings Deadline" in said
+    assert "A policy Policies Next review Nobody" in said
+    events = people["admin"].get(f"{ALPHA}events/").text
+    assert '<option value="auditItems">Findings</option>' in events
+
+
+@on_sqlite
 def test_where_nothing_is_due(people: People) -> None:
     people.instance.sql("DELETE FROM reminder")
     for kind in Restorable.kinds:

@@ -102,6 +102,29 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
 
 
 @on_sqlite
+@pytest.mark.parametrize("other", ["file", "name", "nothing previewed"])
+def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) -> None:
+    """Somebody chooses another file after the preview, or presses Enter in the name: that is previewed first."""
+    admin = people["admin"]
+    count = _rows(people, Framework)
+    fields = _kept(_send(admin, ("docks.csv", CSV), step="preview", name="Docks")) | {"step": "import"}
+    fields.pop("file")
+    file = None
+    if other == "file":
+        file = ("other.csv", b"identifier,name\n7,Another\n")
+    elif other == "name":
+        fields["name"] = "Piers"
+    else:
+        del fields["previewed"]
+    answer = _send(admin, file, **fields)
+    assert answer.status_code == 200
+    assert f"What importing {file[0] if file else 'docks.csv'} would do" in text_of(answer)
+    assert _rows(people, Framework) == count
+    assert _send(admin, **_kept(answer) | {"step": "import"}).status_code == 303
+    assert _rows(people, Framework) == count + 1
+
+
+@on_sqlite
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -109,7 +132,7 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
         (("docks.pdf", b"%PDF"), "file has to be JSON, YAML, CSV or XLSX"),
         (("docks", CSV), "file has to be JSON, YAML, CSV or XLSX"),
         (("docks.csv", CSV), "name is required: a table does not say what its framework is called"),
-        (("docks.json", b"{"), "is neither JSON nor YAML"),
+        (("docks.json", b"{"), "file is neither JSON nor YAML"),
         (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is required"),
     ],
 )

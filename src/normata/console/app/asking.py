@@ -69,15 +69,18 @@ class Refusal:
     faults: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, error: Exception) -> Refusal | None:
-        """The refusal that an exception is; null where a form can do nothing about it."""
+    def of(cls, error: Exception, whole: str = "") -> Refusal | None:
+        """The refusal that an exception is; null where a form can do nothing about it.
+
+        ``whole`` is the field of the form that is the whole body of the request, where one is.
+        """
         sort = sort_of(error)
         if sort is None or sort.status not in _TOLD_IN_FORMS:
             return None
         faults: dict[str, str] = {}
         for fault in problem(error, "", "")["errors"]:
-            if fault["name"]:
-                faults.setdefault(fault["name"], fault["message"])
+            if name := fault["name"] or whole:
+                faults.setdefault(name, fault["message"])
         return cls(sort.status, sort.code, sort.title, str(error), faults)
 
     def below(self, place: str) -> Refusal:

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Query, Question, Refusal, tag_of
+from normata.console.app.asking import Query, Question, Refusal
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.proofs import as_tree
 from normata.console.app.visiting import OrganizationVisit
@@ -52,6 +52,7 @@ async def show_list(visit: OrganizationVisit) -> Response:
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
         selected=set(sent.getlist("selected")),
+        back=visit.here_with(selected=None),  # in every row: with a hundred selected it would have them all
     )
 
 
@@ -96,7 +97,6 @@ async def control_page(
         tasks=found.get("listTasks"),
         history=found.get("listEvents"),
         names=names_of(found.get("listMembers")),
-        seen=tag_of(control["coverage"]),
         says=dict(control["coverage"]) | dict(typed or {}),
         reasons=list(dict.fromkeys((*REASONS, *control["coverage"]["reasons"]))),
         refusal=refusal,

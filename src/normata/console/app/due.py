@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from normata.console.app.asking import Question
 from normata.console.app.linking import steps_to
+from normata.console.app.records.kinds import label
 from normata.console.app.visiting import OrganizationVisit
 
 PERIODS = ("7d", "30d", "90d", "365d")
@@ -23,4 +24,5 @@ async def show(visit: OrganizationVisit) -> Response:
         is_mine=wanted["mine"] == "true",
         periods=PERIODS,
         steps_to=steps_to,
+        label=label,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from normata.console.app.people import PEOPLE, names_of, with_all
 from normata.console.app.records.naming import Named
 from normata.console.app.records.naming import names_of as called_by
 from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import wire_words
+from normata.console.showing import kind_words
 from normata.records.archive_list import KINDS
 
 _LIMIT = "50"
@@ -24,6 +25,11 @@ _FILTERS = ("from", "to", "kind", "recordId", "userId", "action")
 _SEAL = "getEventCheckpoint"
 # Kinds of rows that have names.
 _NAMED = frozenset({*KINDS, "memberships", "users", "frameworks", "controls", "controlCoverages"})
+# Kinds of rows that are known by what they are about: its sort, and the field that names it.
+_ABOUT: Mapping[str, tuple[str, str]] = {
+    "controlCoverages": ("controls", "controlId"),
+    "frameworkAdoptions": ("frameworks", "frameworkId"),
+}
 # What is in every event of a row, and tells nobody anything.
 _DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
@@ -87,16 +93,15 @@ async def show(visit: OrganizationVisit) -> Response:
     wanted = {"limit": _LIMIT} | chosen | {"to": _after(chosen["to"])}
     events, seal, people = await visit.ask(Question("listEvents", wanted), Question(_SEAL), PEOPLE)
     names = names_of(await with_all(visit, people))
-    named = await called_by(visit, ((one["kind"], one["recordId"]) for one in events["items"] if one["kind"] in _NAMED))
     return visit.page(
         "app/events.html",
         seal=seal,
         events=events,
-        lines=[line(one, named) for one in events["items"]],
+        lines=await lines_of(visit, events["items"]),
         names=names,
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
-        kinds=sorted((table.array, wire_words(table.array)) for table in tables() if table.array),
+        kinds=sorted(((table.array, kind_words(table.array)) for table in tables() if table.array), key=itemgetter(1)),
         people=[(user_id, name) for user_id, name in names.items()],
         actions=_ACTIONS,
     )
@@ -107,14 +112,32 @@ async def checkpoint_file(visit: OrganizationVisit) -> Response:
     return await visit.file(_SEAL, "")
 
 
-def line(event: Mapping[str, Any], named: Named) -> Line:
-    """An event as it is read: by what a row is called now, or by what the event tells of it."""
-    before, after = event["before"] or {}, event["after"] or {}
-    known = {**before, **after}
+async def lines_of(visit: OrganizationVisit, events: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Events as they are read."""
+    named = await called_by(visit, (about for about in map(_about, events) if about[0] in _NAMED))
+    return [_line(event, named) for event in events]
+
+
+def _known(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event tells of its row."""
+    return {**(event["before"] or {}), **(event["after"] or {})}
+
+
+def _about(event: Mapping[str, Any]) -> tuple[str, str | None]:
+    """What an event is about, by its sort and id; of what is taken back or left, that is all that there still is."""
+    target, field = _ABOUT.get(event["kind"], ("", ""))
+    named = _known(event).get(field)
+    return (target, named) if named else (event["kind"], event["recordId"])
+
+
+def _line(event: Mapping[str, Any], named: Named) -> Line:
+    """An event by what its row is called now, or by what the event tells of it."""
+    before, after, known = event["before"] or {}, event["after"] or {}, _known(event)
     names = [name for name in known if name not in _DULL and (event["before"] or known[name] not in _EMPTY)]
     fields = [Field(name, before.get(name), after.get(name)) for name in names]
     label = next((known[name] for name in _CALLED if known.get(name)), "")
-    called = named.get((event["kind"], event["recordId"] or ""))
+    target, row_id = _about(event)
+    called = named.get((target, row_id or ""))
     if called is None or event["kind"] == "memberships":
         steps = steps_to(event["kind"], event["recordId"], known)
     else:

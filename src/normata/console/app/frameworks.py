@@ -10,6 +10,8 @@ from starlette.responses import Response
 
 from normata.console.app.asking import Question
 from normata.console.app.visiting import OrganizationVisit
+from normata.console.texts import text
+from normata.web.problems import InvalidRequest
 
 _LARGEST_PAGE = 100
 _MOST_PAGES = 20  # of the controls of a framework in a crosswalk
@@ -44,8 +46,11 @@ async def preview(visit: OrganizationVisit) -> Response:
 
 async def adopt_or_leave(visit: OrganizationVisit) -> Response:
     """Adopt a framework, or leave it where ``step`` says so."""
+    visit.require("admin")
     form, framework_id = await visit.fields(), visit.param("id")
     is_leaving = form.get("step") == "leave"
+    if not is_leaving and form.get("step") != "adopt":
+        raise InvalidRequest(text("problem.form"))
     outcome = await visit.change("leaveFramework" if is_leaving else "adoptFramework", row_id=framework_id)
     if outcome.refusal is not None:
         found = await visit.ask_one(Question("previewAdoption", id=framework_id))

@@ -8,10 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.asking import Question
-from normata.console.app.inbox import lines_of
+from normata.console.app.events import lines_of as events_in_lines
+from normata.console.app.inbox import lines_of as notifications_in_lines
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.visiting import OrganizationVisit
-from normata.records.base import Restorable
 
 _MOST = "10"
 
@@ -35,10 +35,10 @@ async def show(visit: OrganizationVisit) -> Response:
         "app/home.html",
         summaries=answers[:-2] if visit.may("admin") else answers,
         due=found["due"],
-        told=await lines_of(visit, found["notifications"]["items"]),
+        told=await notifications_in_lines(visit, found["notifications"]["items"]),
         events=events,
+        lines=await events_in_lines(visit, events["items"]) if events else [],
         names=names_of(people),
-        kinds={kind.path for kind in Restorable.kinds},
         since=since,
     )
 

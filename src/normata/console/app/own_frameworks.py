@@ -6,6 +6,7 @@ import asyncio
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ class File(NamedTuple):
     name: str
     content: bytes
     kept: str
+    digest: str
 
     @property
     def media_type(self) -> str:
@@ -51,12 +53,20 @@ class File(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The form of an upload. ``file`` is null where none was chosen."""
+    """The form of an upload. ``file`` is null where none was chosen, ``previewed`` the mark of what was previewed."""
 
     step: str
     name: str
     skip_unknown: bool
     file: File | None
+    previewed: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What is to be imported, as a mark: of another file, or under another name, it is another."""
+        assert self.file is not None  # noqa: S101 - narrows the type
+        meant = (self.file.digest, self.file.media_type, str(self.skip_unknown), self.name)
+        return sha256("\0".join(meant).encode()).hexdigest()
 
 
 async def show_upload(visit: OrganizationVisit) -> Response:
@@ -67,14 +77,15 @@ async def show_upload(visit: OrganizationVisit) -> Response:
 async def upload(visit: OrganizationVisit) -> Response:
     """Tell what importing a file would do, or import it, as ``step`` says.
 
-    The page of a preview keeps the file, so that nobody has to choose it again.
+    The page of a preview keeps the file, so that nobody has to choose it again. What was not previewed like this is
+    previewed first.
     """
     sent = await _sent(visit)
     if sent.file is None or not sent.file.media_type:
         message = text("app.upload.no_file" if sent.file is None else "app.upload.unknown_sort")
         refused = Refusal(400, "validation", text("app.upload.refused"), message, {"file": message})
         return await _upload_page(visit, sent, Outcome(None, refused))
-    is_import = sent.step == "import"
+    is_import = sent.step == "import" and sent.previewed == sent.mark
     outcome = await visit.change(
         _IMPORT,
         query={"name": sent.name, "skipUnknown": "true" if sent.skip_unknown else ""},
@@ -116,6 +127,7 @@ async def _upload_page(visit: OrganizationVisit, sent: Sent, outcome: Outcome | 
         own=[one["name"] for one in found["items"] if one["organizationId"] is not None],
         endings=tuple(_TYPES),
         sent=sent,
+        mark=sent.mark if answer else "",
         preview=answer and answer["answer"],
         refusal=refusal,
     )
@@ -157,6 +169,7 @@ async def _sent(visit: OrganizationVisit) -> Sent:
                 _field(form, "name"),
                 skip_unknown=_field(form, "skip_unknown") == "true",
                 file=await _file(form, limit),
+                previewed=_field(form, "previewed"),
             )
     except (HTTPException, ClientDisconnect):
         raise InvalidRequest(text("problem.form")) from None
@@ -174,20 +187,20 @@ async def _file(form: FormData, limit: int) -> File | None:
         content = await chosen.read()
         if len(content) > limit:
             raise TooLarge
-        return File(chosen.filename, content, await asyncio.to_thread(_packed, content))
+        return await asyncio.to_thread(_packed, chosen.filename, content)
     kept = _field(form, "kept")
     if not kept:
         return None
-    return File(_field(form, "kept_name"), await asyncio.to_thread(_unpacked, kept, limit), kept)
+    return await asyncio.to_thread(_unpacked, _field(form, "kept_name"), kept, limit)
 
 
-def _packed(content: bytes) -> str:
-    """A file as a page keeps it; empty where that would be too much for a page."""
+def _packed(name: str, content: bytes) -> File:
+    """A file that was chosen."""
     packed = b64encode(zlib.compress(content)).decode()
-    return packed if len(packed) <= _MOST_KEPT else ""
+    return File(name, content, packed if len(packed) <= _MOST_KEPT else "", sha256(content).hexdigest())
 
 
-def _unpacked(kept: str, limit: int) -> bytes:
+def _unpacked(name: str, kept: str, limit: int) -> File:
     """A file that a page has kept. Raises TooLarge before it is unpacked to more than it may have, InvalidRequest."""
     unpacking = zlib.decompressobj()
     try:
@@ -196,4 +209,4 @@ def _unpacked(kept: str, limit: int) -> bytes:
         raise InvalidRequest(text("problem.form")) from None
     if len(content) > limit:
         raise TooLarge
-    return content
+    return File(name, content, kept, sha256(content).hexdigest())

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Seen
+from normata.console.app.asking import Fields, Question, Seen, tag_of
 from normata.console.app.controls import control_page
 from normata.console.app.visiting import OrganizationVisit
 
@@ -19,14 +19,14 @@ async def state_one(visit: OrganizationVisit) -> Response:
     What the form leaves out stays as it is. ``step`` is ``take_back`` where the statement is to go.
     """
     form, control_id = await visit.fields(), visit.param("id")
-    seen = Seen(Question("getControl", id=control_id), lambda control: control["coverage"], form.get("seen"))
+    seen = seen_of(form, control_id)
     if form.get("step") == "take_back":
-        outcome = await visit.change("unstateCoverage", row_id=control_id)
+        outcome = await visit.change("unstateCoverage", row_id=control_id, seen=seen)
         said: dict[str, Any] = {}
     else:
         said = statement_of(form)
         body = {"statements": [{"controlId": control_id, **said}]}
-        outcome = await visit.change("stateManyCoverages", body=body, seen=seen if form.has("seen") else None)
+        outcome = await visit.change("stateManyCoverages", body=body, seen=seen)
     if outcome.refusal is not None:
         refusal, return_to = outcome.refusal.below(_ONE), form.get("return_to")
         return await control_page(visit, control_id, refusal=refusal, typed=said, return_to=return_to)
@@ -61,6 +61,14 @@ async def state_many(visit: OrganizationVisit) -> Response:
         ids=ids,
         return_to=form.get("return_to"),
     )
+
+
+def seen_of(form: Fields, control_id: str) -> Seen | None:
+    """The statement that a form was filled with, which its moment tells; null where the form does not have that."""
+    if not form.has("stated_at"):
+        return None
+    question = Question("getControl", id=control_id)
+    return Seen(question, lambda control: control["coverage"]["updatedAt"], tag_of(form.get("stated_at") or None))
 
 
 def statement_of(form: Fields) -> dict[str, Any]:

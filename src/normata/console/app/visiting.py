@@ -104,10 +104,14 @@ class OrganizationVisit(Visit):
 
     def link(self, **changed: object) -> str:
         """The path of this page with these parameters of the query set, and without those that are null."""
+        return self.context.prefix + self.here_with(**changed)
+
+    def here_with(self, **changed: object) -> str:
+        """The same without the prefix: for a form to come back to."""
         pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
         kept = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
         kept += [(name, value) for name, value in changed.items() if value is not None]
-        path = self.context.prefix + self.context.raw_path
+        path = self.context.raw_path
         return f"{path}?{urlencode(kept)}" if kept else path
 
     @property
@@ -221,7 +225,7 @@ class OrganizationVisit(Visit):
                 self._caller, given, self.request.scope, key=keyed, is_trial=dry_run
             )
         except Exception as error:
-            refusal = Refusal.of(error)
+            refusal = Refusal.of(error, whole="" if upload is None else "file")
             if refusal is None:
                 raise
             self.context.problem = refusal.code

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
 from normata.console.app.asking import Question, Refusal
-from normata.console.app.stating import statement_of
+from normata.console.app.controls import control_page
+from normata.console.app.stating import seen_of, statement_of
 from normata.console.app.visiting import OrganizationVisit
 
 _ONE = "statements/0"
@@ -15,7 +17,7 @@ _ONE = "statements/0"
 
 async def show(visit: OrganizationVisit) -> Response:
     """The gap that the address names, or the first one."""
-    return await _page(visit, visit.query.get("at", ""), visit.query.get("number", ""))
+    return await _page(visit, await _gaps(visit), visit.query.get("at", ""), visit.query.get("number", ""))
 
 
 async def state(visit: OrganizationVisit) -> Response:
@@ -23,22 +25,33 @@ async def state(visit: OrganizationVisit) -> Response:
     form = await visit.fields()
     control_id, following, number = form.get("control"), form.get("next"), form.get("number")
     said = statement_of(form)
-    outcome = await visit.change("stateManyCoverages", body={"statements": [{"controlId": control_id, **said}]})
-    if outcome.refusal is not None:
-        return await _page(visit, control_id, number, outcome.refusal.below(_ONE), said)
-    query = {"at": following, "number": number}
-    return visit.redirect(visit.path("frameworks", visit.param("id"), "work", query=query))
+    body = {"statements": [{"controlId": control_id, **said}]}
+    outcome = await visit.change("stateManyCoverages", body=body, seen=seen_of(form, control_id))
+    onwards = visit.path("frameworks", visit.param("id"), "work", query={"at": following, "number": number})
+    if outcome.refusal is None:
+        return visit.redirect(onwards)
+    refusal = outcome.refusal.below(_ONE)
+    gaps = await _gaps(visit)
+    if refusal.code == "precondition_failed" or all(gap["id"] != control_id for gap in gaps["gaps"]):
+        # Somebody else has stated something of it, or has closed the gap: its own page tells what is there now.
+        return await control_page(visit, control_id, refusal=refusal, typed=said, return_to=onwards)
+    return await _page(visit, gaps, control_id, number, refusal=refusal, typed=said)
+
+
+async def _gaps(visit: OrganizationVisit) -> Mapping[str, Any]:
+    report: Mapping[str, Any] = await visit.ask_one(Question("getFrameworkGaps", id=visit.param("id")))
+    return report
 
 
 async def _page(
     visit: OrganizationVisit,
+    report: Mapping[str, Any],
     control_id: str,
     number: str,
+    *,
     refusal: Refusal | None = None,
     typed: dict[str, Any] | None = None,
 ) -> Response:
-    framework_id = visit.param("id")
-    report = await visit.ask_one(Question("getFrameworkGaps", id=framework_id))
     gaps = report["gaps"]
     place = next((place for place, gap in enumerate(gaps) if gap["id"] == control_id), None)
     if place is None and gaps:

@@ -12,7 +12,9 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// Select all of a page; and keep the selection in the address, so that it survives an edit.
+// Select all of a page; and keep the selection in the address, so that it survives an edit. Servers and proxies take
+// no longer addresses: a selection that does not fit is in the boxes alone.
+const LONGEST = 6000; // characters of an address
 const all = document.querySelector("[data-all]");
 const boxes = [...document.querySelectorAll("input[name=selected][form]")];
 
@@ -22,6 +24,9 @@ function noteSelection() {
   address.searchParams.delete("selected");
   for (const value of chosen) {
     address.searchParams.append("selected", value);
+  }
+  if (address.href.length > LONGEST) {
+    address.searchParams.delete("selected");
   }
   if (address.href !== location.href) {
     history.replaceState(null, "", address);
@@ -59,6 +64,7 @@ function openRow(link) {
   form.action = `${address.pathname}coverage/`;
   form.querySelector("h2").textContent = link.getAttribute("aria-label");
   elements.return_to.value = address.searchParams.get("return_to");
+  elements.stated_at.value = dataset.statedAt;
   elements.coverageStatus.value = dataset.state;
   elements.coverageGap.value = dataset.gap;
   elements.justification.value = dataset.justification;

@@ -254,6 +254,12 @@ def test_what_names_nothing_is_refused(step: str, fields: dict[str, str], status
     assert is_refused(_post(shared, step=step, **fields), status=status)
 
 
+def test_an_unknown_step_archives_nothing(shared: People) -> None:
+    record = made(shared, Task)
+    assert is_refused(_post(shared, step="other", selected=_selected((Task, record))), status=400)
+    assert stored(shared, Task, record)["archivedAt"] is None
+
+
 def test_nothing_selected_is_told(shared: People) -> None:
     answer = _post(shared, step="archive", return_to=page_of(Task))
     assert "Select records first." in text_of(shared["editor"].get(answer.headers["location"]))

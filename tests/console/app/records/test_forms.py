@@ -231,7 +231,15 @@ def test_a_document_becomes_what_was_written(shared: People) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"), [("{", "is no JSON"), ("NaN", "is no JSON"), ('{"a": null}', "has a null within an object")]
+    ("typed", "told"),
+    [
+        ("{", "is no JSON"),
+        ("NaN", "is no JSON"),
+        ('{"a": null}', "has a null within an object"),
+        ('{"a":' * 900 + "1" + "}" * 900, "has too many levels"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+    ids=["cut off", "no number", "null", "deep", "very deep"],
 )
 def test_what_is_no_document_is_told_along_with_all_other_faults(typed: str, told: str, shared: People) -> None:
     record = made(shared, Policy)
@@ -241,6 +249,14 @@ def test_what_is_no_document_is_told_along_with_all_other_faults(typed: str, tol
     assert told in text_of(answer)
     assert "Position : must be an integer" in text_of(answer)
     assert Sheet(answer, "/edit/").value("content") == typed
+
+
+@pytest.mark.parametrize("marks", ["[" * 100_000, "{", "7"], ids=["deep", "cut off", "no object"])
+def test_marks_that_are_none_are_as_good_as_none(marks: str, shared: People) -> None:
+    record = made(shared, Policy)
+    sheet = Sheet(shared["editor"].get(page_of(Policy, record, "edit")), "/edit/")
+    assert sheet.send(shared["editor"], title="Another title", marks=marks).status_code == 303
+    assert stored(shared, Policy, record)["title"] == "Another title"
 
 
 # --- Two people

@@ -23,10 +23,12 @@ from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.errors import RoleTooSmall
 from normata.records.archive_list import KINDS
+from normata.web.problems import InvalidRequest
 
 _FILTERS = ("kind", "userId", "from", "to", "search", "archiveId")
 _ORDER = ("page", "limit")
 _PLACE = "records/"
+_STEPS = ("archive", "restore")
 
 
 class Refused(NamedTuple):
@@ -69,6 +71,8 @@ async def archive_or_restore(visit: OrganizationVisit) -> Response:
     form = await visit.fields()
     if not visit.may("editor"):
         raise RoleTooSmall(text("record.editors_only"))
+    if form.get("step") not in _STEPS:
+        raise InvalidRequest(text("problem.form"))
     records, archive_id = _named(form), form.get("archiveId")
     otherwise = visit.path("archive")
     if not records and not archive_id:

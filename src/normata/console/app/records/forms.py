@@ -85,7 +85,7 @@ def marks_of(entries: Sequence[Entry]) -> str:
 def known_marks(form: Fields) -> Mapping[str, str]:
     """The marks that a form has brought back; none where it has none that can be read."""
     try:
-        found = json.loads(form.get("marks"))
+        found = orjson.loads(form.get("marks"))
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -134,8 +134,12 @@ def _document(entry: Entry, before: Any) -> Any:
         document = orjson.loads(entry.shown)
     except ValueError as error:
         raise ValueError(text("record.no_json", reason=str(error))) from None
-    patch = patch_between(before, document)
-    if not is_same(merge_patch(before, patch), document):
+    try:
+        patch = patch_between(before, document)
+        is_whole = is_same(merge_patch(before, patch), document)
+    except RecursionError:  # the interface takes far less
+        raise ValueError(text("record.deep_json")) from None
+    if not is_whole:
         raise ValueError(text("record.null_in_json"))
     return patch
 

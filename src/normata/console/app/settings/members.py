@@ -10,6 +10,7 @@ from starlette.responses import Response
 from normata.console.app.asking import Fields, Question, Refusal, tag_of
 from normata.console.app.linking import steps_to
 from normata.console.app.people import with_all
+from normata.console.app.records.kinds import label
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.identity.roles import ROLES, Role, role_suffices
@@ -101,4 +102,5 @@ async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Res
         is_self=is_self,
         refusal=refusal,
         steps_to=steps_to,
+        label=label,
     )
