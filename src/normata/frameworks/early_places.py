@@ -111,12 +111,18 @@ def _first_places(frameworks: int, sayings: Sayings) -> Any:
 def _of_one(framework: str, sayings: Sayings) -> Any:
     statement: Any = (
         select(Control.framework_id, Control.position)
-        .join(
-            EffectiveCoverage,
-            and_(EffectiveCoverage.control_id == Control.id, _of_organization),
-        )
-        .where(Control.framework_id == bindparam(framework), *sayings.following, *sayings.stated)
+        .join(EffectiveCoverage, and_(EffectiveCoverage.control_id == Control.id, _of_organization))
+        .where(Control.framework_id == bindparam(framework), *sayings.following)
         .order_by(Control.position)
         .limit(bindparam("most"))
     )
-    return statement.outerjoin(ControlCoverage, _stated) if sayings.stated else statement
+    if not sayings.stated:
+        return statement
+    # Not a join: PostgreSQL would join everything before it looks for the first ones.
+    meets = (
+        select(case((and_(*sayings.stated), 1), else_=0))
+        .where(ControlCoverage.control_id == Control.id, ControlCoverage.organization_id == _ORGANIZATION)
+        .correlate(Control)
+        .scalar_subquery()
+    )
+    return statement.where(func.coalesce(meets, 1 if sayings.allows_silence else 0) == 1)
