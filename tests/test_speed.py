@@ -8,7 +8,18 @@ import pytest
 
 from benchmarks.speed import report
 from benchmarks.speed.data import policy_id
-from benchmarks.speed.figures import Figures, Loaded, Machine, Measured, Memory, Sample, Starting, ratio
+from benchmarks.speed.figures import (
+    Browsed,
+    Figures,
+    Loaded,
+    Machine,
+    Measured,
+    Memory,
+    Sample,
+    Seen,
+    Starting,
+    ratio,
+)
 from benchmarks.speed.statements import Statement, Transaction
 from benchmarks.speed.targets import missed, outcomes
 
@@ -69,6 +80,34 @@ def test_two_workers_are_promised_nothing_where_the_load_needs_their_cores(figur
     assert bound() is None
     figures.machine.cores = 4
     assert bound() == 1.7
+
+
+def test_the_console_is_held_to_its_slowest_page(figures: Figures) -> None:
+    def taking(*p50: float) -> Measured:
+        samples = [Sample(per_second=1000 / each, p50=each, processor=each) for each in p50]
+        return Measured(label="A page", samples=samples)
+
+    figures.console = {
+        "demo sqlite ": taking(5, 6, 7),
+        "demo sqlite records/": taking(21, 19, 22),
+        "demo postgresql records/": taking(90, 90, 90),
+        "large sqlite ": taking(15, 16, 17),
+        "large sqlite hasGap=true": taking(38, 39, 90),
+        "large sqlite search=a": taking(41, 41, 41),
+    }
+    figures.browsed = Browsed(
+        browser="A browser",
+        first_view=29_000,
+        pages={"records/": Seen(label="records/", paint=[100, 110, 120], shift=[0, 0, 0.1], task=[0, 0, 51])},
+        reactions=[20, 30, 101],
+    )
+    told = [outcome.name for outcome in missed(figures) if outcome.name.startswith("Console")]
+    assert told == ["Console, slowest page of the demo, SQLite", "Console, 50,000 controls, slowest search, SQLite"]
+    page = report.page(figures)
+    assert "| `records/` | 21.0 | 21.0 | 90.0 | 90.0 |  |" in page
+    assert "| Console, layout shift | 0.000 | 0.000 to 0.10 | 0 | yes |" in page
+    figures.browsed = Browsed(missing="there is no browser")
+    assert "there is no browser" in report.page(figures)
 
 
 def test_the_same_figures_give_the_same_page(figures: Figures) -> None:

@@ -1,6 +1,6 @@
 """How fast Normata answers, restores, loads and starts, and how much memory it takes.
 
-    python -m benchmarks.speed [--write] [--quick] [--parts pages restores records coverage memory starting]
+    python -m benchmarks.speed [--write] [--quick] [--parts pages restores records coverage console memory starting]
 
 It exits with 1 where a target is missed, and says which. Normata and what the tests need must be installed.
 """
@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
-from benchmarks.speed import contenders, records, report
+from benchmarks.speed import console, contenders, records, report
+from benchmarks.speed.browsing import browse
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
 from benchmarks.speed.coverage import coverage
 from benchmarks.speed.data import MATCHES, READER, WRITER, arrays
@@ -26,7 +27,7 @@ from benchmarks.world import Tokens
 from normata.identity.tokens import generate
 from tests.postgres import running_server
 
-PARTS = ("pages", "restores", "records", "coverage", "memory", "starting")
+PARTS = ("pages", "restores", "records", "coverage", "console", "memory", "starting")
 
 
 def main() -> None:
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> Figures:
         figures.loaded += load(stores, "small", tokens, controls=options.controls, policies=policies)
         if "starting" in options.parts:
             figures.starting = measure_starting(sqlite, options.rounds)
-        if {"pages", "coverage"} & set(options.parts):
+        if {"pages", "coverage", "console"} & set(options.parts):
             figures.loaded += load(stores, "large", tokens, controls=options.large_controls, policies=0)
         if "pages" in options.parts:
             with contenders.pages(stores, folder, tokens[READER]) as (figures.page_bytes, asked):
@@ -90,6 +91,11 @@ def run(options: argparse.Namespace) -> Figures:
             sizes = options.controls, options.large_controls
             with coverage(sqlite, policies, sizes, tokens[WRITER]) as asked:
                 figures.coverage = measure(asked, *effort)
+        if "console" in options.parts:
+            secrets = {key: console.demonstrate(store) for key, store in stores.items() if store.is_ours}
+            with console.pages(stores, secrets) as asked:
+                figures.console = measure(asked, *effort)
+            figures.browsed = browse(sqlite, secrets["sqlite"], options.rounds)
         if "memory" in options.parts:
             figures.memory = measure_memory(sqlite, policies, tokens, options.requests)
         return figures

@@ -6,7 +6,7 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -77,11 +77,18 @@ def explanations(controls: int) -> Iterator[Request]:
 
 def one_by_one(server: Server, token: str, requests: Iterator[Request], seconds: int) -> Load:
     """Send requests for some seconds, each after the answer to the one before, over one connection."""
-    taken = []
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    return send(server, headers, requests, seconds)
+
+
+def send(
+    server: Server, headers: Mapping[str, str], requests: Iterator[Request], seconds: int, *, most: int | None = None
+) -> Load:
+    """The same with other headers, and at most so many requests."""
+    taken: list[float] = []
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
         end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
+        while time.perf_counter() < end and (most is None or len(taken) < most):
             request = next(requests)
             body = None if request.body is None else json.dumps(request.body)
             begun = time.perf_counter()

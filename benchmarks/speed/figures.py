@@ -58,6 +58,25 @@ class Starting(BaseModel):
     help: list[float] = []
 
 
+class Seen(BaseModel):
+    """A page in the browser, loaded in some rounds; times in milliseconds."""
+
+    label: str
+    paint: list[float] = []
+    shift: list[float] = []
+    task: list[float] = []
+
+
+class Browsed(BaseModel):
+    """What a browser has seen of the console; without a ``browser``, ``missing`` says why nothing was seen."""
+
+    browser: str = ""
+    missing: str = ""
+    first_view: int = 0  # bytes
+    pages: dict[str, Seen] = {}
+    reactions: list[float] = []  # milliseconds from a key to what it does; the longest of each round
+
+
 class Machine(BaseModel):
     processor: str
     cores: int
@@ -85,6 +104,8 @@ class Figures(BaseModel):
     restores: dict[str, Measured] = {}
     records: dict[str, Measured] = {}
     coverage: dict[str, Measured] = {}
+    console: dict[str, Measured] = {}
+    browsed: Browsed | None = None
     memory: Memory | None = None
     starting: Starting | None = None
 

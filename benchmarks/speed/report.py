@@ -1,19 +1,23 @@
 """The page and the picture of the figures: the same figures always give the same. The prose is in `performance.md`."""
 
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from benchmarks.speed.contenders import ANSWERS, LONGEST
-from benchmarks.speed.figures import Figures, Loaded, Measured, Memory
-from benchmarks.speed.targets import Outcome, outcomes, warm_sample
+from benchmarks.speed.figures import Browsed, Figures, Loaded, Measured, Memory
+from benchmarks.speed.outcome import Outcome
+from benchmarks.speed.targets import outcomes, warm_sample
 
 _DOCS = Path(__file__).parents[2] / "docs"
 _TEMPLATE = Path(__file__).with_name("performance.md")
 
 _TARGETS = ("What", "Measured", "Least to greatest", "Target", "Met")
 _MEASURED = ("", "A second", "Least to greatest", "p50, ms", "p99, ms", "Processor, ms", "Database, ms")
+_CONSOLE = ("", "SQLite, ms", "Processor, ms", "PostgreSQL, ms", "Processor, ms", "Database, ms")
+_BROWSED = ("", "Seen after, ms", "Longest task, ms", "Layout shift")
 _LOADED = ("Database", "Controls", "Matches", "Policies", "Seconds", "Peak, MiB")
 
 
@@ -51,10 +55,13 @@ def page(figures: Figures) -> str:
         "restores": _measured(figures.restores),
         "records": _measured(figures.records),
         "coverage": _measured(figures.coverage),
+        "console": _of_console(figures, "demo"),
+        "console_large": _of_console(figures, "large"),
+        "browsed": _browsed(figures.browsed or Browsed()),
         "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
-    parts = ("pages", "restores", "records", "coverage", "memory", "loaded")
+    parts = ("pages", "restores", "records", "coverage", "console", "browsed", "memory", "loaded")
     absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))
@@ -83,6 +90,36 @@ def _measured(measured: Mapping[str, Measured]) -> str:
         row = each.label, f"{each.per_second:,.0f}", f"{min(speeds):,.0f} to {max(speeds):,.0f}"
         rows.append((*row, *("" if time is None else f"{time:,.2f}" for time in times)))
     return table(_MEASURED, rows)
+
+
+def _of_console(figures: Figures, size: str) -> str:
+    """Pages by name, the slowest first; without PostgreSQL, its columns are empty."""
+    named = {key.removeprefix(f"{size} sqlite "): key for key in figures.console if key.startswith(f"{size} sqlite ")}
+    rows = []
+    for name, key in named.items():
+        on_sqlite, on_postgresql = figures.console[key], figures.console.get(f"{size} postgresql {name}")
+        times = [on_sqlite.median(one) for one in ("p50", "processor")]
+        times += [on_postgresql.median(one) if on_postgresql else None for one in ("p50", "processor", "database")]
+        rows.append((name, times))
+    rows.sort(key=lambda row: -(row[1][0] or 0))
+    return table(
+        _CONSOLE, ((_code(name), *("" if time is None else f"{time:.1f}" for time in times)) for name, times in rows)
+    )
+
+
+def _browsed(browsed: Browsed) -> str:
+    if not browsed.browser:
+        return f"None of it was measured: {browsed.missing}."
+    rows = []
+    for one in browsed.pages.values():
+        paint, task, shift = map(statistics.median, (one.paint, one.task, one.shift))
+        rows.append((_code(one.label), f"{paint:.0f}", f"{task:.0f}" if task else "none", f"{shift:.3f}"))
+    return table(_BROWSED, rows)
+
+
+def _code(name: str) -> str:
+    """The part of an address, as code; home and the list without a filter have none."""
+    return f"`{name}`" if name else "-"
 
 
 def _samples(memory: Memory) -> Iterator[Sequence[str]]:

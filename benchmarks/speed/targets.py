@@ -2,29 +2,10 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from benchmarks.speed.console_targets import of_console
 from benchmarks.speed.figures import Figures, Memory, Spread, ratio
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A promise beside what was measured. Without a ``bound`` nothing is promised."""
-
-    name: str
-    measured: Spread
-    bound: float | None = None
-    at_least: bool = True
-    unit: str = ""
-
-    @property
-    def met(self) -> bool:
-        """Whether the promise is kept, going by the median."""
-        return self.bound is None or (self.measured.value >= self.bound) == self.at_least
-
-    @property
-    def target(self) -> str:
-        return "none" if self.bound is None else f"{'≥' if self.at_least else '<'} {self.bound:g}{self.unit}"
+from benchmarks.speed.outcome import Outcome
 
 
 def missed(figures: Figures) -> list[Outcome]:
@@ -59,6 +40,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
             yield Outcome(name, found, bound)
     yield from _of_records(figures)
     yield from _of_coverage(figures)
+    yield from of_console(figures)
     for key, contender in measured.items():  # another checkout, where there is one
         if found := ratio(measured, key.replace("-against", ""), key) if "-against" in key else None:
             yield Outcome(f"This / {contender.label}", found)

@@ -33,13 +33,18 @@ class Demo(NamedTuple):
 
 def demonstrated(path: Path) -> Demo:
     """Make it at ``path``."""
-    with closing(open_url(f"sqlite:///{path}", create=True)) as database:
+    return Demo(path, *filled(f"sqlite:///{path}"))
+
+
+def filled(url: str) -> tuple[dict[str, str], str]:
+    """Make it in a database that is empty or missing, and tell the secrets and the user of :class:`Demo`."""
+    with closing(open_url(url, create=True)) as database:
         migrate(database)
         change(database, lambda unit: content.fill(unit, lambda *_: None))
         change(database, lambda unit: service_accounts.create(unit, content.ORGANIZATION, "Nightly export", "viewer"))
         secrets = change(database, _sign_everybody_in)
         demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))
-    return Demo(path, secrets, str(demo_user))
+    return secrets, str(demo_user)
 
 
 _DEMO_USER = select(User.id).where(User.email == content.USER)

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_MISSING = "no Chromium: install it (on Debian: apt-get install chromium), or name it in NORMATA_TEST_CHROMIUM"
+MISSING = "no Chromium: install it (on Debian: apt-get install chromium), or name it in NORMATA_TEST_CHROMIUM"
 # The browser asks nobody but our server; the sandbox of its own is not to be had by root, as whom CI runs.
 _ARGUMENTS = (
     "--disable-background-networking",
@@ -24,13 +24,18 @@ _ARGUMENTS = (
 )
 
 
+def program() -> str | None:
+    """Where it is; null where there is none."""
+    return os.environ.get("NORMATA_TEST_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
 @contextmanager
 def launched() -> Iterator[Browser]:
     """It, closed at the end."""
-    program = os.environ.get("NORMATA_TEST_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-    if program is None:
-        pytest.fail(_MISSING, pytrace=False)
+    path = program()
+    if path is None:
+        pytest.fail(MISSING, pytrace=False)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         yield browser
         browser.close()

@@ -12,9 +12,18 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Open
 from tests.browser.demonstrated import PLACE, Demo
 from tests.browser.pages import Addresses, every_page
+from tests.browser.watching import (
+    FIRST_PAINT,
+    FIRST_VIEW,
+    LONGEST_TASK,
+    REACTION,
+    Seen,
+    loaded,
+    seen,
+    slowest_key,
+    watch,
+)
 
-FIRST_VIEW = 30_000  # bytes
-FIRST_PAINT, LONGEST_TASK, REACTION = 200, 50, 100  # milliseconds
 _TRIES = 10  # whatever else the machine does only ever makes it slower
 
 CONTROLS = f"{PLACE}controls/"
@@ -23,13 +32,10 @@ CONTROLS = f"{PLACE}controls/"
 def test_the_first_view_is_small(look: Open) -> None:
     page = look(path=CONTROLS)
     expect(page.get_by_role("row")).to_have_count(101)
-    sizes = page.evaluate(
-        "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
-        ".map((entry) => [entry.name, entry.encodedBodySize, entry.decodedBodySize])"
-    )
+    sizes = loaded(page)
     assert len(sizes) >= 5, sizes  # the page, its styles and its scripts
-    assert all(0 < encoded < decoded for _, encoded, decoded in sizes if decoded > 2_000), sizes
-    assert sum(encoded for _, encoded, _ in sizes) <= FIRST_VIEW, sizes
+    assert all(0 < one.encoded < one.decoded for one in sizes if one.decoded > 2_000), sizes
+    assert sum(one.encoded for one in sizes) <= FIRST_VIEW, sizes
 
 
 @pytest.fixture(scope="module")
@@ -37,35 +43,24 @@ def watched(chromium: Browser, shared_base: str, demo: Demo) -> Iterator[Page]:
     """One page for all tests, which watches what the browser does."""
     context = chromium.new_context(base_url=shared_base)
     context.add_cookies([demo.cookie(demo.user, shared_base)])
-    context.add_init_script(_WATCH)
+    watch(context)
     yield context.new_page()
     context.close()
 
 
 @every_page()
 def test_it_is_seen_at_once_and_stands_still(watched: Page, route: str, addresses: Addresses) -> None:
-    def seen() -> dict[str, float]:
-        watched.goto(addresses[route])
-        measured: dict[str, float] = watched.evaluate(_SEEN)
-        assert measured["shift"] == 0
-        return measured
+    def measured() -> Seen:
+        found = seen(watched, addresses[route])
+        assert found.shift == 0
+        return found
 
-    assert _some(seen, lambda one: one["paint"] < FIRST_PAINT * _slow() and one["task"] < LONGEST_TASK * _slow())
+    assert _some(measured, lambda one: one.paint < FIRST_PAINT * _slow() and one.task < LONGEST_TASK * _slow())
 
 
 def test_keys_do_something_at_once(look: Open) -> None:
     page = look(path=CONTROLS)
-
-    def slowest() -> float:
-        page.reload()
-        page.evaluate(_EVENTS)
-        for key in ("j", "j", "k", "?", "Escape", "Control+k", "a", "c", "ArrowDown", "Escape"):
-            page.keyboard.press(key)
-        page.wait_for_timeout(200)
-        longest: float = page.evaluate("Math.max(...window.events)")
-        return longest
-
-    assert _some(slowest, lambda one: one <= REACTION * _slow())
+    assert _some(lambda: slowest_key(page), lambda one: one <= REACTION * _slow())
 
 
 @every_page()
@@ -97,25 +92,3 @@ def _some(measure: Callable[[], Any], is_good: Callable[[Any], bool]) -> bool:
         if is_good(found[-1]):
             return True
     pytest.fail(f"measured {found}")
-
-
-_WATCH = """
-window.seen = { paint: Infinity, shift: 0, task: 0 };
-const watch = (type, note) =>
-  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ type, buffered: true });
-watch("paint", (entry) => { if (entry.name === "first-contentful-paint") seen.paint = entry.startTime; });
-watch("layout-shift", (entry) => { seen.shift += entry.value; });
-watch("longtask", (entry) => { seen.task = Math.max(seen.task, entry.duration); });
-"""
-_SEEN = """() => new Promise((resolve) => {
-  const look = (left) => {
-    const isThere = seen.paint < Infinity || left === 0;
-    setTimeout(isThere ? () => resolve(seen) : () => look(left - 1), isThere ? 100 : 20);
-  };
-  look(100);
-})"""
-_EVENTS = """() => {
-  window.events = [0];
-  const note = (entry) => { if (entry.name.startsWith("key")) events.push(entry.duration); };
-  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ type: "event", durationThreshold: 16 });
-}"""

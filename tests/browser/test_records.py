@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
+from tests.browser.demonstrated import PLACE
 
-RECORDS = "/app/harbourlight-robotics/records/"
+RECORDS = f"{PLACE}records/"
 POLICIES = f"{RECORDS}policies/"
 CRYPTOGRAPHY = f"{POLICIES}policy-cryptography/"
 
@@ -82,7 +83,7 @@ def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_scri
 
 def test_faults_lead_to_their_fields(open_page: Open) -> None:
     page = open_page()
-    page.goto(f"{RECORDS}vendors/new/")
+    page.goto(f"{PLACE}new/vendors/")
     page.get_by_label("Inherent probability").fill("likely")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_be_focused()
@@ -93,7 +94,7 @@ def test_faults_lead_to_their_fields(open_page: Open) -> None:
 
 def test_a_status_of_ones_own(open_page: Open) -> None:
     page = open_page()
-    page.goto(f"{RECORDS}incidents/new/")
+    page.goto(f"{PLACE}new/incidents/")
     page.get_by_label("Name").fill("Lost badge")
     own = page.get_by_label("Status, in your own words")
     expect(own).to_be_hidden()
@@ -106,7 +107,7 @@ def test_a_status_of_ones_own(open_page: Open) -> None:
 def test_what_cannot_be_broken_breaks_no_page(open_page: Open) -> None:
     """10,000 characters without a space: no page is wider than the window."""
     page = open_page(viewport={"width": 390, "height": 800})
-    page.goto(f"{RECORDS}assets/new/")
+    page.goto(f"{PLACE}new/assets/")
     page.get_by_label("Name").fill("W" * 500)
     page.get_by_label("Description").fill("W" * 10_000)
     page.get_by_role("button", name="Save").click()

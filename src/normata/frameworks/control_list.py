@@ -17,6 +17,7 @@ from sqlalchemy.sql.visitors import iterate
 from normata.db.transaction import Transaction
 from normata.errors import NotFound
 from normata.frameworks.catalog_order import PLACES, part, places_found, searched, spans
+from normata.frameworks.early_places import Sayings, places_from_the_beginning
 from normata.frameworks.model import (
     Control as ControlTable,
 )
@@ -85,6 +86,11 @@ class ControlQuery(PageQuery):
     def conditions(self) -> Sequence[ColumnElement[bool]]:
         """What more the controls have to meet, on their statements and their effective coverage; nothing here."""
         return ()
+
+    @property
+    def sayings(self) -> Sayings | None:
+        """The same, where it is about nothing but what is said of the controls of all frameworks; else null."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +265,15 @@ def _found_in_catalog_order(
 ) -> tuple[Sequence[Any], int]:
     """The rows of the page among those that a search and filters find."""
     parameters: dict[str, Any] = {"organization": query.organization_id}
-    found: Select[Any] = _joined(PLACES, query.conditions)
-    if query.search:
-        found = found.where(searched(query.search))
-    wanted, total = places_found(transaction, [framework.id for framework in chosen], query, found, parameters)
+    ids = [framework.id for framework in chosen]
+    early = query.sayings and places_from_the_beginning(transaction, ids, query.organization_id, query, query.sayings)
+    if early:
+        wanted, total = early
+    else:
+        found: Select[Any] = _joined(PLACES, query.conditions)
+        if query.search:
+            found = found.where(searched(query.search))
+        wanted, total = places_found(transaction, ids, query, found, parameters)
     if not wanted:
         return [], total
     for number, (framework_id, places) in enumerate(wanted.items()):

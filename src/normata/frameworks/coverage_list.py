@@ -12,6 +12,7 @@ from sqlalchemy.orm import aliased
 
 from normata.db.transaction import Transaction
 from normata.frameworks.control_list import STATED, ControlQuery, list_controls
+from normata.frameworks.early_places import Sayings
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
 from normata.frameworks.statements import said, stated
 from normata.frameworks.visibility import match_visible_to
@@ -48,19 +49,43 @@ class CoverageQuery(ControlQuery):
     @property
     def conditions(self) -> Sequence[ColumnElement[bool]]:
         """See :attr:`ControlQuery.conditions`."""
+        return (*self._following, *self._stated, *([] if self.type is None else [Control.type == self.type]))
+
+    @property
+    def sayings(self) -> Sayings | None:
+        """See :attr:`ControlQuery.sayings`."""
+        if self.search or self.frameworks or self.type or not self.conditions:
+            return None
+        return Sayings(self._following, self._stated, self._allows_silence)
+
+    @property
+    def _following(self) -> Sequence[ColumnElement[bool]]:
+        return _given(
+            EffectiveCoverage.status.in_(self.effective_coverage_status) if self.effective_coverage_status else None,
+            _is(EffectiveCoverage.is_indirect.expression, self.is_indirectly_covered),
+        )
+
+    @property
+    def _stated(self) -> Sequence[ColumnElement[bool]]:
         applies = func.coalesce(ControlCoverage.is_applicable, true())
         has_gap = and_(ControlCoverage.coverage_gap.is_not(None), ControlCoverage.coverage_gap != "")
         has_none = or_(ControlCoverage.coverage_gap.is_(None), ControlCoverage.coverage_gap == "")
-        wanted: list[ColumnElement[bool] | None] = [
+        return _given(
             STATED.in_(self.coverage_status) if self.coverage_status else None,
-            EffectiveCoverage.status.in_(self.effective_coverage_status) if self.effective_coverage_status else None,
-            _is(EffectiveCoverage.is_indirect.expression, self.is_indirectly_covered),
             _is(applies, self.is_applicable),
             _is(ControlCoverage.id.is_not(None), self.is_stated),
             None if self.has_gap is None else has_gap if self.has_gap else has_none,
-            None if self.type is None else Control.type == self.type,
-        ]
-        return [condition for condition in wanted if condition is not None]
+        )
+
+    @property
+    def _allows_silence(self) -> bool:
+        """Whether a control of which nothing is stated meets these conditions."""
+        return (
+            (not self.coverage_status or "NONE" in self.coverage_status)
+            and self.is_applicable is not False
+            and self.is_stated is not True
+            and self.has_gap is not True
+        )
 
 
 def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, Any]:
@@ -102,6 +127,10 @@ def _covering(transaction: Transaction, organization_id: str, ids: Sequence[str]
             }
         )
     return covering
+
+
+def _given(*conditions: ColumnElement[bool] | None) -> Sequence[ColumnElement[bool]]:
+    return [condition for condition in conditions if condition is not None]
 
 
 def _is(condition: ColumnElement[Any], wanted: bool | None) -> ColumnElement[bool] | None:

@@ -77,6 +77,31 @@ def test_a_notification_says_what_it_is_about_and_leads_there(people: People) ->
     assert f"{ALPHA}controls/moon.A.1/" in Parsed(home).links
 
 
+@on_sqlite
+def test_what_is_about_a_framework_that_was_left_leads_to_what_is_there(people: People) -> None:
+    def lost(entity_type: str, entity_id: str) -> dict[str, Any]:
+        return {"payload": {"entityType": entity_type, "entityId": entity_id, "entityLabel": entity_id}}
+
+    people.instance.load(
+        {
+            "notifications": [
+                _note(1, **lost("Framework", "fw-moon")),
+                _note(2, **lost("Control", "moon.A.1")),
+                _note(3, **lost("Framework", "fw-never")),
+            ]
+        }
+    )
+    assert {f"{ALPHA}frameworks/fw-moon/", f"{ALPHA}controls/moon.A.1/"} <= set(
+        Parsed(people["editor"].get(INBOX)).links
+    )
+    people.instance.sql("DELETE FROM framework_adoption WHERE framework_id = 'fw-moon'")
+    page = people["editor"].get(INBOX)
+    about = [link for link in Parsed(page).links if "fw-" in link or "moon" in link]
+    assert about == [f"{ALPHA}frameworks/fw-moon/adoption/"]
+    assert people["editor"].get(about[0]).status_code == 200
+    assert "Record assigned: fw-never" in text_of(page)
+
+
 def test_every_kind_that_notifies_has_a_page(readers: People) -> None:
     del readers
     for kind in Restorable.kinds:

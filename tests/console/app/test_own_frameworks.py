@@ -22,7 +22,7 @@ from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
 from tests.databases import on_sqlite
 
-UPLOAD = f"{ALPHA}frameworks/upload/"
+UPLOAD = f"{ALPHA}upload/"
 OWN = f"{ALPHA}frameworks/fw-own/edit/"
 CSV = b"identifier,name,parent,mandatory\n1,Berths,,\n1.1,<b>Berths</b> are locked,1,yes\n"
 YAML = b"""\

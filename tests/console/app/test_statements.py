@@ -14,9 +14,7 @@ from tests.web.counting import counting
 from tests.world import ALPHA as ALPHA_ID
 
 _MANY = 40
-_PAGES = tuple(
-    page for page in READ if page.startswith(("due/", "inbox/", "events/", "settings/", "frameworks/upload/"))
-)
+_PAGES = tuple(page for page in READ if page.startswith(("due/", "inbox/", "events/", "settings/", "upload/")))
 
 
 def _much(numbers: range) -> dict[str, list[dict[str, Any]]]:

@@ -141,7 +141,7 @@ def _line(event: Mapping[str, Any], named: Named) -> Line:
     if called is None or event["kind"] == "memberships":
         steps = steps_to(event["kind"], event["recordId"], known)
     else:
-        steps = called.steps or None  # one that is not adopted any more has no page
+        steps = called.steps or None  # a control whose framework was left has none
     return Line(event, steps, called.words if called else str(label), known.get("userId") or "", fields)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.asking import Question
-from normata.console.app.events import lines_of
-from normata.console.app.inbox import line
+from normata.console.app.events import lines_of as events_in_lines
+from normata.console.app.inbox import lines_of as notifications_in_lines
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.visiting import OrganizationVisit
 
@@ -35,9 +35,9 @@ async def show(visit: OrganizationVisit) -> Response:
         "app/home.html",
         summaries=answers[:-2] if visit.may("admin") else answers,
         due=found["due"],
-        told=[line(one) for one in found["notifications"]["items"]],
+        told=await notifications_in_lines(visit, found["notifications"]["items"]),
         events=events,
-        lines=await lines_of(visit, events["items"]) if events else [],
+        lines=await events_in_lines(visit, events["items"]) if events else [],
         names=names_of(people),
         since=since,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from normata.console.app.asking import Fields, Question, Refusal
-from normata.console.app.linking import Steps, steps_to_entity
+from normata.console.app.linking import Steps, entity_of, steps_to
+from normata.console.app.records.naming import Named, names_of
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.showing import is_moment
 from normata.console.texts import text
@@ -16,6 +17,7 @@ from normata.notifications.texts import sentence
 from normata.web.problems import InvalidRequest
 
 _LIMIT = "50"
+_MAY_BE_LEFT = ("frameworks", "controls")  # what has no page where the framework is not adopted any more
 _MARKS = {"read": "markNotificationRead", "unread": "markNotificationUnread"}
 
 
@@ -57,20 +59,26 @@ def _back(visit: OrganizationVisit, form: Fields) -> Response:
 async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
     wanted = {"limit": _LIMIT} | {name: visit.query.get(name, "") for name in ("unreadOnly", "page")}
     found = await visit.ask_one(Question("listNotifications", wanted))
-    lines = [line(one) for one in found["items"]]
     return visit.page(
         "app/inbox.html",
         status=refusal.status if refusal else 200,
         notifications=found,
-        lines=lines,
+        lines=await lines_of(visit, found["items"]),
         is_unread_only=wanted["unreadOnly"] == "true",
         newest=found["items"][0]["createdAt"] if found["items"] else "",
         refusal=refusal,
     )
 
 
-def line(notification: Mapping[str, Any]) -> Line:
-    """A notification in words. One whose texts are not known here says at least what it is about."""
+async def lines_of(visit: OrganizationVisit, notifications: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Notifications in words. What is about a framework or a control leads nowhere that is not there any more."""
+    wanted = (_entity_of(one) for one in notifications)
+    named = await names_of(visit, (entity for entity in wanted if entity[0] in _MAY_BE_LEFT))
+    return [_line(one, named) for one in notifications]
+
+
+def _line(notification: Mapping[str, Any], named: Named) -> Line:
+    """One whose texts are not known here says at least what it is about."""
     payload = notification["payload"]
     params = {name: _readable(value) for name, value in (payload.get("params") or {}).items()}
     title = sentence(payload.get("titleKey"), params)
@@ -80,10 +88,22 @@ def line(notification: Mapping[str, Any]) -> Line:
         notification["id"],
         title or (f"{said}: {about}" if about else said),
         sentence(payload.get("bodyKey"), params) or "",
-        steps_to_entity(payload.get("entityType"), payload.get("entityId")),
+        _steps(_entity_of(notification), named),
         notification["createdAt"],
         notification["readAt"] is None,
     )
+
+
+def _entity_of(notification: Mapping[str, Any]) -> tuple[str, str]:
+    payload = notification["payload"]
+    return entity_of(payload.get("entityType"), payload.get("entityId"))
+
+
+def _steps(entity: tuple[str, str], named: Named) -> Steps | None:
+    if entity[0] not in _MAY_BE_LEFT:
+        return steps_to(*entity)
+    called = named.get(entity)
+    return called.steps or None if called else None
 
 
 def _readable(value: Any) -> str:

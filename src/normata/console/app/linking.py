@@ -39,9 +39,11 @@ def steps_to(kind: str, row_id: str | None, values: Mapping[str, Any] = _NOTHING
     return ("records", kind, row_id) if any(kind == one.path for one in Restorable.kinds) else None
 
 
-def steps_to_entity(entity_type: str | None, row_id: str | None) -> Steps | None:
-    """The same for a row that is named by the class of its table, as notifications do: ``Task``."""
+def entity_of(entity_type: str | None, row_id: str | None) -> tuple[str, str]:
+    """The kind and the id of a row that is named by the class of its table, as notifications do: ``Task``.
+
+    Both are empty where there is none.
+    """
     if entity_type in _CLASSES:
-        return steps_to(_CLASSES[entity_type], row_id)
-    path = next((kind.path for kind in Restorable.kinds if kind.__name__ == entity_type), "")
-    return steps_to(path, row_id)
+        return _CLASSES[entity_type], row_id or ""
+    return next((kind.path for kind in Restorable.kinds if kind.__name__ == entity_type), ""), row_id or ""

@@ -53,7 +53,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
     Page("frameworks/{id}/work/", get=working.show, post=working.state),
-    Page("frameworks/upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
+    Page("upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
     Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
     Page("due/", get=due.show),
     Page("inbox/", get=inbox.show, post=inbox.mark),
@@ -69,9 +69,11 @@ PAGES: tuple[Page, ...] = (
     Page("crosswalk/", get=frameworks.show_crosswalk),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),
-    Page("records/{kind}/new/", get=editing.show_new, post=editing.make),
+    Page(
+        "new/{kind}/", get=editing.show_new, post=editing.make, role="editor"
+    ),  # any id is one of a record: "new", too
     Page("records/{kind}/{id}/", get=details.show_one),
-    Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change),
+    Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor"),
     Page("archive/", get=archive.show, post=archive.archive_or_restore),
 )
 

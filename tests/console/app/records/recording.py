@@ -24,6 +24,11 @@ def page_of(kind: type[Restorable], *steps: str, query: str = "") -> str:
     return f"{ALPHA}records/{kind.path}/{within}" + (f"?{query}" if query else "")
 
 
+def new_of(kind: type[Restorable], query: str = "") -> str:
+    """The address of the form of a new record."""
+    return f"{ALPHA}new/{kind.path}/" + (f"?{query}" if query else "")
+
+
 def made(people: People, kind: type[Restorable], **values: Any) -> str:
     """The id of a new record of alpha's, with a title of its own unless it is given one."""
     body = {"organizationId": ALPHA_ID, kind.title_column(): f"New {uuid4()}", **values}

@@ -12,7 +12,7 @@ from normata.records.fields import referring_to
 from normata.records.kinds import Asset, Audit, Finding, Policy, Task
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
-from tests.console.app.records.recording import Sheet, bearer, made, page_of
+from tests.console.app.records.recording import Sheet, bearer, made, new_of, page_of
 from tests.console.browser import text_of
 from tests.records.shapes import KINDS
 from tests.web.counting import counting
@@ -93,7 +93,7 @@ def test_references_are_links_both_ways(kind: type[Restorable], shared: People) 
         there = page_of(one, source)
         page = shared["editor"].get(page_of(kind, target))
         assert there in Parsed(page).links
-        assert f"{page_of(one, 'new')}?{field.name}={target}" in Parsed(page).links
+        assert f"{new_of(one)}?{field.name}={target}" in Parsed(page).links
         assert page_of(kind, target) in Parsed(shared["viewer"].get(there)).links
 
 

@@ -12,9 +12,11 @@ from normata.records.fields import fields_of
 from normata.records.kinds import Audit, Incident, Label, Policy, Task, Vendor
 from tests.console.app.conftest import People
 from tests.console.app.pages import Parsed
-from tests.console.app.records.recording import Sheet, bearer, made, page_of, stored
+from tests.console.app.records.recording import Sheet, bearer, made, new_of, page_of, stored
 from tests.console.browser import is_refused, text_of
+from tests.databases import on_sqlite
 from tests.records.shapes import CONTENT, KINDS, full_record
+from tests.world import ALPHA as ALPHA_ID
 from tests.world import record_id
 
 # What stands in a form, by the sort of the field, and the value that it is.
@@ -56,7 +58,7 @@ def _typed(kind: type[Restorable]) -> tuple[dict[str, str], dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_record_is_made_with_every_field(kind: type[Restorable], shared: People) -> None:
     typed, expected = _typed(kind)
-    sheet = Sheet(shared["editor"].get(page_of(kind, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(kind)), new_of(kind))
 
     answer = sheet.send(shared["editor"], **typed)
 
@@ -73,7 +75,7 @@ def test_a_record_is_made_with_every_field(kind: type[Restorable], shared: Peopl
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_left_empty_gets_its_default(kind: type[Restorable], shared: People) -> None:
     title = kind.title_column()
-    sheet = Sheet(shared["editor"].get(page_of(kind, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(kind)), new_of(kind))
     answer = sheet.send(shared["editor"], **{title: f"Bare {kind.path}"})
     record = stored(shared, kind, answer.headers["location"].split("/")[-2])
     told = shared.instance.client.post(
@@ -130,11 +132,11 @@ def test_faults_are_told_at_their_fields_and_nothing_typed_is_lost(kind: type[Re
     wrong |= {field.name: "not a day" for field in fields_of(kind) if field.sort == "moment" and field.is_writable}
     wrong |= {field.name: "many" for field in fields_of(kind) if field.sort == "number"}
     right = {field.name: "Typed,\r\nand long" for field in fields_of(kind) if field.sort == "prose"}
-    for path in (page_of(kind, "new"), page_of(kind, record_id(kind, "live"), "edit")):
-        answer = Sheet(shared["editor"].get(path), path[-5:]).send(shared["editor"], **wrong, **right)
+    for path in (new_of(kind), page_of(kind, record_id(kind, "live"), "edit")):
+        answer = Sheet(shared["editor"].get(path), path).send(shared["editor"], **wrong, **right)
         assert is_refused(answer, status=400)
         assert 'id="faults" tabindex="-1" autofocus' in answer.text
-        again = Sheet(answer, path[-5:])
+        again = Sheet(answer, path)
         for name in wrong:
             assert f'href="#field-{name}"' in answer.text
             assert f'id="about-{name}"><p class="fault">must ' in answer.text
@@ -144,18 +146,18 @@ def test_faults_are_told_at_their_fields_and_nothing_typed_is_lost(kind: type[Re
 
 
 def test_a_value_of_ones_own_that_is_no_token_is_told(shared: People) -> None:
-    sheet = Sheet(shared["editor"].get(page_of(Label, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Label)), new_of(Label))
     assert "status" not in sheet.fields  # a label has none
-    sheet = Sheet(shared["editor"].get(page_of(Incident, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Incident)), new_of(Incident))
     answer = sheet.send(shared["editor"], name="An incident", status="", **{"other.status": "über all"})
     assert is_refused(answer, status=400)
-    assert Sheet(answer, "/new/").value("other.status") == "ÜBER_ALL"
-    assert Sheet(answer, "/new/").value("status") == ""
+    assert Sheet(answer, new_of(Incident)).value("other.status") == "ÜBER_ALL"
+    assert Sheet(answer, new_of(Incident)).value("status") == ""
 
 
 def test_an_address_fills_fields_in(shared: People) -> None:
     query = "policyId=policies-live-org-alpha&title=From+here&status=DONE"
-    sheet = Sheet(shared["editor"].get(page_of(Task, "new", query=query)), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Task, query)), new_of(Task))
     assert (sheet.value("policyId"), sheet.value("title"), sheet.value("status")) == (
         "policies-live-org-alpha",
         "From here",
@@ -176,7 +178,7 @@ def test_numbers(typed: str, number: float | None, shared: People) -> None:
 
 
 def test_the_longest_texts_fit(shared: People) -> None:
-    sheet = Sheet(shared["editor"].get(page_of(Task, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Task)), new_of(Task))
     long = "\U0001f469" * 100_000
     answer = sheet.send(shared["editor"], title="Long", description=long, instructions=long)
     assert answer.status_code == 303, answer.text[:500]
@@ -184,7 +186,7 @@ def test_the_longest_texts_fit(shared: People) -> None:
 
 
 def test_a_slug_that_is_taken_is_told_where_it_is_not_hidden(shared: People) -> None:
-    sheet = Sheet(shared["editor"].get(page_of(Label, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Label)), new_of(Label))
     answer = sheet.send(shared["editor"], name="Second", slug="labels-live")
     assert is_refused(answer, status=400)
     assert "<details open><summary>More fields" in answer.text
@@ -315,7 +317,7 @@ def test_where_there_is_much_to_choose_from_one_looks_for_it(shared: People) -> 
     """Without script: the form comes back with what was found, and with all that was typed."""
     for number in range(101):
         made(shared, Policy, title=f"Policy of {number:03}")
-    sheet = Sheet(shared["editor"].get(page_of(Task, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Task)), new_of(Task))
     assert "find.policyId" in sheet.fields
     assert "find.assetId" not in sheet.fields
 
@@ -324,12 +326,12 @@ def test_where_there_is_much_to_choose_from_one_looks_for_it(shared: People) -> 
     assert answer.status_code == 200
     assert "Policy of 099" in answer.text
     assert "Policy of 098" not in answer.text
-    found = Sheet(answer, "/new/")
+    found = Sheet(answer, new_of(Task))
     assert (found.value("title"), found.value("find.policyId")) == ("Typed", "POLICY 099")
     # Enter finds where there is something new to be found, and saves where there is not.
     again = found.send(shared["editor"], step="enter", **{"find.policyId": "policy 098"})
     assert (again.status_code, "Policy of 098" in again.text) == (200, True)
-    assert Sheet(again, "/new/").send(shared["editor"], step="enter").status_code == 303
+    assert Sheet(again, new_of(Task)).send(shared["editor"], step="enter").status_code == 303
 
 
 @pytest.mark.parametrize("kind", [Task, Incident, Audit])
@@ -348,16 +350,25 @@ def test_references_offer_what_there_is_and_what_is_chosen(kind: type[Restorable
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_viewer_gets_no_form_and_is_refused(kind: type[Restorable], shared: People) -> None:
+def test_a_viewer_is_refused_the_form_and_its_change(kind: type[Restorable], shared: People) -> None:
     record = record_id(kind, "live")
     before = stored(shared, kind, record)
     forged: Any = {kind.title_column(): "Forged"}
-    for path in (page_of(kind, "new"), page_of(kind, record, "edit")):
-        assert "takes the role of an editor" in text_of(shared["viewer"].get(path))
-        answer = shared["viewer"].post(path, **forged)
-        assert is_refused(answer)
-        assert "takes the role of an editor" in text_of(answer)
+    for path in (new_of(kind), page_of(kind, record, "edit")):
+        for answer in (shared["viewer"].get(path), shared["viewer"].post(path, **forged)):
+            assert is_refused(answer, status=403)
+            assert "takes the role editor" in text_of(answer)
     assert stored(shared, kind, record) == before
+
+
+@on_sqlite
+def test_a_record_may_be_called_new(people: People) -> None:
+    """Whatever a load calls it, it has a page and a form."""
+    people.instance.load({"tasks": [{"id": "new", "organizationId": ALPHA_ID, "title": "The task with that id"}]})
+    page = people["editor"].get(page_of(Task, "new"))
+    assert "The task with that id" in text_of(page)
+    assert page_of(Task, "new", "edit") in Parsed(page).links
+    assert Sheet(people["editor"].get(page_of(Task, "new", "edit")), "/new/edit/").value("title")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -372,7 +383,7 @@ def test_a_record_of_another_organization_is_not_there(kind: type[Restorable], s
 
 
 def test_a_reference_to_another_organization_is_refused(shared: People) -> None:
-    sheet = Sheet(shared["editor"].get(page_of(Task, "new")), "/new/")
+    sheet = Sheet(shared["editor"].get(new_of(Task)), new_of(Task))
     answer = sheet.send(shared["editor"], title="Reaching over", policyId="policies-live-org-beta")
     assert is_refused(answer, status=400)
     assert 'id="about-policyId"><p class="fault">names no policy that exists' in answer.text

@@ -9,7 +9,7 @@ from normata.records.fields import fields_of
 from normata.records.kinds import Label, Task
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
-from tests.console.app.records.recording import page_of, stored
+from tests.console.app.records.recording import new_of, page_of, stored
 from tests.console.browser import is_refused, text_of
 from tests.records.shapes import KINDS
 from tests.world import record_id
@@ -27,8 +27,8 @@ def test_a_list_says_how_many_and_links_to_each(kind: type[Restorable], readers:
     assert {page_of(kind, one) for one in live} <= set(parsed.links)
     assert page_of(kind, record_id(kind, "archived")) not in parsed.links
     assert f"{kind.plural().capitalize()} {len(live)} " in text_of(page)
-    assert page_of(kind, "new") not in parsed.links
-    assert page_of(kind, "new") in Parsed(readers["editor"].get(page_of(kind))).links
+    assert new_of(kind) not in parsed.links
+    assert new_of(kind) in Parsed(readers["editor"].get(page_of(kind))).links
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,6 +36,15 @@ def test_every_filter_of_the_interface_is_in_the_form(kind: type[Restorable], re
     page = Parsed(readers["viewer"].get(page_of(kind, query="filters=all")))
     named = {value for tag, name, value in page.attributes if name == "name" and tag in ("input", "select")}
     assert {field.name for field in fields_of(kind) if field.is_filter} | {"search", "archived"} <= named
+
+
+def test_whoever_has_chosen_one_value_may_choose_another(readers: People) -> None:
+    query = "assigneeMemberId=member-owner&assigneeMemberId=member-editor&status=TODO"
+    page = readers["viewer"].get(page_of(Task, query=query))
+    chosen = [value for tag, name, value in Parsed(page).attributes if tag == "select" and name == "name"]
+    assert [chosen.count(name) for name in ("assigneeMemberId", "status", "type")] == [3, 2, 1]
+    assert page.text.count('<option value="member-owner" selected>') == 1
+    assert page.text.count('<option value="member-editor" selected>') == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,7 +23,6 @@ from normata.console.app.records.kinds import Kind, changing, getting, kind_of, 
 from normata.console.app.records.naming import choices_of
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.errors import RoleTooSmall
 from normata.records.fields import Field
 from normata.records.writing import LARGEST
 
@@ -122,7 +121,6 @@ async def _page(
     theirs = {entry.field.name: entry for entry in meanwhile}
     known = {entry.field.name for entry in entries}
     faults = dict(refusal.faults) if refusal else {}
-    may = visit.may("editor")
     return visit.page(
         "app/record_form.html",
         status=refusal.status if refusal else 200,
@@ -132,20 +130,17 @@ async def _page(
         groups=_groups(entries),
         label=label,
         started=started,
-        choices=await choices_of(visit, references, chosen, find) if may else {},
+        choices=await choices_of(visit, references, chosen, find),
         refusal=refusal,
         faults=[(name.partition("/")[0], name, message) for name, message in faults.items()],
         at_fields={name.partition("/")[0]: message for name, message in reversed(faults.items())},
         known=known,
         meanwhile=theirs,
-        can_edit=may,
     )
 
 
 async def _sent(visit: OrganizationVisit) -> Fields:
-    """The form that was sent. Raises RoleTooSmall, and what :meth:`OrganizationVisit.fields` raises."""
-    if not visit.may("editor"):
-        raise RoleTooSmall(text("record.editors_only"))
+    """The form that was sent. Raises what :meth:`OrganizationVisit.fields` raises."""
     visit.context.body_limit = _LARGEST_FORM
     return await visit.fields()
 

@@ -39,6 +39,7 @@ async def show_list(visit: OrganizationVisit) -> Response:
     filters = [field for field in fields_of(kind) if field.is_filter]
     sent = visit.request.query_params
     wanted = {name: sent.getlist(name) for name in (*(field.name for field in filters), *_ORDER)}
+    alternatives = {field.name: _alternatives(field, wanted[field.name]) for field in filters}
     undoing = Undoing(visit)
     found, *told = await visit.ask(Question(listing(kind), wanted), *undoing.questions)
     chosen = {name: sent.get(name, "") for name in wanted}
@@ -63,6 +64,7 @@ async def show_list(visit: OrganizationVisit) -> Response:
         is_whole=is_whole,
         choices=await choices_of(visit, references, chosen, find),
         chosen=chosen,
+        alternatives=alternatives,
         is_filtered=any(
             chosen[name] for name in wanted if name not in ("sortColumn", "sortDirection", "page", "limit")
         ),
@@ -94,6 +96,12 @@ def columns_of(kind: Kind) -> Sequence[Column]:
     changed = changed or [field for field in fields if field.name == "createdAt"]
     columns = (*numbers, *title, *texts[:lacking], *state, *whose, *due, *changed)
     return [Column(field, label(field), field.sort != "reference") for field in columns]
+
+
+def _alternatives(field: Field, given: Sequence[str]) -> Sequence[str]:
+    """What the form has of a filter: each value that the address has, and an empty one, for another."""
+    values = [value for value in given if value]
+    return values[-1:] or [""] if field.sort == "flag" else [*values, ""]
 
 
 def _is_handy(field: Field) -> bool:

@@ -87,9 +87,9 @@ def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
         return "records", target, item["id"]
     if target == "controlCoverages":
         return "controls", item["controlId"]
-    if target in ("controls", "frameworks") and item["isLive"]:
-        return target, item["id"]
-    return ()
+    if target == "frameworks" and not item["isLive"]:  # what adopting it again would bring
+        return target, item["id"], "adoption"
+    return (target, item["id"]) if target in ("controls", "frameworks") and item["isLive"] else ()
 
 
 async def choices_of(
