@@ -19,17 +19,27 @@ from normata.records.base import Restorable
 from normata.schema import migrations
 from normata.schema.migrations import upgrading
 from normata.tables import Table
-from normata.web.operation import ChangeOperation, ListOperation
+from normata.web.operation import ChangeOperation, ListOperation, Operation
 from tests import world
 from tests.databases import change, migrate, open_url
 from tests.served import run_sql, served
 from tests.web.samples import enough, sample
 
 VERSIONS = sorted(migrations.known_versions())
-LEFT_OUT = {
-    version: {kind.path for kind in Restorable.kinds if kind is not Restorable.kinds[number % len(Restorable.kinds)]}
-    for number, version in enumerate(VERSIONS)
-}  # each version is asked about another kind: the operations of all kinds are answered by the same code
+SHARES = 3
+
+
+def asked(version: str) -> list[Operation]:
+    """The operations that are tried after the upgrade of a version: those of one kind, and a share of all others.
+
+    What is stored then is what a fresh load makes, so each need not be tried after each version.
+    """
+    number = VERSIONS.index(version)
+    kind = Restorable.kinds[number % len(Restorable.kinds)]
+    left_out = {other.path for other in Restorable.kinds if other is not kind}
+    return [one for one in OPERATIONS if one.path.split("/")[1] not in left_out][number % SHARES :: SHARES]
+
+
 KEPT = {one.kept for one in OPERATIONS if isinstance(one, ListOperation) and one.kept}
 
 Contents = dict[str, list[str]]
@@ -131,7 +141,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
         change(old, world.furnish)
     with served(old_url) as service:
         bearers = {user: service.bearer(user) for user in {*map(enough, OPERATIONS)}}
-        for operation in (one for one in OPERATIONS if one.path.split("/")[1] not in LEFT_OUT[version]):
+        for operation in asked(version):
             request = sample(operation)
             if isinstance(operation, ChangeOperation):  # it may take away what others are about
                 request = request.but(query=request.query | {"dryRun": "true"})
