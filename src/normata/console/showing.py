@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -32,6 +33,7 @@ def words(token: str) -> str:
     return token.replace("_", " ").capitalize()
 
 
+@lru_cache(maxsize=1_000)
 def wire_words(name: str) -> str:
     """A name of the wire as words: ``nextReviewAt`` becomes `Next review at`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").capitalize()

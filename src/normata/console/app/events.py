@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from normata.changes.registry import tables
@@ -17,7 +20,8 @@ from normata.console.app.people import PEOPLE, names_of, with_all
 from normata.console.app.records.naming import Named
 from normata.console.app.records.naming import names_of as called_by
 from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import kind_words
+from normata.console.showing import is_moment, kind_words, moment
+from normata.console.texts import text
 from normata.records.archive_list import KINDS
 
 _LIMIT = "50"
@@ -34,6 +38,7 @@ _ABOUT: Mapping[str, tuple[str, str]] = {
 _DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
 _CALLED = ("name", "title", "identifier", "email")  # the fields that say what a row is called
+_NOTHING = "–"  # noqa: RUF001 - a dash, as in print
 _FEW = 3  # fields that are told without a click
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # Proposals: events may have others.
@@ -104,6 +109,7 @@ async def show(visit: OrganizationVisit) -> Response:
         kinds=sorted(((table.array, kind_words(table.array)) for table in tables() if table.array), key=itemgetter(1)),
         people=[(user_id, name) for user_id, name in names.items()],
         actions=_ACTIONS,
+        value=partial(said, names),
     )
 
 
@@ -116,6 +122,26 @@ async def lines_of(visit: OrganizationVisit, events: Sequence[Mapping[str, Any]]
     """Events as they are read."""
     named = await called_by(visit, (about for about in map(_about, events) if about[0] in _NAMED))
     return [_line(event, named) for event in events]
+
+
+def said(names: Mapping[str, str], given: Any, longest: int = 0) -> str:
+    """A value as people read it: a name for the id of a person, words for flags, a dash for nothing.
+
+    Texts and documents are cut where they have more than ``longest`` characters, if that is given. A function, and no
+    macro: a page has a thousand values.
+    """
+    if given is None:
+        return _NOTHING
+    if isinstance(given, bool):
+        return text("app.yes") if given else text("app.no")
+    if isinstance(given, list):
+        return Markup(", ").join(said(names, one, longest) for one in given) or _NOTHING
+    if is_moment(given):
+        return moment(given)
+    if isinstance(given, str) and given in names:
+        return names[given]
+    shown = json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else str(given)
+    return f"{shown[: longest - 1]}…" if longest and len(shown) > longest else shown
 
 
 def _known(event: Mapping[str, Any]) -> dict[str, Any]:
