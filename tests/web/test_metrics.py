@@ -234,7 +234,11 @@ def test_who_waits_now_and_how_long_it_took(database_url: str) -> None:
 def test_the_connections_of_the_pool(service: Served) -> None:
     headers = service.bearer("viewer")
     service.client.get("/frameworks/", params=QUERY, headers=headers)
-    found = figures(service.client)
+    for _ in range(100):  # the service itself may just use one: to seal events, or to note a token's last use
+        found = figures(service.client)
+        if found['normata_database_connections{state="used"}'] == 0:
+            break
+        time.sleep(0.05)
     assert found['normata_database_connections{state="used"}'] == 0
     assert found['normata_database_connections{state="idle"}'] >= 1
     assert found["normata_database_connection_limit"] == 16

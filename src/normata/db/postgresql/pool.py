@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -25,6 +26,10 @@ from normata.settings import Settings
 # Connections that a transaction, or a lookup, may find stale before the one that serves it: one from before a restart,
 # and one to a primary that was replaced just then.
 STALE_AT_MOST = 2
+
+# SQLAlchemy would print a traceback where a connection that it closes is lost meanwhile, or whoever closes it is
+# interrupted. The connection has gone either way, and what that means is told by whoever needed it.
+logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 
 
 class Lease:
