@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -115,6 +117,21 @@ def test_the_same_figures_give_the_same_page(figures: Figures) -> None:
     again = Figures.model_validate_json(figures.model_dump_json())
     assert report.page(again) == report.page(figures)
     assert report.picture(again) == report.picture(figures)
+
+
+def test_parts_that_were_not_measured_keep_what_was_written(
+    figures: Figures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "_DOCS", tmp_path)
+    report.write(figures)
+    restores = {"sqlite-restore": measured("Normata, restore, SQLite", 9, 9, 9)}
+    fewer: dict[str, Any] = {"date": "2026-01-02", "pages": {}, "memory": None, "loaded": [], "restores": restores}
+    later = report.completed(figures.model_copy(update=fewer))
+    assert (later.pages, later.memory, later.restores) == (figures.pages, figures.memory, restores)
+    assert later.older == {"pages": "2026-01-01", "memory": "2026-01-01"}
+    assert "| Date | 2026-01-02; memory: 2026-01-01; pages: 2026-01-01 |" in report.page(later)
+    other = figures.model_copy(update={**fewer, "rounds": 5})
+    assert report.completed(other) == other
 
 
 def test_the_picture_is_well_formed_and_has_every_contender(figures: Figures) -> None:

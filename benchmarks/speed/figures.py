@@ -92,6 +92,7 @@ class Machine(BaseModel):
 
 class Figures(BaseModel):
     date: str
+    older: dict[str, str] = {}  # the dates of parts that were measured before that
     machine: Machine
     rounds: int
     seconds: int

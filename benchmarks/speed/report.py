@@ -18,16 +18,25 @@ _TARGETS = ("What", "Measured", "Least to greatest", "Target", "Met")
 _MEASURED = ("", "A second", "Least to greatest", "p50, ms", "p99, ms", "Processor, ms", "Database, ms")
 _CONSOLE = ("", "SQLite, ms", "Processor, ms", "PostgreSQL, ms", "Processor, ms", "Database, ms")
 _BROWSED = ("", "Seen after, ms", "Longest task, ms", "Layout shift")
+_PARTS = ("pages", "restores", "records", "coverage", "console", "memory", "starting")
 _LOADED = ("Database", "Controls", "Matches", "Policies", "Seconds", "Peak, MiB")
 
 
 def completed(figures: Figures) -> Figures:
-    """The figures, and for the parts that were not measured those that are written down, if they are as recent."""
+    """The figures, and for the parts that were not measured those that are written down, if they can be compared."""
     known = Figures.model_validate_json((_DOCS / "performance.json").read_bytes())
-    if (known.date, known.rounds, known.seconds) != (figures.date, figures.rounds, figures.seconds):
+    if _terms(known) != _terms(figures):
         return figures
     kept = {name: value for name, value in dict(known).items() if not getattr(figures, name)}
-    return figures.model_copy(update={**kept, "loaded": figures.loaded if figures.pages else known.loaded})
+    kept["loaded"] = figures.loaded if figures.pages else known.loaded
+    dates = {name: known.older.get(name, known.date) for name in _PARTS if not getattr(figures, name) and kept[name]}
+    older = {name: date for name, date in dates.items() if date != figures.date}
+    return figures.model_copy(update={**kept, "older": older})
+
+
+def _terms(figures: Figures) -> tuple[object, ...]:
+    """What must be alike for figures to stand on one page."""
+    return figures.rounds, figures.seconds, figures.machine.cores, figures.machine.packages
 
 
 def write(figures: Figures) -> None:
@@ -42,6 +51,7 @@ def page(figures: Figures) -> str:
     memory = figures.memory or Memory()
     values = {
         **dict(figures),
+        "date": "; ".join([figures.date, *(f"{name}: {date}" for name, date in sorted(figures.older.items()))]),
         "framework_controls": f"{figures.controls // 5:,}",
         "controls": f"{figures.controls:,}",
         "large_controls": f"{figures.large_controls:,}",
