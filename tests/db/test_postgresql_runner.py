@@ -72,6 +72,21 @@ def test_an_interrupt_is_raised_as_one_whatever_becomes_of_the_call(runner: Runn
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_call_that_waits_on_is_cancelled_again(runner: Runner) -> None:
+    """As asyncpg's `executemany` does, with a future that nobody ever sets."""
+
+    async def waiting_on() -> int:
+        try:
+            return await interrupted()
+        except asyncio.CancelledError:
+            await asyncio.Event().wait()
+            return 7
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(waiting_on)
+    assert runner.run(answer) == 7
+
+
 def test_another_interrupt_does_not_wait(runner: Runner) -> None:
     async def stubborn() -> int:
         try:

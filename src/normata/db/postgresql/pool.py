@@ -27,6 +27,8 @@ from normata.settings import Settings
 # and one to a primary that was replaced just then.
 STALE_AT_MOST = 2
 
+_COMMAND_PATIENCE = 1.0  # seconds
+
 # SQLAlchemy would print a traceback where a connection that it closes is lost meanwhile, or whoever closes it is
 # interrupted. The connection has gone either way, and what that means is told by whoever needed it.
 logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
@@ -57,7 +59,8 @@ class Pool:
     def __init__(self, settings: Settings, *, serving: bool, watcher: Watcher) -> None:
         self._hosts = Hosts(settings, serving=serving)
         self._timeout = settings.database_timeout
-        self._closing = Closing(self._timeout)
+        # A command ends soon, and its connections with it; whoever has interrupted it does not want to wait.
+        self._closing = Closing(self._timeout if serving else min(_COMMAND_PATIENCE, self._timeout))
         self._open: set[asyncpg.Connection[Any]] = set()
         self._opening: set[asyncio.Task[asyncpg.Connection[Any]]] = set()
         self._server: Server | None = None

@@ -11,12 +11,15 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_AGAIN = 1.0  # seconds until a call that was cancelled and goes on waiting is cancelled again
+
 
 class Runner:
     """One event loop for all calls: connections cannot move between loops.
 
     asyncio's own runner raises CancelledError instead of KeyboardInterrupt for an interrupt that arrives just when it
-    starts. And what awaits may turn the cancellation into another error, or finish all the same.
+    starts. And what awaits may turn the cancellation into another error, finish all the same, or wait for what never
+    comes: asyncpg does so where `executemany` is cancelled while it writes.
     """
 
     def __init__(self) -> None:
@@ -33,8 +36,12 @@ class Runner:
                 raise KeyboardInterrupt  # somebody is in a hurry
             is_interrupted = True
             if task is not None and not task.done():
+                task.get_loop().call_soon_threadsafe(cancel)
+
+        def cancel() -> None:
+            if task is not None and not task.done():
                 task.cancel()
-                task.get_loop().call_soon_threadsafe(lambda: None)  # wakes the loop
+                task.get_loop().call_later(_AGAIN, cancel)
 
         async def called() -> T:
             nonlocal task
