@@ -81,7 +81,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "words": words,
     "wire_words": wire_words,
     "kind_words": kind_words,
-    "is_moment": is_moment,
     "thousands": thousands,
     "percent": percent,
     "segment": segment,

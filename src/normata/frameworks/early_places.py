@@ -42,7 +42,7 @@ class Sayings:
 def places_from_the_beginning(
     transaction: Transaction, framework_ids: Sequence[str], organization_id: str, query: SortedQuery, sayings: Sayings
 ) -> tuple[dict[str, list[int]], int] | None:
-    """What :func:`normata.frameworks.catalog_order.places_found` tells; null where that is quicker, or as quick.
+    """What :func:`normata.frameworks.catalog_order.places_found` tells; null where that function is no slower.
 
     ``framework_ids`` are all that the organization has adopted: effective coverage is that of their controls. It takes
     two statements, and one where there is nothing on the page.

@@ -12,6 +12,7 @@ from normata.console.app.asking import Question
 from normata.console.app.sections import SECTIONS
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.pages import HEADERS
+from normata.console.showing import kind_words
 from normata.console.texts import text
 from normata.records.archive_list import KINDS
 from normata.schema.text import fold
@@ -68,8 +69,8 @@ def _pages(visit: OrganizationVisit, adopted: Sequence[Mapping[str, Any]]) -> It
     for section in SECTIONS:
         if visit.may(section.role):
             yield Found(text(f"app.section.{section.key}"), "", visit.path() + section.path)
-    for path, kind in KINDS.items():
-        yield Found(kind.plural().capitalize(), text("find.records"), visit.path("records", path))
+    for path in KINDS:
+        yield Found(kind_words(path), text("find.records"), visit.path("records", path))
     for one in adopted:
         for step, name in (
             ("gaps", "app.gaps"),
