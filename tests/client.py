@@ -16,6 +16,7 @@ import starlette.testclient
 from anyio.from_thread import BlockingPortal
 from starlette.types import ASGIApp, Message
 
+ADDRESS = "127.0.0.1"  # of whoever asks
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -52,7 +53,7 @@ class _Transport(httpx2.BaseTransport):
             "scheme": request.url.scheme,
             "query_string": query,
             "headers": [(name.lower(), value) for name, value in request.headers.raw],
-            "client": ("testclient", 50_000),
+            "client": (ADDRESS, 50_000),
             "server": (request.url.host, request.url.port or _PORTS[request.url.scheme]),
             "state": self._state.copy(),
         }

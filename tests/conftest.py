@@ -21,6 +21,7 @@ from normata.settings import Settings
 from tests import memory, world
 from tests.client import TestClient
 from tests.databases import build, change, open_url
+from tests.kept import Kept, kept_at
 from tests.listing import Listing
 from tests.postgres import Server, running_server
 
@@ -115,9 +116,24 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
+@pytest.fixture(scope="session")
+def kept_postgres(postgres: Server, postgres_template: str) -> Iterator[Kept]:
+    """A copy of the test world in PostgreSQL, to be restored."""
+    kept = Kept(postgres, postgres_template)
+    yield kept
+    kept.close()
+
+
 @pytest.fixture
-def postgres_url(postgres: Server, postgres_template: str) -> Iterator[str]:
-    """The address of a fresh copy of the test world in PostgreSQL."""
+def postgres_url(kept_postgres: Kept) -> str:
+    """The address of the test world in PostgreSQL, in which nothing has changed."""
+    kept_postgres.restore()
+    return kept_postgres.url
+
+
+@pytest.fixture
+def own_postgres_url(postgres: Server, postgres_template: str) -> Iterator[str]:
+    """The address of a fresh copy of the test world in PostgreSQL that nobody has been connected to."""
     name = f"normata_{uuid4().hex}"
     yield postgres.create(name, template=postgres_template)
     postgres.drop(name)
@@ -152,23 +168,32 @@ def shared_database(shared_url: str) -> Iterator[Database]:
     database.close()
 
 
+@pytest.fixture(scope="session")
+def kept_empty_postgres(postgres: Server, empty_postgres_template: str) -> Iterator[Kept]:
+    """A database in PostgreSQL with a current schema, to be emptied."""
+    kept = Kept(postgres, empty_postgres_template)
+    yield kept
+    kept.close()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a database with a current schema and nothing in it; the test runs once on each database."""
     if request.param == "sqlite":
         path = tmp_path / "empty.db"
         shutil.copy(request.getfixturevalue("empty_sqlite_template"), path)
-        yield f"sqlite:///{path}"
-        return
-    server: Server = request.getfixturevalue("postgres")
-    name = f"normata_{uuid4().hex}"
-    yield server.create(name, template=request.getfixturevalue("empty_postgres_template"))
-    server.drop(name)
+        return f"sqlite:///{path}"
+    kept: Kept = request.getfixturevalue("kept_empty_postgres")
+    kept.restore()
+    return kept.url
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """The test world, past the application."""
+    if (kept := kept_at(database_url)) is not None:
+        yield kept.past
+        return
     database = open_url(database_url)
     yield database
     database.close()
@@ -177,6 +202,9 @@ def database(database_url: str) -> Iterator[Database]:
 @pytest.fixture
 def empty(empty_url: str) -> Iterator[Database]:
     """A database with a current schema and nothing in it."""
+    if (kept := kept_at(empty_url)) is not None:
+        yield kept.past
+        return
     database = open_url(empty_url)
     yield database
     database.close()
@@ -195,9 +223,13 @@ def application(settings: Settings) -> Service:
 
 
 @pytest.fixture
-def client(application: Service) -> Iterator[TestClient]:
+def client(request: pytest.FixtureRequest, settings: Settings) -> Iterator[TestClient]:
     """A client of the application; a fault of the service would be raised in the test."""
-    with TestClient(application) as client:
+    if (kept := kept_at(settings.database_url)) is not None:
+        with kept.served(settings) as (_, client):
+            yield client
+        return
+    with TestClient(request.getfixturevalue("application")) as client:
         yield client
 
 

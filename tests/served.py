@@ -19,6 +19,7 @@ from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world
 from tests.client import TestClient
+from tests.kept import kept_at
 from tests.listing import Listing
 
 Headers = dict[str, str]
@@ -100,6 +101,13 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     """
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
     whole = Settings(database_url=url, **chosen)
+    if not settings and (kept := kept_at(url)) is not None:
+        with kept.served(whole) as (app, client):
+            try:
+                yield Served(url, app, client, kept.past)
+            finally:
+                app.services.counters.path.unlink(missing_ok=True)
+        return
     app = create_app(whole)
     with closing(open_database(whole)) as database, TestClient(app) as client:
         try:

@@ -19,6 +19,7 @@ from normata.identity.model import AccessToken, Organization
 from normata.records.kinds import Label, Policy
 from normata.tables import Table
 from tests import stored, world
+from tests.client import ADDRESS
 from tests.databases import change, open_url
 from tests.served import Served, run_sql
 from tests.world import ALPHA, record_id
@@ -59,7 +60,7 @@ def test_a_request_says_who_with_what_and_from_where(service: Served) -> None:
         "userId": "user-editor",
         "tokenId": row["token_id"],
         "command": None,
-        "address": "testclient",
+        "address": ADDRESS,
         "requestId": "chain-9",
         "before": None,
         "after": {"archivedAt": None, "updatedAt": answer.json()["updatedAt"]},

@@ -19,15 +19,16 @@ _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "hasGap": ((), ("true",), ("false",)),
     "isStated": ((), ("true",), ("false",)),
 }
-_SEVERAL = 3  # filters at once
 
 
+@pytest.mark.parametrize(("database_url", "several"), [("sqlite", 3), ("postgresql", 2)], indirect=["database_url"])
 @pytest.mark.parametrize(
     ("few", "farthest"), [(1_000, 1_000), (0, 1_000), (0, 0)], ids=["by ids", "from the beginning", "among all"]
 )
 def test_filters_leave_what_meets_them(
-    few: int, farthest: int, alpha: Stating, monkeypatch: pytest.MonkeyPatch
+    few: int, farthest: int, several: int, alpha: Stating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """So many at once. The statements are the same on both databases; PostgreSQL is asked by each and by pairs."""
     _state(alpha)
     monkeypatch.setattr(early_places, "_FEW", few)
     monkeypatch.setattr(early_places, "_FARTHEST", farthest)
@@ -35,7 +36,7 @@ def test_filters_leave_what_meets_them(
     assert len(everything) > 20
     for values in product(*_VALUES.values()):
         wanted = {name: chosen for name, chosen in zip(_VALUES, values, strict=True) if chosen}
-        if len(wanted) > _SEVERAL:
+        if len(wanted) > several:
             continue
         meant = [one["id"] for one in everything if _meets(one, wanted)]
         page = _page(alpha, wanted)

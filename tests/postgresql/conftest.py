@@ -62,6 +62,12 @@ def is_one_sentence(errors: str) -> bool:
 
 
 @pytest.fixture
+def postgres_url(own_postgres_url: str) -> str:
+    """The address of a fresh copy of the test world: these tests lose connections, and change roles and rights."""
+    return own_postgres_url
+
+
+@pytest.fixture
 def blank_url(postgres: Server) -> Iterator[str]:
     """The address of a database with nothing in it at all."""
     name = f"normata_{uuid4().hex}"

@@ -12,6 +12,7 @@ from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.wire import wire_names
 from tests import stored
+from tests.cells import all_cells
 from tests.records.restoring import restore
 from tests.records.shapes import KINDS
 from tests.served import Headers, Served, refused
@@ -85,7 +86,7 @@ def test_again_after_a_restore_it_is_noted_anew(kind: type[Restorable], shared: 
 
 
 @both
-def test_whom_it_is_refused(kind: type[Restorable], shared: Served, subtests: pytest.Subtests) -> None:
+def test_whom_it_is_refused(kind: type[Restorable], shared: Served) -> None:
     """And nothing is changed then."""
     live, archived, foreign = record_id(kind, "live"), record_id(kind, "archived"), record_id(kind, "live", BETA)
     other = next(one for one in Restorable.kinds if one is not kind)
@@ -99,9 +100,10 @@ def test_whom_it_is_refused(kind: type[Restorable], shared: Served, subtests: py
     }
     headers = {name: shared.bearer(user) for name, (_, user, _, _) in cases.items()}
     before = stored.everything(shared.database)
-    for name, (row_id, _, status, code) in cases.items():
-        with subtests.test(name):
-            refused(archive(shared, kind, row_id, headers[name]), status, code)
+    with all_cells() as at:
+        for name, (row_id, _, status, code) in cases.items():
+            with at(name):
+                refused(archive(shared, kind, row_id, headers[name]), status, code)
     refused(archive(shared, kind, live, {}), 401, "unauthenticated")
     assert stored.everything(shared.database) == before
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from normata.records.kinds import Label
 from tests import stored
+from tests.cells import all_cells
 from tests.records.restoring import add_archived, archived, restore
 from tests.served import Served, refused
 
@@ -49,18 +48,21 @@ def encoded(row_id: str) -> str:
     return "".join(f"%{byte:02X}" for byte in row_id.encode())
 
 
-def test_any_id_that_can_be_loaded_can_be_restored(shared: Served, subtests: pytest.Subtests) -> None:
+def test_any_id_that_can_be_loaded_can_be_restored(shared: Served) -> None:
     headers = shared.bearer("editor")
     shared.load({"labels": [archived(Label, row_id) for row_id in ODD_IDS]})
-    for row_id in ODD_IDS:
-        with subtests.test(row_id):
-            before = stored.rows(shared.database, Label)
-            response = shared.client.post(f"/labels/{encoded(row_id)}/restore/", headers=headers)
-            assert response.status_code == 200, response.text
-            assert response.json()["id"] == row_id
-            restored = stored.row(shared.database, Label, row_id)
-            assert restored["archived_at"] is None
-            assert stored.rows(shared.database, Label) == [restored if row["id"] == row_id else row for row in before]
+    with all_cells() as at:
+        for row_id in ODD_IDS:
+            with at(repr(row_id)):
+                before = stored.rows(shared.database, Label)
+                response = shared.client.post(f"/labels/{encoded(row_id)}/restore/", headers=headers)
+                assert response.status_code == 200, response.text
+                assert response.json()["id"] == row_id
+                restored = stored.row(shared.database, Label, row_id)
+                assert restored["archived_at"] is None
+                assert stored.rows(shared.database, Label) == [
+                    restored if row["id"] == row_id else row for row in before
+                ]
 
 
 def test_a_slash_that_is_not_encoded_ends_the_segment(shared: Served) -> None:
@@ -77,12 +79,13 @@ def test_a_slash_that_is_not_encoded_ends_the_segment(shared: Served) -> None:
 NO_IDS = ["", "%00", "a%00b", "%0A", "%FF", "%ED%A0%80", "%C3", "x" * 256, "x" * 5_000, "%F0%9F%98%80" * 256]
 
 
-def test_any_other_id_is_not_found(shared: Served, subtests: pytest.Subtests) -> None:
+def test_any_other_id_is_not_found(shared: Served) -> None:
     """What no record can be called is answered like any record that is not there."""
     headers = shared.bearer("editor")
-    for wrong in NO_IDS:
-        with subtests.test(wrong[:12]):
-            refused(shared.client.post(f"/labels/{wrong}/restore/", headers=headers), 404, "not_found")
+    with all_cells() as at:
+        for wrong in NO_IDS:
+            with at(wrong[:12]):
+                refused(shared.client.post(f"/labels/{wrong}/restore/", headers=headers), 404, "not_found")
 
 
 def test_an_id_is_compared_exactly(shared: Served) -> None:

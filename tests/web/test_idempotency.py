@@ -21,6 +21,7 @@ from normata.schema.table import sql_table
 from normata.web import changing
 from normata.web.operation import ChangeOperation, Operation
 from tests import stored, world
+from tests.cells import all_cells
 from tests.served import Headers, Served, refused, served
 from tests.web import documented
 from tests.web.counting import counting
@@ -63,22 +64,18 @@ def takes_key(operation: Operation) -> bool:
 
 
 @operations(takes_key)
-def test_it_is_done_once_and_answered_twice(
-    operation: ChangeOperation, pair: tuple[Served, Served], subtests: pytest.Subtests
-) -> None:
+def test_it_is_done_once_and_answered_twice(operation: ChangeOperation, pair: tuple[Served, Served]) -> None:
     """In quotes or without, by this process or another, and with another token of the same user."""
-    send_again(operation, pair, subtests)
+    send_again(operation, pair)
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @families(takes_key)
-def test_it_is_done_once_on_postgresql(
-    operation: ChangeOperation, pair: tuple[Served, Served], subtests: pytest.Subtests
-) -> None:
-    send_again(operation, pair, subtests)
+def test_it_is_done_once_on_postgresql(operation: ChangeOperation, pair: tuple[Served, Served]) -> None:
+    send_again(operation, pair)
 
 
-def send_again(operation: ChangeOperation, pair: tuple[Served, Served], subtests: pytest.Subtests) -> None:
+def send_again(operation: ChangeOperation, pair: tuple[Served, Served]) -> None:
     """Send a request with a key three times more: it has the same answer, and changes nothing."""
     service, other = pair
     request = sample(operation)
@@ -91,16 +88,17 @@ def send_again(operation: ChangeOperation, pair: tuple[Served, Served], subtests
     assert kept["organization_id"] == (ALPHA if is_shown_again else None)
     assert (kept["body"] is None) == operation.answers_secret
     bare = {"Idempotency-Key": "5f0c7d9e"}
-    for asked, headers in ((service, KEY), (service, bare), (other, KEY)):
-        with subtests.test():
-            token = asked.bearer(enough(operation))
-            again = request.send(asked.client, token | headers)
-            if operation.answers_secret:
-                assert "secret" in refused(again, 409, "answer_not_kept")["detail"]
-            else:
-                assert same(first, again)
-            after = stored.everything(service.database)
-            assert after == before | {"access_token": after["access_token"]}
+    with all_cells() as at:
+        for number, (asked, headers) in enumerate(((service, KEY), (service, bare), (other, KEY))):
+            with at(f"{number}, {headers}"):
+                token = asked.bearer(enough(operation))
+                again = request.send(asked.client, token | headers)
+                if operation.answers_secret:
+                    assert "secret" in refused(again, 409, "answer_not_kept")["detail"]
+                else:
+                    assert same(first, again)
+                after = stored.everything(service.database)
+                assert after == before | {"access_token": after["access_token"]}
 
 
 @operations(lambda operation: isinstance(operation, ChangeOperation) and not operation.takes_key)

@@ -10,7 +10,9 @@ import httpx2
 import pytest
 
 from normata.identity import tokens
+from tests.client import ADDRESS
 from tests.databases import change, open_url
+from tests.served import served
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, USERS
 
@@ -82,9 +84,6 @@ def test_limits_count_by_the_address_of_the_client(behind_proxy: httpx2.Client) 
 @on_sqlite
 @pytest.mark.parametrize("trusted", ["", "192.0.2.1"])
 def test_who_is_no_trusted_proxy_is_not_believed(shared_url: str, token: str, trusted: str) -> None:
-    headers = {"Authorization": f"Bearer {token}"}
-    with (
-        serving(shared_url, settings={"NORMATA_TRUSTED_PROXIES": trusted}) as base,
-        httpx2.Client(base_url=base, headers=headers, verify=PLAIN) as client,
-    ):
-        assert made_from(client, ["198.51.100.7"]) == "127.0.0.1"
+    with served(shared_url, trusted_proxies=trusted) as service:
+        service.client.headers["Authorization"] = f"Bearer {token}"
+        assert made_from(service.client, ["198.51.100.7"]) == ADDRESS

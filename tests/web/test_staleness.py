@@ -19,6 +19,7 @@ from normata.identity.model import AccessToken
 from tests import stored, world
 from tests.databases import change, tamper
 from tests.listing import LISTS
+from tests.served import served
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, ARCHIVED
 
@@ -172,14 +173,13 @@ both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirec
 
 @pytest.fixture
 def clients(database_url: str) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
-    """One client of each of two servers over the same database."""
+    """One client of the application in this process, and one of a server over the same database."""
     with (
-        serving(database_url) as first,
-        serving(database_url) as second,
-        httpx2.Client(base_url=first, timeout=60, verify=PLAIN) as writer,
-        httpx2.Client(base_url=second, timeout=60, verify=PLAIN) as reader,
+        served(database_url) as here,
+        serving(database_url) as elsewhere,
+        httpx2.Client(base_url=elsewhere, timeout=60, verify=PLAIN) as reader,
     ):
-        yield writer, reader
+        yield here.client, reader
 
 
 @both
