@@ -146,23 +146,37 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def kept_shared_postgres(postgres: Server, postgres_template: str) -> Iterator[Kept]:
+    """A copy of the test world in PostgreSQL for one module after the other."""
+    kept = Kept(postgres, postgres_template)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture(scope="module")
+def shared_postgres_url(kept_shared_postgres: Kept) -> str:
+    """The address of the test world in PostgreSQL, for the tests of a module."""
+    kept_shared_postgres.restore()
+    return kept_shared_postgres.url
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a copy of the test world that a module's tests share, since none of them writes."""
     if request.param == "sqlite":
         path = tmp_path_factory.mktemp("shared") / "normata.db"
-        shutil.copy(request.getfixturevalue("sqlite_template"), path)
-        yield f"sqlite:///{path}"
-        return
-    server: Server = request.getfixturevalue("postgres")
-    name = f"normata_{uuid4().hex}"
-    yield server.create(name, template=request.getfixturevalue("postgres_template"))
-    server.drop(name)
+        return f"sqlite:///{shutil.copy(request.getfixturevalue('sqlite_template'), path)}"
+    shared_postgres_url: str = request.getfixturevalue("shared_postgres_url")
+    return shared_postgres_url
 
 
 @pytest.fixture(scope="module")
 def shared_database(shared_url: str) -> Iterator[Database]:
     """The test world that a module's tests share, past the application: whatever they try leaves it as it was."""
+    if (kept := kept_at(shared_url)) is not None:
+        yield kept.past
+        return
     database = open_url(shared_url)
     yield database
     database.close()
@@ -225,7 +239,7 @@ def application(settings: Settings) -> Service:
 @pytest.fixture
 def client(request: pytest.FixtureRequest, settings: Settings) -> Iterator[TestClient]:
     """A client of the application; a fault of the service would be raised in the test."""
-    if (kept := kept_at(settings.database_url)) is not None:
+    if (kept := kept_at(settings.database_url)) is not None and not kept.is_lent:
         with kept.served(settings) as (_, client):
             yield client
         return

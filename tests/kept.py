@@ -27,9 +27,8 @@ _kept: dict[str, Kept] = {}
 
 
 def kept_at(url: str) -> Kept | None:
-    """The kept database with this address, unless an application has its connections already."""
-    kept = _kept.get(url)
-    return None if kept is None or kept.is_lent else kept
+    """The kept database with this address."""
+    return _kept.get(url)
 
 
 class Kept:

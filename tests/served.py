@@ -101,7 +101,7 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     """
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
     whole = Settings(database_url=url, **chosen)
-    if not settings and (kept := kept_at(url)) is not None:
+    if not settings and (kept := kept_at(url)) is not None and not kept.is_lent:
         with kept.served(whole) as (app, client):
             try:
                 yield Served(url, app, client, kept.past)

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from normata.cli import files
 from normata.errors import CommandError
-from tests.cli.commands import GAMMA, Done, Run, bundle_file, failed, mode, on_terminal
+from tests import world
+from tests.cli.commands import GAMMA, Done, Run, failed, mode, on_terminal
+from tests.databases import open_url
+
+
+@pytest.fixture(scope="module")
+def template(empty_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with an organization in it, to be copied."""
+    path = Path(shutil.copy(empty_sqlite_template, tmp_path_factory.mktemp("gamma") / "gamma.db"))
+    with closing(open_url(f"sqlite:///{path}")) as database:
+        world.load(database, GAMMA)
+    return path
 
 
 @pytest.fixture(autouse=True)
-def loaded(normata: Run, folder: Path) -> None:
+def loaded(template: Path, folder: Path) -> None:
     """A database with an organization, and a umask that would let others read."""
     os.umask(0o022)
-    assert normata("load", bundle_file(folder, GAMMA)).code == 0
+    shutil.copy(template, folder / "normata.db")
 
 
 def test_a_dump_is_for_its_owner_alone(normata: Run, folder: Path) -> None:

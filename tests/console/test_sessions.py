@@ -15,7 +15,7 @@ from normata.web.operation import Operation
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link, text_of
 from tests.served import Served, refused, run_sql, served
-from tests.web.samples import operations, sample
+from tests.web.samples import all_operations, sample
 
 SignIn = Callable[[Browser, str], None]
 MakeLink = Callable[[str], str]
@@ -193,7 +193,7 @@ def holder(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         yield browser
 
 
-@operations()
+@all_operations()
 def test_a_cookie_is_no_good_for_the_api(holder: Browser, operation: Operation) -> None:
     answer = sample(operation).send(holder.client, {"Sec-Fetch-Site": "same-origin"})
     refused(answer, 401, "unauthenticated")

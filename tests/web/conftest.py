@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tests.postgres import Server
 from tests.served import Served, served
 
 
@@ -25,17 +22,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a copy of the test world that a module's tests share."""
     if getattr(request, "param", "sqlite") == "sqlite":
         path = tmp_path_factory.mktemp("shared") / "normata.db"
-        template: Path = request.getfixturevalue("sqlite_template")
-        yield f"sqlite:///{shutil.copy(template, path)}"
-        return
-    server: Server = request.getfixturevalue("postgres")
-    name = f"normata_{uuid4().hex}"
-    yield server.create(name, template=request.getfixturevalue("postgres_template"))
-    server.drop(name)
+        return f"sqlite:///{shutil.copy(request.getfixturevalue('sqlite_template'), path)}"
+    shared_postgres_url: str = request.getfixturevalue("shared_postgres_url")
+    return shared_postgres_url
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, unquote
 from zlib import crc32
@@ -47,6 +48,7 @@ from normata.schema.paging import OrganizationQuery
 from normata.schema.table import Table
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests import world
+from tests.cells import each
 from tests.client import TestClient
 from tests.world import ALPHA, record_id
 
@@ -61,6 +63,13 @@ JSON = {"Content-Type": "application/json"}
 def operations(chosen: Callable[[Operation], object] = lambda _: True, name: str = "operation") -> pytest.MarkDecorator:
     """Run a test once for each operation, or for those that are chosen."""
     return pytest.mark.parametrize(name, [pytest.param(one, id=one.operation_id) for one in OPERATIONS if chosen(one)])
+
+
+def all_operations(
+    chosen: Callable[[Operation], object] = lambda _: True,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test that leaves everything as it is for all operations together, or for those that are chosen."""
+    return each("operation", filter(chosen, OPERATIONS), show=attrgetter("operation_id"))
 
 
 def families(chosen: Callable[[Operation], object] = lambda _: True) -> Callable[[Test], Test]:

@@ -17,7 +17,7 @@ from normata.web.problems import SORTS
 from tests import stored
 from tests.served import Served
 from tests.web import documented
-from tests.web.samples import enough, most, operations, sample, takes_body
+from tests.web.samples import all_operations, enough, most, operations, sample, takes_body
 
 RIGHTS = [
     pytest.param(operation, role, scope, id=f"{operation.operation_id}-{role}-{scope}")
@@ -51,7 +51,7 @@ def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, requ
     assert events == ({("chain-2", f"user-{role}")} if is_change else set())
 
 
-@operations(lambda operation: operation.method == "GET")
+@all_operations(lambda operation: operation.method == "GET")
 def test_head_is_get_without_the_body(operation: Operation, shared: Served) -> None:
     """Where there is GET there is HEAD (RFC 9110, section 9.1); monitors use it."""
     headers = shared.bearer(enough(operation)) | {"X-Request-Id": "the-same"}
@@ -61,7 +61,7 @@ def test_head_is_get_without_the_body(operation: Operation, shared: Served) -> N
     assert get.content
 
 
-@operations()
+@all_operations()
 def test_the_request_id_is_the_clients_or_a_new_one(operation: Operation, shared: Served) -> None:
     """Whatever comes of the request: nobody asks here with a token."""
     given, *made = (
@@ -83,7 +83,7 @@ def test_a_body_that_is_not_required_may_be_absent(operation: Operation, service
 # --- What is declared with it
 
 
-@operations()
+@all_operations()
 def test_examples_are_valid(operation: Operation) -> None:
     """By the schemas beside them: of the answer, of the body of the request, and of every error."""
     described = documented.described(operation)
@@ -97,7 +97,7 @@ def test_examples_are_valid(operation: Operation) -> None:
     assert found > len(described["responses"]) - 2, "an answer without an example"
 
 
-@operations()
+@all_operations()
 def test_every_error_that_it_can_answer_is_documented(operation: Operation) -> None:
     documented_statuses = {int(status) for status in documented.described(operation)["responses"]}
     assert {SORTS[error].status for error in operation.every_error} == {s for s in documented_statuses if s >= 400}

@@ -24,7 +24,18 @@ from tests import stored
 from tests.cells import all_cells
 from tests.databases import path_of
 from tests.served import Headers, Served, refused, served
-from tests.web.samples import JSON, Sample, about_others, by_role, enough, families, operations, sample, takes_body
+from tests.web.samples import (
+    JSON,
+    Sample,
+    about_others,
+    all_operations,
+    by_role,
+    enough,
+    families,
+    operations,
+    sample,
+    takes_body,
+)
 
 BARE = 'Bearer realm="normata"'
 INVALID = f'{BARE}, error="invalid_token", error_description="'
@@ -95,7 +106,7 @@ def spoilt(operation: Operation) -> Sample:
 # --- Who asks
 
 
-@operations()
+@all_operations()
 def test_without_a_bearer_token(operation: Operation, shared: Served) -> None:
     """Who sends no credentials, or those of another scheme, is told of no error (RFC 6750, section 3.1)."""
     for headers in ({}, {"Authorization": "Basic dXNlcjpwYXNz"}, {"Authorization": "Token abc"}):
@@ -128,7 +139,7 @@ def small_scopes(operation: Operation) -> list[str]:
     return [scope for scope in SCOPES if not scope_suffices(scope, operation.scope)]
 
 
-@operations(small_scopes)
+@all_operations(small_scopes)
 def test_with_a_scope_that_is_too_small(operation: Operation, shared: Served, made: Tokens) -> None:
     """Whatever the role, and before the request is looked at (RFC 6750, section 3.1)."""
     challenge = f'{BARE}, error="insufficient_scope", scope="{operation.scope}"'
@@ -147,7 +158,7 @@ def small_roles(operation: Operation) -> list[str]:
     return [role for role in ROLES if by_role(operation) and not role_suffices(role, operation.role)]
 
 
-@operations(small_roles)
+@all_operations(small_roles)
 def test_with_a_role_that_is_too_small(operation: Operation, shared: Served, made: Tokens) -> None:
     with all_cells() as at:
         for role in small_roles(operation):
@@ -265,7 +276,7 @@ def test_with_a_body_that_is_no_json_object(operation: Operation, shared: Served
                 assert fault["message"] in response.json()["detail"]
 
 
-@operations(lambda operation: isinstance(operation, ChangeOperation) and operation.body_required)
+@all_operations(lambda operation: isinstance(operation, ChangeOperation) and operation.body_required)
 def test_without_a_body_that_is_required(operation: Operation, shared: Served, made: Tokens) -> None:
     response = sample(operation).but(body=None).send(shared.client, made.bearer(operation) | JSON)
     refused(response, 400, "validation")

@@ -11,7 +11,7 @@ from tests import world
 from tests.cells import each
 from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
-from tests.web.samples import families, most, operations, sample
+from tests.web.samples import all_operations, families, most, operations, sample
 from tests.world import ALPHA, BETA
 
 all_lists = families(lambda operation: operation in LISTS)
@@ -129,7 +129,7 @@ def test_a_token_without_expiry(operation: ListOperation, shared: Served) -> Non
     assert sample(operation).send(shared.client, shared.bearer("viewer", lifetime=None)).status_code == 200
 
 
-@operations()
+@all_operations()
 def test_revocation_works_at_once(operation: Operation, shared: Served) -> None:
     token = shared.token(most(operation))
     headers = {"Authorization": f"Bearer {token}"}

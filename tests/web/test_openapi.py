@@ -13,7 +13,7 @@ from normata.records.base import Restorable
 from normata.web.operation import ChangeOperation, Operation, ReadOperation
 from tests.served import Served
 from tests.web.documented import answer, described, document, faults, success
-from tests.web.samples import operations
+from tests.web.samples import all_operations
 
 
 def test_what_is_served_is_made_from_the_operations(shared: Served) -> None:
@@ -39,7 +39,7 @@ def test_components_have_the_names_of_the_interface() -> None:
     assert not any("_" in name or "HTTPValidation" in name for name in schemas)
 
 
-@operations()
+@all_operations()
 def test_every_operation_can_be_understood(operation: Operation) -> None:
     found = described(operation)
     assert found["operationId"] == operation.operation_id
@@ -52,7 +52,7 @@ def test_every_operation_can_be_understood(operation: Operation) -> None:
     assert operation.tag in {tag["name"] for tag in document()["tags"]}
 
 
-@operations()
+@all_operations()
 def test_every_error_is_a_problem(operation: Operation) -> None:
     for status, response in described(operation)["responses"].items():
         assert "X-Request-Id" in response["headers"]
@@ -63,7 +63,7 @@ def test_every_error_is_a_problem(operation: Operation) -> None:
             assert all(example["value"]["status"] == int(status) for example in content["examples"].values())
 
 
-@operations()
+@all_operations()
 def test_what_can_be_asked_for_conditionally(operation: Operation) -> None:
     """All that reads, and those changes that say so."""
     reads = isinstance(operation, ReadOperation)

@@ -16,7 +16,7 @@ from normata.web.operation import ChangeOperation, Operation
 from normata.web.permissions import WHO, Who, document, may
 from tests import stored
 from tests.served import Headers, Served
-from tests.web.samples import operations, sample
+from tests.web.samples import all_operations, operations, sample
 from tests.world import ALPHA, BETA
 
 # Which user of the world is meant.
@@ -39,7 +39,7 @@ def cells(operation: Operation) -> tuple[str, dict[str, str]]:
     return told.pop("Scope"), {who: told[who] for who in WHO}
 
 
-@operations()
+@all_operations()
 def test_every_operation_has_its_row(operation: Operation) -> None:
     assert cells(operation) == (operation.scope, {who: may(operation, who) for who in WHO})
 
