@@ -6,16 +6,20 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx2
 import pytest
 
+from normata.cli.main import main
 from normata.web.counters import path_of
 from tests.server import PLAIN, SCRIPT, reserved_port
 
@@ -49,6 +53,24 @@ def run(url: str, *arguments: str, **settings: str) -> subprocess.CompletedProce
         check=False,
         cwd="/",
     )
+
+
+def run_here(url: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """As :func:`run`, but in this process: for a command that refuses to do anything.
+
+    To start one takes half a second of a processor, most of it for imports.
+    """
+    command = ["normata", *arguments]
+    with (
+        mock.patch.dict(os.environ, environment(url, **settings), clear=True),
+        mock.patch.object(sys, "argv", command),
+        redirect_stdout(StringIO()) as output,
+        redirect_stderr(StringIO()) as errors,
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    assert isinstance(ended.value.code, int)
+    return subprocess.CompletedProcess(command, ended.value.code, output.getvalue(), errors.getvalue())
 
 
 class Processes:

@@ -13,7 +13,7 @@ import pytest
 
 from normata.web.server import AddressInUse, require_free_address
 from tests.server import PLAIN, reserved_port
-from tests.web.serving.processes import Serve, run
+from tests.web.serving.processes import Serve, run, run_here
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
@@ -82,7 +82,7 @@ BAD_SETTINGS = {
 def test_a_bad_setting_is_told_in_a_sentence(sqlite_url: str, name: str) -> None:
     """Wrong usage, with the exit code 2; a password in a URL is not repeated."""
     with reserved_port() as port:
-        ended = run(sqlite_url, "serve", **({"NORMATA_PORT": str(port)} | {name: BAD_SETTINGS[name]}))
+        ended = run_here(sqlite_url, "serve", **({"NORMATA_PORT": str(port)} | {name: BAD_SETTINGS[name]}))
     assert_sentence(ended, 2)
     assert "secret" not in ended.stderr
     if name != "NORMATA_DATABASE_URL":
@@ -100,6 +100,6 @@ def test_a_bad_setting_is_told_in_a_sentence(sqlite_url: str, name: str) -> None
 )
 def test_a_host_that_cannot_be_listened_on_is_told_in_a_sentence(sqlite_url: str, host: str) -> None:
     with reserved_port() as port:
-        ended = run(sqlite_url, "serve", "--host", host, "--port", str(port))
+        ended = run_here(sqlite_url, "serve", "--host", host, "--port", str(port))
     assert_sentence(ended, 1)
     assert host in ended.stderr

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from unittest import mock
 
 import httpx2
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.server import PLAIN, free_port
-from tests.web.serving.processes import PATIENCE, Serve, environment
+from tests.web.serving.processes import PATIENCE, Serve, run_here
 
 
 class Collector(ThreadingHTTPServer):
@@ -101,15 +102,6 @@ def test_a_collector_that_is_not_there_is_a_line_of_the_log(serve: Serve) -> Non
     assert "tracing" in {event["event"] for event in events}
 
 
-WITHOUT = """
-import sys
-sys.modules["opentelemetry.sdk"] = None
-from normata.cli.main import main
-sys.argv = ["normata", "serve"]
-main()
-"""
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "reason"),
     [
@@ -120,16 +112,8 @@ main()
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_sentence(variable: str, value: str, reason: str, sqlite_url: str) -> None:
-    script = (
-        WITHOUT if variable == "NORMATA_TRACING" else WITHOUT.replace('sys.modules["opentelemetry.sdk"] = None', "")
-    )
     settings = {"NORMATA_TRACING": "true", "NORMATA_PORT": str(free_port()), variable: value}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=environment(sqlite_url, **settings),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    absent: dict[str, Any] = {"opentelemetry.sdk": None} if variable == "NORMATA_TRACING" else {}
+    with mock.patch.dict(sys.modules, absent):
+        done = run_here(sqlite_url, "serve", **settings)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"normata: {reason}\n")
