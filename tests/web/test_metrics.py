@@ -27,6 +27,13 @@ from tests.world import ALPHA, record_id
 both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
+
+@pytest.fixture
+def postgres_url(own_postgres_url: str) -> str:
+    """A database to which the application opens connections itself: its metrics count them."""
+    return own_postgres_url
+
+
 QUERY = {"organizationId": ALPHA}
 LABEL = f"/labels/{record_id(Label, 'archived')}/restore/"
 

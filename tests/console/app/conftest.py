@@ -15,6 +15,7 @@ class People:
 
     def __init__(self, instance: Served) -> None:
         self.instance = instance
+        self.bearers: dict[str, dict[str, str]] = {}
         self._browsers: dict[str, Browser] = {}
 
     def __getitem__(self, user: str) -> Browser:

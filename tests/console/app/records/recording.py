@@ -38,13 +38,10 @@ def made(people: People, kind: type[Restorable], **values: Any) -> str:
 
 
 def bearer(people: People, user: str) -> dict[str, str]:
-    """The header with a token of a user; of the same world always the same."""
-    if (people.instance.url, user) not in _BEARERS:
-        _BEARERS[people.instance.url, user] = people.instance.bearer(user)
-    return _BEARERS[people.instance.url, user]
-
-
-_BEARERS: dict[tuple[str, str], dict[str, str]] = {}
+    """The header with a token of a user; of the same people always the same."""
+    if user not in people.bearers:
+        people.bearers[user] = people.instance.bearer(user)
+    return people.bearers[user]
 
 
 def stored(people: People, kind: type[Restorable], record_id: str) -> dict[str, Any]:
