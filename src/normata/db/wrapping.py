@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Delete, Insert, Update
 
 from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, TenantScope, Transaction
 
+# SQLAlchemy works it out anew each time it is asked.
+_returning: WeakKeyDictionary[Statement, bool] = WeakKeyDictionary()
+
 
 def returns_rows(statement: Statement) -> bool:
     """Whether a statement returns rows."""
-    return not isinstance(statement, Insert | Update | Delete) or bool(statement.returning_column_descriptions)
+    if not isinstance(statement, Insert | Update | Delete):
+        return True
+    known = _returning.get(statement)
+    if known is None:
+        known = _returning[statement] = bool(statement.returning_column_descriptions)
+    return known
 
 
 class Wrapping(Transaction):

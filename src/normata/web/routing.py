@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -66,11 +67,11 @@ class Directory:
     def __init__(self, found: Iterable[Resource]) -> None:
         # The fixed paths come first, so that no `{id}` takes what has a path of its own.
         self._fixed: dict[str, Resource] = {}
-        self._others: defaultdict[tuple[str, int], list[tuple[list[str], Resource]]] = defaultdict(list)
+        self._others: defaultdict[tuple[str, int], list[tuple[re.Pattern[str], Resource]]] = defaultdict(list)
         for resource in sorted(found, key=lambda resource: (resource.path.count("{"), resource.path)):
             if "{" in resource.path:
-                segments = resource.path.split("/")
-                self._others[_ends(segments)].append((segments, resource))
+                pattern = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(resource.path)))
+                self._others[_ends(resource.path)].append((pattern, resource))
             else:
                 self._fixed[resource.path] = resource
 
@@ -79,16 +80,16 @@ class Directory:
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}
-        segments = path.split("/")
-        for pattern, resource in self._others.get(_ends(segments), ()):
-            pairs = list(zip(pattern, segments, strict=True))
-            if all(sent if wanted.startswith("{") else wanted == sent for wanted, sent in pairs):
-                return resource, {wanted[1:-1]: sent for wanted, sent in pairs if wanted.startswith("{")}
+        for pattern, resource in self._others.get(_ends(path), ()):
+            match = pattern.fullmatch(path)
+            if match is not None:
+                return resource, match.groupdict()
         return None
 
 
-def _ends(segments: Sequence[str]) -> tuple[str, int]:
+def _ends(path: str) -> tuple[str, int]:
     """The first segment after the slash, which is never a parameter, and how many there are."""
+    segments = path.split("/")
     return segments[1], len(segments)
 
 

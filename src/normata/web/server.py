@@ -68,7 +68,7 @@ def run(
             http1_settings=HTTP1,
             backpressure=connection_limit(),
             workers=settings.workers,
-            loop=Loops.asyncio,
+            loop=Loops.uvloop,
             websockets=False,
             log_enabled=False,  # it is no JSON; what it would tell of workers is told below
             workers_kill_timeout=_GRACE,
