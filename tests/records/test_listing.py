@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
+from sqlalchemy import Boolean
 
+from normata.db.sqlite.transaction import SQLiteTransaction
 from normata.records import listing as records_list
-from normata.records.base import Restorable
+from normata.records.base import Maintained, Restorable, filter_columns
 from normata.records.kinds import Asset, Policy, Task
 from normata.schema.wire import columns
 from tests.cells import all_cells
@@ -174,21 +178,71 @@ def test_since_when_it_was_changed(kind: type[Restorable], shared: Served) -> No
     assert listing.faults(updatedSince="yesterday") == [("updatedSince", "invalid")]
 
 
+@pytest.mark.parametrize("limit", ["_FEW", "_GATHERED"])
 @pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True, scope="module")
-def test_many_are_found_as_few_are(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_are_found_as_few_are(limit: str, shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among many, rows are looked for in another way: on pages far behind, and what was changed since some time."""
     listing = shared.listing("/tasks/")
+    both = {"archived": "include", "status": ["SORT_1", "SORT_2"]}
     queries: list[dict[str, Any]] = [
         *({"archived": state} for state in ("exclude", "only", "include")),
         {"archived": "include", "sortColumn": "title"},
         {"archived": "include", "sortDirection": "desc"},
         {"archived": "include", "updatedSince": "2026-07-06"},
         {"archived": "include", "status": "SORT_1"},
+        *(both | more for more in ({}, {"sortDirection": "desc"}, {"sortColumn": "title"}, {"priority": "SORT_3"})),
+        *(
+            both | more
+            for more in ({"updatedSince": "2026-07-03"}, {"search": "title"}, {"type": ["SORT_0", "SORT_1"]})
+        ),
     ]
     few = [listing.walk(**query) for query in queries]
-    monkeypatch.setattr(records_list, "_FEW", 0)
+    monkeypatch.setattr(records_list, limit, 0)
     assert [listing.walk(**query) for query in queries] == few
     assert max(map(len, few)) > 10
+    assert min(map(len, few)) > 0
+
+
+def plans(service: Served, kind: type[Restorable], monkeypatch: pytest.MonkeyPatch, **query: Any) -> list[str]:
+    """How SQLite finds a page, once it has counted the few rows there are."""
+    asked: list[tuple[str, Sequence[Any]]] = []
+    fetch = SQLiteTransaction.fetch
+
+    def noting(transaction: SQLiteTransaction, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        asked.append((sql, values))
+        return fetch(transaction, sql, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteTransaction, "fetch", noting)
+        assert service.listing(f"/{kind.path}/").ids(archived="include", **query)
+    (page,) = (one for one in asked if one[0].startswith(f"SELECT {kind.__tablename__}.id, "))
+    with closing(sqlite3.connect(service.url.removeprefix("sqlite:///"))) as file, closing(sqlite3.connect("")) as copy:
+        file.backup(copy)
+        copy.execute("ANALYZE")
+        return [step for *_, step in copy.execute(f"EXPLAIN QUERY PLAN {page[0]}", page[1])]
+
+
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True, scope="module")
+@pytest.mark.parametrize("kind", [pytest.param(*kind.values, id=kind.id) for kind in KINDS])
+def test_what_no_index_has_in_order_is_found_by_what_it_meets(
+    kind: type[Restorable], shared: Served, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    """In the order of the list, SQLite would pass a million records to find the ten that are asked for."""
+    everything_in_order = f" ix_{kind.__tablename__}_list "
+    items = everything(shared, kind)
+    queries: list[tuple[str, dict[str, Any]]] = []
+    for column in filter_columns(kind):
+        name = to_camel(column.name)
+        value = next(item[name] for item in items if item[name] is not None)
+        both = ["true", "false"] if isinstance(column.type, Boolean) else [value, "NOTHING"]
+        queries.append((column.name, {name: both}))
+    if issubclass(kind, Maintained):
+        queries.append(("updated", {"updatedSince": "2026-07-01"}))
+    for name, query in queries:
+        with subtests.test(name):
+            found = plans(shared, kind, monkeypatch, **query)
+            assert any(f" ix_{kind.__tablename__}_{name}_list " in step for step in found), found
+            assert not any(everything_in_order in f"{step} " for step in found), found
 
 
 @every_kind

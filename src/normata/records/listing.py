@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Boolean, Column, ColumnElement, Select, UnaryExpression, bindparam, func, literal_column, select
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Select,
+    UnaryExpression,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    union_all,
+)
 
 from normata.db.transaction import Transaction
 from normata.db.types import Document
@@ -32,7 +43,8 @@ from normata.schema.wire import as_wire, columns, wire_names
 
 _MOST_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
-_FEW = 2_000  # records; so many are gathered and sorted in the time in which some more are passed over in order
+_FEW = 2_000  # records; so many are passed over, or gathered and sorted, in little time
+_GATHERED = 20_000  # records changed since; their ids are sorted in 10 ms, while a million may have to be passed over
 _PLACE = {"organization_id", "limit", "page", "sort_column", "sort_direction"}  # what decides on no total
 
 _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
@@ -119,8 +131,8 @@ class Totals(Protocol):
 def list_records(transaction: Transaction, kind: type[Restorable], query: Any, totals: Totals) -> dict[str, Any]:
     """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`.
 
-    It takes one statement, and one more to count where the first page is full; up to four more where there are so many
-    records that their total is kept.
+    It takes one statement, and one more to count where the first page is full, or where no index has its records in
+    their order; up to four more where there are so many records that their total is kept.
     """
     filters = query.model_dump_json(exclude=_PLACE, exclude_defaults=True)
     statement = select(*columns(kind)).where(*_conditions(kind, query))
@@ -131,7 +143,7 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any, t
 
         return totals.total(transaction, kind, query.organization_id, filters, counted)
 
-    if query.offset == 0 and _since(query) is None:
+    if query.offset == 0 and not _is_scattered(query):
         rows, total = fetch_page(transaction, statement, _order(kind, query), query, count=count)
     else:
         total = count()
@@ -144,20 +156,45 @@ def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: i
     """The rows of a page, of so many in all."""
     if query.offset is None or query.offset >= total:
         return []
-    table = kind.sql()
-    conditions = _conditions(kind, query, among_many=total > _FEW)
     # From the end of the list that is nearer: the database passes all rows on the way.
     count = min(query.limit, total - query.offset)
     behind = total - query.offset - count
     from_end = query.sort_column is None and behind < query.offset
     passed = behind if from_end else query.offset
-    order = _order(kind, query, backwards=from_end)
-    if passed > _FEW:
+    order = partial(_order, kind, query, backwards=from_end)
+    conditions = _conditions(kind, query, among_many=total > _GATHERED)
+    table, ids = kind.sql().c, None
+    if _is_scattered(query) and _since(query) is not None and total <= _GATHERED:
+        # By the time: else SQLite looks for them in the list's order, and may pass a million others.
+        ids = select(table.id).where(*conditions).order_by(*order(by_index=False))
+    elif _is_scattered(query) and _repeated(query) and passed <= _FEW:
+        ids = _first_ids(kind, query, order, passed + count)
+    elif passed > _FEW:
         # An index has the ids in this order, so that no row is looked at that is passed.
-        ids = select(table.c.id).where(*conditions).order_by(*order).limit(count).offset(passed)
-        conditions, passed = [conditions[0], table.c.id.in_(ids)], 0
-    found = transaction.rows(select(*columns(kind)).where(*conditions).order_by(*order).limit(count).offset(passed))
-    return found[::-1] if from_end else found
+        ids = select(table.id).where(*conditions).order_by(*order())
+    if ids is None:
+        page = select(*columns(kind)).where(*conditions).order_by(*order()).limit(count).offset(passed)
+    else:
+        found = table.id.in_(ids.limit(count).offset(passed))
+        page = select(*columns(kind)).where(conditions[0], found).order_by(*order(by_index=False))
+    rows = transaction.rows(page)
+    return rows[::-1] if from_end else rows
+
+
+def _first_ids(kind: type[Restorable], query: Any, order: Callable[..., Any], most: int) -> Select[Any]:
+    """The ids, in the list's order, of the first records with each value of a filter that is repeated.
+
+    An index has the records with one value in this order, and none has those with any of several. ``most`` is how many
+    of a value may be wanted.
+    """
+    name, values = min(_repeated(query).items(), key=lambda item: len(item[1]))
+    table, others = kind.sql().c, _conditions(kind, query, without=name)
+    parts = [
+        select(table.id, table.created_at).where(*others, table[name] == value).order_by(*order()).limit(most)
+        for value in sorted(values)
+    ]
+    every = union_all(*(select(*part.subquery().c) for part in parts)).subquery()
+    return select(every.c.id).order_by(*order(every.c))
 
 
 def one_record(
@@ -170,8 +207,14 @@ def one_record(
     return as_wire(kind, row)
 
 
-def _conditions(kind: type[Restorable], query: Any, *, among_many: bool = False) -> list[ColumnElement[bool]]:
-    """What a record has to meet. ``among_many`` tells that so many do that they are best found in the list's order."""
+def _conditions(
+    kind: type[Restorable], query: Any, *, among_many: bool = False, without: str = ""
+) -> list[ColumnElement[bool]]:
+    """What a record has to meet; of the organization first.
+
+    ``among_many`` tells that so many do that they are best found in the list's order. ``without`` is a filter that does
+    not count.
+    """
     table = kind.sql().c
     conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
     if query.archived == "exclude":
@@ -180,7 +223,7 @@ def _conditions(kind: type[Restorable], query: Any, *, among_many: bool = False)
         conditions.append(table.archived_at.is_not(None))
     for name in query.filters:
         values = getattr(query, name)
-        if values:
+        if values and name != without:
             # One value by `=`, so that an index has its rows in the order of the list.
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
     since = _since(query)
@@ -199,14 +242,29 @@ def _since(query: Any) -> str | None:
     return getattr(query, "updated_since", None)
 
 
+def _repeated(query: Any) -> dict[str, set[Any]]:
+    """The filters that have several values."""
+    return {name: values for name in query.filters if len(values := set(getattr(query, name) or ())) > 1}
+
+
+def _is_scattered(query: Any) -> bool:
+    """Whether records in the default order are asked for, and no index has them in it."""
+    return query.sort_column is None and (_since(query) is not None or bool(_repeated(query)))
+
+
 def _order(
-    kind: type[Restorable], query: Any, *, backwards: bool = False
+    kind: type[Restorable], query: Any, among: Any = None, *, backwards: bool = False, by_index: bool = True
 ) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
-    table = kind.sql().c
+    """The order of the list, ``among`` columns of another table if given.
+
+    Without ``by_index`` no index has the default order, so that records are found by what they have to meet.
+    """
+    table = kind.sql().c if among is None else among
     if query.sort_column is None:
         # Of one moment, too, those made later come first: that is one order, which one index has in both directions.
         newest_first = (query.sort_direction != "desc") is not backwards
-        return [column.desc() if newest_first else column.asc() for column in (table.created_at, table.id)]
+        created_at = table.created_at if by_index else func.coalesce(table.created_at, _NEVER)
+        return [column.desc() if newest_first else column.asc() for column in (created_at, table.id)]
     return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)
 
 
