@@ -108,7 +108,7 @@ class Settings(BaseSettings):
         " `X-Forwarded-For`. Empty for none.",
     )
     page_cache_mib: int = Field(
-        default=32,
+        default=24,
         ge=0,
         le=65_536,
         description="MiB of encoded list pages that each process keeps in memory for the next request; 0 keeps none.",
