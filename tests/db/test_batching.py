@@ -18,10 +18,12 @@ class Server:
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
+        self.begun = asyncio.Event()  # with each batch
         self.open = asyncio.Event()
 
     async def __call__(self, numbers: Sequence[int]) -> list[str | Exception]:
         self.batches.append(list(numbers))
+        self.begun.set()
         await self.open.wait()
         return [LookupError(str(number)) if number % 2 else str(number) for number in numbers]
 
@@ -164,6 +166,28 @@ def test_a_batch_waits_no_longer_than_its_patience_for_calls_that_do_not_come() 
         await asyncio.gather(*(batcher.ask(number) for number in (0, 2, 4)))
         assert await asyncio.wait_for(batcher.ask(6), 10) == "6"
         assert server.batches == [[0, 2, 4], [6]]
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("slow")
+def test_after_a_wait_in_vain_the_next_batch_begins_at_once() -> None:
+    async def run() -> None:
+        server = Server()
+        server.open.set()
+        batcher = Batcher(server, 30, patience=0.05)
+        await asyncio.gather(batcher.ask(0), batcher.ask(2))
+        server.open.clear()
+        server.begun.clear()
+        alone = asyncio.create_task(batcher.ask(4))
+        await server.begun.wait()
+        behind = asyncio.create_task(batcher.ask(6))
+        await a_moment()
+        server.open.set()
+        assert await alone == "4"
+        await a_moment()
+        assert server.batches == [[0, 2], [4], [6]]
+        assert await behind == "6"
 
     asyncio.run(run())
 

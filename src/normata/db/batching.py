@@ -40,8 +40,9 @@ class Batcher(Generic[Q, A]):
 
     With ``patience``, in seconds, a batch waits for as many calls as the one before served and left waiting: clients
     that ask one thing after the other come back once they are answered. It begins without them when as much time has
-    gone since the end of the one before as that one took, or as ``patience`` says. So a call that comes alone never
-    waits.
+    gone since the end of the one before as that one took, or as ``patience`` says. After it has waited in vain, the
+    next one does not wait: others may be slower. A call that comes alone waits only where a batch of several has just
+    ended.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Batcher(Generic[Q, A]):
         self._patience = patience
         self._expected = 0  # calls of the next batch
         self._expected_until = 0.0  # on the clock of the event loop
+        self._is_hopeful = True  # not where calls were expected just now and did not come
         self._gathered: asyncio.Event | None = None  # set once they are there; null while no batch waits for them
         self._waiting: list[_Call[Q, A]] = []
         self._serving: asyncio.Task[None] | None = None
@@ -109,7 +111,8 @@ class Batcher(Generic[Q, A]):
     def _expect(self, served: int, seconds: float) -> None:
         """Note what the next batch waits for, after one of ``served`` calls that took that long."""
         if self._patience:
-            self._expected = min(served + len(self._waiting), self._limit or sys.maxsize)
+            self._expected = min(served + len(self._waiting), self._limit or sys.maxsize) if self._is_hopeful else 0
+            self._is_hopeful = True
             self._expected_until = asyncio.get_running_loop().time() + min(seconds, self._patience)
 
     async def _gather(self) -> None:
@@ -121,6 +124,7 @@ class Batcher(Generic[Q, A]):
         timer = loop.call_at(self._expected_until, self._gathered.set)
         try:
             await self._gathered.wait()
+            self._is_hopeful = len(self._waiting) >= self._expected
         finally:
             timer.cancel()
             self._gathered = None

@@ -45,6 +45,9 @@ _MOST_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
 _FEW = 2_000  # records; so many are passed over, or gathered and sorted, in little time
 _GATHERED = 20_000  # records changed since; their ids are sorted in 10 ms, while a million may have to be passed over
+# Values of one filter that are looked for one by one. More would make a statement of its own for each number of them,
+# and gather more records than are passed over otherwise.
+_BRANCHES = 8
 _PLACE = {"organization_id", "limit", "page", "sort_column", "sort_direction"}  # what decides on no total
 
 _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
@@ -168,7 +171,7 @@ def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: i
         # By the time: else SQLite looks for them in the list's order, and may pass a million others.
         ids = select(table.id).where(*conditions).order_by(*order(by_index=False))
     elif _is_scattered(query) and _repeated(query) and passed <= _FEW:
-        ids = _first_ids(kind, query, order, passed + count)
+        ids = _first_ids(kind, query, order, passed + count, among_many=total > _GATHERED)
     elif passed > _FEW:
         # An index has the ids in this order, so that no row is looked at that is passed.
         ids = select(table.id).where(*conditions).order_by(*order())
@@ -181,14 +184,16 @@ def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: i
     return rows[::-1] if from_end else rows
 
 
-def _first_ids(kind: type[Restorable], query: Any, order: Callable[..., Any], most: int) -> Select[Any]:
+def _first_ids(
+    kind: type[Restorable], query: Any, order: Callable[..., Any], most: int, *, among_many: bool
+) -> Select[Any]:
     """The ids, in the list's order, of the first records with each value of a filter that is repeated.
 
     An index has the records with one value in this order, and none has those with any of several. ``most`` is how many
-    of a value may be wanted.
+    of a value may be wanted. See :func:`_conditions` for ``among_many``.
     """
     name, values = min(_repeated(query).items(), key=lambda item: len(item[1]))
-    table, others = kind.sql().c, _conditions(kind, query, without=name)
+    table, others = kind.sql().c, _conditions(kind, query, among_many=among_many, without=name)
     parts = [
         select(table.id, table.created_at).where(*others, table[name] == value).order_by(*order()).limit(most)
         for value in sorted(values)
@@ -243,8 +248,9 @@ def _since(query: Any) -> str | None:
 
 
 def _repeated(query: Any) -> dict[str, set[Any]]:
-    """The filters that have several values."""
-    return {name: values for name in query.filters if len(values := set(getattr(query, name) or ())) > 1}
+    """The filters that have several values, and not too many to look for them one by one."""
+    given = {name: set(getattr(query, name) or ()) for name in query.filters}
+    return {name: values for name, values in given.items() if 1 < len(values) <= _BRANCHES}
 
 
 def _is_scattered(query: Any) -> bool:
