@@ -87,7 +87,7 @@ class Store(ABC):
 class SQLite(Store):
     name = "SQLite"
     version = sqlite3.sqlite_version
-    # No ANALYZE: Normata never runs it, so the planner of its databases knows nothing of the data.
+    # No ANALYZE: `normata load` has run it, and what is changed later is not analyzed in operation, either.
     settling = ("PRAGMA wal_checkpoint(TRUNCATE)",)
     size_of = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 

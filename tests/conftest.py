@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from normata.identity import tokens
 from normata.settings import Settings
 from tests import memory, world
 from tests.client import TestClient
-from tests.databases import build, change, open_url
-from tests.kept import Kept, kept_at
+from tests.databases import build, change
+from tests.kept import Kept, opened, to_lend
 from tests.listing import Listing
 from tests.postgres import Server, running_server
 
@@ -119,9 +120,8 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def kept_postgres(postgres: Server, postgres_template: str) -> Iterator[Kept]:
     """A copy of the test world in PostgreSQL, to be restored."""
-    kept = Kept(postgres, postgres_template)
-    yield kept
-    kept.close()
+    with closing(Kept(postgres, postgres_template)) as kept:
+        yield kept
 
 
 @pytest.fixture
@@ -149,9 +149,8 @@ def database_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def kept_shared_postgres(postgres: Server, postgres_template: str) -> Iterator[Kept]:
     """A copy of the test world in PostgreSQL for one module after the other."""
-    kept = Kept(postgres, postgres_template)
-    yield kept
-    kept.close()
+    with closing(Kept(postgres, postgres_template)) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="module")
@@ -174,20 +173,15 @@ def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 @pytest.fixture(scope="module")
 def shared_database(shared_url: str) -> Iterator[Database]:
     """The test world that a module's tests share, past the application: whatever they try leaves it as it was."""
-    if (kept := kept_at(shared_url)) is not None:
-        yield kept.past
-        return
-    database = open_url(shared_url)
-    yield database
-    database.close()
+    with opened(shared_url) as database:
+        yield database
 
 
 @pytest.fixture(scope="session")
 def kept_empty_postgres(postgres: Server, empty_postgres_template: str) -> Iterator[Kept]:
     """A database in PostgreSQL with a current schema, to be emptied."""
-    kept = Kept(postgres, empty_postgres_template)
-    yield kept
-    kept.close()
+    with closing(Kept(postgres, empty_postgres_template)) as kept:
+        yield kept
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -205,23 +199,15 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """The test world, past the application."""
-    if (kept := kept_at(database_url)) is not None:
-        yield kept.past
-        return
-    database = open_url(database_url)
-    yield database
-    database.close()
+    with opened(database_url) as database:
+        yield database
 
 
 @pytest.fixture
 def empty(empty_url: str) -> Iterator[Database]:
     """A database with a current schema and nothing in it."""
-    if (kept := kept_at(empty_url)) is not None:
-        yield kept.past
-        return
-    database = open_url(empty_url)
-    yield database
-    database.close()
+    with opened(empty_url) as database:
+        yield database
 
 
 @pytest.fixture
@@ -239,7 +225,7 @@ def application(settings: Settings) -> Service:
 @pytest.fixture
 def client(request: pytest.FixtureRequest, settings: Settings) -> Iterator[TestClient]:
     """A client of the application; a fault of the service would be raised in the test."""
-    if (kept := kept_at(settings.database_url)) is not None and not kept.is_lent:
+    if (kept := to_lend(settings)) is not None:
         with kept.served(settings) as (_, client):
             yield client
         return

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from asyncio import Runner
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 from unittest import mock
 from uuid import uuid4
 
@@ -26,9 +27,20 @@ _MOST_MORE = 2_000  # rows that are worth removing one by one
 _kept: dict[str, Kept] = {}
 
 
-def kept_at(url: str) -> Kept | None:
-    """The kept database with this address."""
-    return _kept.get(url)
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """A database past the application, for a block; a kept one stays open."""
+    if (kept := _kept.get(url)) is not None:
+        yield kept.past
+        return
+    with closing(open_url(url)) as database:
+        yield database
+
+
+def to_lend(settings: Settings) -> Kept | None:
+    """The kept database that an application with these settings may have; null where there is none."""
+    kept = _kept.get(settings.database_url)
+    return kept if kept is not None and kept.suits(settings) else None
 
 
 class Kept:
@@ -43,6 +55,7 @@ class Kept:
     is_lent: bool
     _past: Database | None
     _serving: tuple[Database, BlockingPortal] | None
+    _opened_as: dict[str, Any] | None
 
     def __init__(self, server: Server, template: str) -> None:
         self._server = server
@@ -73,23 +86,27 @@ class Kept:
             self._past = open_url(self.url)
         return self._past
 
+    def suits(self, settings: Settings) -> bool:
+        """Whether its connections are free, and are as these settings want them."""
+        return not self.is_lent and self._opened_as in (None, _about_connections(settings))
+
     @contextmanager
     def served(self, settings: Settings) -> Iterator[tuple[Service, TestClient]]:
         """A new application, from its start to its end, over connections that are open already; and its client.
 
         There can be one at a time.
         """
-        assert not self.is_lent
+        assert self.suits(settings)
         assert settings.database_url == self.url
-        opened, portal = self._opened(settings)
-        with mock.patch("normata.app.open_database", return_value=opened):
+        database, portal = self._opened(settings)
+        with mock.patch("normata.app.open_database", return_value=database):
             app = create_app(settings)
         client = TestClient(app)
         client.portal = portal
         self.is_lent = True
         try:
             with (
-                mock.patch.object(opened, "aclose", _stay_open),
+                mock.patch.object(database, "aclose", _stay_open),
                 portal.wrap_async_context_manager(app.router.lifespan_context(app)),
             ):
                 yield app, client
@@ -103,12 +120,14 @@ class Kept:
             database = open_database(settings, serving=True)
             self._open.callback(portal.call, database.aclose)
             self._serving = database, portal
+            self._opened_as = _about_connections(settings)
         return self._serving
 
     def _begin(self) -> None:
         self._name = f"normata_{uuid4().hex}"
         self._open = ExitStack()
         self._serving = None
+        self._opened_as = None
         self._past = None
         self.is_lent = False
         self.url = self._server.create(self._name, template=self._template)
@@ -165,6 +184,11 @@ class Kept:
             f'DELETE FROM public."{name}" WHERE xmin::text::bigint > {self._last}',
             f'INSERT INTO public."{name}" ({columns}) {missing} (SELECT FROM public."{name}" AS there WHERE {is_same})',
         )
+
+
+def _about_connections(settings: Settings) -> dict[str, Any]:
+    """What settings say of the database and of connections to it."""
+    return {name: value for name, value in settings if name.startswith("database_")}
 
 
 async def _stay_open() -> None:

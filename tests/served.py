@@ -19,7 +19,7 @@ from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world
 from tests.client import TestClient
-from tests.kept import kept_at
+from tests.kept import to_lend
 from tests.listing import Listing
 
 Headers = dict[str, str]
@@ -101,7 +101,7 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     """
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
     whole = Settings(database_url=url, **chosen)
-    if not settings and (kept := kept_at(url)) is not None and not kept.is_lent:
+    if not settings and (kept := to_lend(whole)) is not None:
         with kept.served(whole) as (app, client):
             try:
                 yield Served(url, app, client, kept.past)

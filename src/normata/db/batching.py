@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -61,7 +60,6 @@ class Batcher(Generic[Q, A]):
         self._patience = patience
         self._expected = 0  # calls of the next batch
         self._expected_until = 0.0  # on the clock of the event loop
-        self._is_hopeful = True  # not where calls were expected just now and did not come
         self._gathered: asyncio.Event | None = None  # set once they are there; null while no batch waits for them
         self._waiting: list[_Call[Q, A]] = []
         self._serving: asyncio.Task[None] | None = None
@@ -98,7 +96,7 @@ class Batcher(Generic[Q, A]):
 
     async def _serve_all(self) -> None:
         while self._waiting:
-            await self._gather()
+            is_complete = await self._gather()
             taken = self._waiting[: self._limit]
             del self._waiting[: self._limit]
             self._end_waits(taken)
@@ -106,28 +104,28 @@ class Batcher(Generic[Q, A]):
             if batch:
                 began = time.perf_counter()
                 await self._serve_batch(batch)
-                self._expect(len(batch), time.perf_counter() - began)
+                expected = len(batch) + len(self._waiting) if is_complete else 0
+                self._expect(expected, time.perf_counter() - began)
 
-    def _expect(self, served: int, seconds: float) -> None:
-        """Note what the next batch waits for, after one of ``served`` calls that took that long."""
+    def _expect(self, calls: int, seconds: float) -> None:
+        """Note that the next batch is likely to have so many calls, after one that took that long."""
         if self._patience:
-            self._expected = min(served + len(self._waiting), self._limit or sys.maxsize) if self._is_hopeful else 0
-            self._is_hopeful = True
+            self._expected = min(calls, self._limit or calls)
             self._expected_until = asyncio.get_running_loop().time() + min(seconds, self._patience)
 
-    async def _gather(self) -> None:
-        """Wait until the calls are there that are expected, or no longer are."""
+    async def _gather(self) -> bool:
+        """Wait until the expected calls are there, or their time is over; false where it was waited for in vain."""
         loop = asyncio.get_running_loop()
         if len(self._waiting) >= self._expected or loop.time() >= self._expected_until:
-            return
+            return True
         self._gathered = asyncio.Event()
         timer = loop.call_at(self._expected_until, self._gathered.set)
         try:
             await self._gathered.wait()
-            self._is_hopeful = len(self._waiting) >= self._expected
         finally:
             timer.cancel()
             self._gathered = None
+        return len(self._waiting) >= self._expected
 
     def _end_waits(self, calls: Sequence[_Call[Q, A]]) -> None:
         if self._waits:
