@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from normata.changes.unit_of_work import Change, UnitOfWork
 from normata.db.database import Database, open_database
+from normata.db.transaction import Transaction
 from normata.events import sealing
 from normata.events.checking import event_faults
 from normata.events.content import sealed_text
@@ -132,10 +133,26 @@ def test_what_a_round_does_depends_on_the_new_events_alone(
 def test_a_round_that_came_second_leaves_it_to_the_first(database: Database) -> None:
     """Two processes have looked at the same moment."""
     touch(database, ALPHA, times=3)
-    noted = database.read_now(sealing._noted)
-    planned = [database.read_now(lambda transaction: sealing.plan(transaction, noted)) for _ in range(2)]
+    planned = [database.read_now(sealing.plan) for _ in range(2)]
     assert [database.write_now(partial(sealing.store, planned=one)) for one in planned] == [True, False]
     assert len(sealed(database)[ALPHA]) == 3
+
+
+def test_what_another_process_has_left_is_sealed(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes first, and has looked before the last event was there."""
+    touch(database, ALPHA, times=3)
+    others = [database.read_now(sealing.plan)]
+    touch(database, ALPHA, BETA)
+    write = database.write_now
+
+    def write_second(work: Callable[[Transaction], Any]) -> Any:
+        if others:
+            assert write(partial(sealing.store, planned=others.pop()))
+        return write(work)
+
+    monkeypatch.setattr(database, "write_now", write_second)
+    seal_all_now(database)
+    assert {owner: len(log) for owner, log in sealed(database).items()} == {ALPHA: 4, BETA: 1}
 
 
 def test_many_processes_seal_each_event_once(database: Database, database_url: str) -> None:

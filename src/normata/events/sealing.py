@@ -8,7 +8,7 @@ may seal at once: one of them wins, the others find that the logs have grown mea
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,43 +38,27 @@ class Round:
     checkpoints: list[dict[str, Any]]
 
 
-Noted = Sequence[Any]
-
-
 async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
     """Seal some of what is noted: the checkpoints of the logs that have grown, and whether there may be more to seal.
 
     Where another process has sealed meanwhile, it is left to that one.
     """
-    noted = await database.read(_noted)
-    if not noted:
+    planned = await database.read(plan)
+    if not planned.leaves or not await database.write(_store_of(planned), _scope(planned.sizes)):
         return [], False
-    scope = _scope(noted)
-    planned = await database.read(_plan_of(noted), scope)
-    if not planned.leaves or not await database.write(_store_of(planned), scope):
-        return [], False
-    return _told(planned), len(noted) == _MOST
+    return _told(planned), len(planned.leaves) == _MOST
 
 
 def seal_all_now(database: Database) -> None:
     """Seal everything that is noted, for callers without an event loop. What others seal meanwhile is left to them."""
-    while noted := database.read_now(_noted):
-        planned = database.read_now(_plan_of(noted))
-        if not planned.leaves or not database.write_now(_store_of(planned)):
-            return
+    while (planned := database.read_now(plan)).leaves:
+        # Where another process comes first, it may have sealed a part only: the rest is found again.
+        database.write_now(_store_of(planned))
 
 
-def _noted(transaction: Transaction) -> Noted:
-    return transaction.rows(_NOTED)
-
-
-def _scope(noted: Noted) -> TenantScope:
-    owners = tuple(sorted({row.owner for row in noted}))
-    return TenantScope(readable=owners, writable=owners)
-
-
-def _plan_of(noted: Noted) -> Callable[[Transaction], Round]:
-    return lambda transaction: plan(transaction, noted)
+def _scope(owners: Iterable[str]) -> TenantScope:
+    every = tuple(sorted(owners))
+    return TenantScope(readable=every, writable=every)
 
 
 def _store_of(planned: Round) -> Callable[[Transaction], bool]:
@@ -85,8 +69,14 @@ def _told(planned: Round) -> list[Checkpoint]:
     return [Checkpoint(row["organization_id"], row["size"], row["root"]) for row in planned.checkpoints]
 
 
-def plan(transaction: Transaction, noted: Noted) -> Round:
-    """The leaves and checkpoints that come next."""
+def plan(transaction: Transaction) -> Round:
+    """The leaves and checkpoints that come next; none where nothing is noted.
+
+    All of it is read in one transaction: what is noted in it has no leaf in it.
+    """
+    noted = transaction.rows(_NOTED)
+    if noted:
+        transaction.extend(_scope({row.owner for row in noted}))
     by_owner: defaultdict[str, list[Any]] = defaultdict(list)
     for batch in batches([row.event_id for row in noted]):
         events = transaction.rows(_EVENTS, {"ids": batch})
@@ -151,11 +141,8 @@ _EVENT, _UNSEALED = sql_table(AuditEvent), sql_table(UnsealedEvent)
 _LEAVES, _CHECKPOINTS = sql_table(EventLeaf), sql_table(EventCheckpoint)
 
 _NOTED = select(_UNSEALED.c.event_id, _UNSEALED.c.owner).order_by(_UNSEALED.c.event_id).limit(_MOST)
-# Not what another process has sealed since it was found to be noted.
-_EVENTS = (
-    select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _EVENT.c.body)
-    .outerjoin(_LEAVES, _LEAVES.c.event_id == _EVENT.c.id)
-    .where(_EVENT.c.id.in_(bindparam("ids", expanding=True)), _LEAVES.c.event_id.is_(None))
+_EVENTS = select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _EVENT.c.body).where(
+    _EVENT.c.id.in_(bindparam("ids", expanding=True))
 )
 _WHOLE = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
 _LAST = (
