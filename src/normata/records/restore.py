@@ -6,7 +6,19 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
-from sqlalchemy import ColumnElement, FromClause, Select, Update, bindparam, case, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    ScalarSelect,
+    Select,
+    Update,
+    bindparam,
+    case,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from normata.changes.unit_of_work import Change, UnitOfWork, update_of
 from normata.db.security import Write
@@ -94,15 +106,16 @@ def _restore(kind: type[Restorable], names_organization: bool) -> Update:
     statement = update(table).where(meant, table.c.archived_at.is_not(None)).values(changes)
     if "slug" in table.c:
         # Two restores into one slug at once both pass here. The unique index lets one of them through, and the other
-        # is run again.
-        statement = statement.where(~_namesakes(kind, table).exists())
+        # is run again. It is no EXISTS: PostgreSQL would make that a join, and as long as its statistics know of no
+        # live record, one that reads all of them.
+        statement = statement.where(_namesake(kind, table).is_(None))
     return statement.returning(*columns(kind))
 
 
 @cache
 def _find(kind: type[Restorable]) -> Select[Any]:
     table = kind.sql()
-    namesake = _namesakes(kind, table).limit(1).scalar_subquery() if "slug" in table.c else literal(None)
+    namesake = _namesake(kind, table) if "slug" in table.c else literal(None)
     return select(table.c.organization_id, table.c.archived_at, namesake.label("namesake")).where(_is_meant(table))
 
 
@@ -112,8 +125,8 @@ def _is_meant(table: FromClause) -> ColumnElement[bool]:
     return (table.c.id == bindparam("record")) & or_(given.is_(None), table.c.organization_id.in_(named))
 
 
-def _namesakes(kind: type[Restorable], table: FromClause) -> Select[Any]:
-    """The live records that have the slug of a row of ``table``."""
+def _namesake(kind: type[Restorable], table: FromClause) -> ScalarSelect[Any]:
+    """A live record that has the slug of a row of ``table``; null where there is none."""
     live = kind.sql().alias("live")
     return (
         select(live.c.id)
@@ -121,4 +134,6 @@ def _namesakes(kind: type[Restorable], table: FromClause) -> Select[Any]:
             live.c.organization_id == table.c.organization_id, live.c.slug == table.c.slug, live.c.archived_at.is_(None)
         )
         .correlate(table)
+        .limit(1)
+        .scalar_subquery()
     )
