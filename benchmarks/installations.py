@@ -40,6 +40,7 @@ class Store(ABC):
     version: str
     settling: tuple[str, ...]  # has the database do now what it would otherwise do while times are taken
     size_of: str  # asks for the bytes that a database takes
+    of_trigger: str = ""  # follows the name of a trigger of `audit_event`
     pid: int | None = None  # the server's main process
 
     def __init__(self, checkout: Path | None) -> None:
@@ -114,6 +115,7 @@ class PostgreSQL(Store):
     name = "PostgreSQL"
     settling = ("VACUUM ANALYZE", "CHECKPOINT")
     size_of = "SELECT pg_database_size(current_database())"
+    of_trigger = "ON audit_event"
 
     def __init__(self, server: postgres.Server, checkout: Path | None = None) -> None:
         super().__init__(checkout)

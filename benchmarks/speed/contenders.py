@@ -23,6 +23,7 @@ from benchmarks.speed.figures import Measured, Sample
 from benchmarks.speed.plain import DATABASE
 from benchmarks.speed.stand_in import ANSWER
 from benchmarks.speed.statements import Statement, capture
+from benchmarks.speed.unsealed import NOTING
 from benchmarks.world import moment
 
 PAGE = f"/controls/?organizationId={ORGANIZATION}&limit=100"
@@ -30,6 +31,7 @@ CONNECTIONS = 16
 THREADS = 2  # of wrk
 ANSWERS = 20  # that each connection should get in a round, however slow the contender is,
 LONGEST = 15  # unless that takes more seconds
+SETTLED = 0.3  # seconds after which a server has made the changes that were under way when wrk hung up
 
 Load = tuple[int, Sample]  # the number of answers, and what they came to
 Transactions = Sequence[Sequence[Statement]]
@@ -101,6 +103,8 @@ def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequen
             *(["--", file.name] if posts else []),
         ]
         told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 120)
+    if posts:
+        time.sleep(SETTLED)
     found = json.loads(told.stdout.strip().splitlines()[-1])
     if any(found["faults"].values()):
         raise MeasurementFailed(f"{path}: {found['faults']} of {found['answers']} answers")
@@ -166,6 +170,8 @@ def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
         for prefix, store in stores.items():
+            if store.is_ours:
+                contenders[f"{prefix}-restore-unsealed"] = _unsealed(store, stack, policies, token)
             server = stack.enter_context(normata(store, "small"))
             for sort in SORTS if store.is_ours else SORTS[:1]:
                 posts = [sort.post(number) for number in range(policies)]
@@ -189,13 +195,28 @@ def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[
         yield contenders
 
 
+UNSEALED = "unsealed"
 _SEALED = ("unsealed_event", "event_leaf", "event_checkpoint")
 
 
-def archive_again(store: Store) -> None:
+def _unsealed(store: Store, stack: ExitStack, policies: int, token: str) -> Contender:
+    """Restores where no event is noted to be sealed, and none is."""
+    store.copy(UNSEALED, "small")
+    store.ask(UNSEALED, f"DROP TRIGGER {NOTING} {store.of_trigger}")
+    server = stack.enter_context(stand_in("unsealed:create_app", {"NORMATA_DATABASE_URL": store.url(UNSEALED)}))
+    return Contender(
+        f"Normata, restore, {store.name}, nothing sealed",
+        partial(wrk, server, token, posts=[restoring(number) for number in range(policies)]),
+        (server.pid, store.pid),
+        prepare=partial(archive_again, store, UNSEALED),
+        verify=partial(_require_made, store, SORTS[0], label=UNSEALED),
+    )
+
+
+def archive_again(store: Store, label: str = "small") -> None:
     """Set the records back, and remove what the changes have left behind."""
     store.ask(
-        "small",
+        label,
         f"DELETE FROM policy WHERE title LIKE '{CREATED} %'",  # noqa: S608 - ours
         f"UPDATE policy SET archived_at = '{moment(1_500)}' WHERE archived_at IS NULL",  # noqa: S608 - ours
         "DELETE FROM audit_event",
@@ -205,8 +226,8 @@ def archive_again(store: Store) -> None:
     )
 
 
-def _require_made(store: Store, sort: Sort, answers: int) -> None:
-    (made,) = store.ask("small", f"SELECT count(*) FROM policy WHERE {sort.made}")  # noqa: S608 - ours
+def _require_made(store: Store, sort: Sort, answers: int, label: str = "small") -> None:
+    (made,) = store.ask(label, f"SELECT count(*) FROM policy WHERE {sort.made}")  # noqa: S608 - ours
     if made < answers * 0.9:  # wrk's count is not exact: it hangs up on what is under way at the end
         raise MeasurementFailed(f"{store.name}: {made} of {answers} policies are there after {sort.name}")
 

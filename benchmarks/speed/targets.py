@@ -33,6 +33,8 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
         ("postgresql-2", "postgresql", "Page, PostgreSQL, two workers / one", None),
         ("sqlite-restore", "sqlite-restore-statements", "Restore, SQLite / the same statements", 0.5),
         ("postgresql-restore", "postgresql-restore-statements", "Restore, PostgreSQL / the same statements", 0.35),
+        ("sqlite-restore", "sqlite-restore-unsealed", "Restore, SQLite, events sealed / not sealed", 0.9),
+        ("postgresql-restore", "postgresql-restore-unsealed", "Restore, PostgreSQL, events sealed / not sealed", 0.9),
         ("sqlite-create", "sqlite-create-statements", "Create, SQLite / the same statements", 0.5),
         ("postgresql-create", "postgresql-create-statements", "Create, PostgreSQL / the same statements", 0.35),
     ):

@@ -1,0 +1,26 @@
+"""Normata without the sealing of events, to see what that costs."""
+
+import asyncio
+from unittest import mock
+
+from normata import app
+from normata.app import Service
+from normata.events.sealer import Sealer
+
+NOTING = "note_unsealed_event"  # the trigger on `audit_event`
+
+
+class Idle(Sealer):
+    """Seals nothing."""
+
+    async def keep_sealing(self) -> None:
+        await asyncio.Event().wait()
+
+    async def finish(self) -> None:
+        pass
+
+
+def create_app() -> Service:
+    """The application as it is, but for its sealer."""
+    with mock.patch("normata.app.Sealer", Idle):
+        return app.create_app()
