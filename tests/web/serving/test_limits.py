@@ -25,8 +25,11 @@ def ask(server: Processes, count: int, headers: dict[str, str]) -> list[httpx2.R
         return [client.get(f"{server.address}{PAGE}") for _ in range(count)]
 
 
-def statuses(server: Processes, count: int, headers: dict[str, str]) -> Counter[int]:
-    return Counter(answer.status_code for answer in ask(server, count, headers))
+Outcomes = Counter[tuple[int, bool]]  # by status, and whether the limit of bad tokens was reached
+
+
+def outcomes(server: Processes, count: int, headers: dict[str, str]) -> Outcomes:
+    return Counter((answer.status_code, "bad tokens" in answer.text) for answer in ask(server, count, headers))
 
 
 @both
@@ -35,10 +38,10 @@ def test_workers_and_servers_share_the_limits(serve: Serve, make_token: MakeToke
     settings = {"NORMATA_RATE_LIMIT": "30", "NORMATA_BAD_TOKEN_LIMIT": "5"}
     first, second = serve(2, **settings), serve(3, **settings)
 
-    good = sum((statuses(server, 10, headers) for server in (first, second) * 2), Counter[int]())
-    assert good == Counter({200: 30, 429: 10})
-    bad = sum((statuses(server, 2, {}) for server in (first, second) * 2), Counter[int]())
-    assert bad == Counter({401: 5, 429: 3})
+    good = sum((outcomes(server, 10, headers) for server in (first, second) * 2), Outcomes())
+    assert good == {(200, False): 30, (429, False): 10}
+    bad = sum((outcomes(server, 2, {}) for server in (first, second) * 2), Outcomes())
+    assert bad == {(401, False): 5, (429, True): 3}
     assert path_of(database_url).stat().st_mode & 0o777 == 0o600
     assert "limits_not_shared" not in first.log + second.log
 
