@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from normata.web.counters import path_of
 from tests.web.serving.processes import Processes, Serve
 
 
 @pytest.fixture
 def serve(database_url: str, tmp_path: Path) -> Iterator[Serve]:
     """Starts servers over the test world; whatever is left of them in the end is killed."""
+    path_of(database_url).unlink(missing_ok=True)  # what earlier tests counted there is no business of these
     started: list[Processes] = []
 
     def start(workers: int = 1, host: str = "127.0.0.1", **settings: str) -> Processes:
