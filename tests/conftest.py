@@ -19,7 +19,7 @@ from normata.app import Service, create_app
 from normata.db.database import Database
 from normata.identity import tokens
 from normata.settings import Settings
-from tests import memory, world
+from tests import memory, prepared, world
 from tests.client import TestClient
 from tests.databases import build, change
 from tests.kept import Kept, opened, to_lend
@@ -56,6 +56,13 @@ def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NORMATA_EVENT_KEY", str(path))
         yield path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prepared_process() -> Iterator[None]:
+    """Ends the process that forks for the commands that tests start."""
+    yield
+    prepared.end()
 
 
 @pytest.fixture(scope="session")

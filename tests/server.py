@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.prepared import starting
+
 SCRIPT = Path(sys.executable).with_name("normata")
 # To read the certificates of all authorities takes a client 20 ms. Nothing here speaks TLS.
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -60,9 +62,8 @@ def serving(
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
         environment |= {name: value.replace("{port}", str(port)) for name, value in settings.items()}
-        process = subprocess.Popen(
-            serve_command(port, database_url, workers), env=environment, stdout=output, stderr=output
-        )
+        start = starting(workers, environment)
+        process = start(serve_command(port, database_url, workers), env=environment, stdout=output, stderr=output)
         base = f"http://127.0.0.1:{port}"
         try:
             wait_until_ready(base, process)
@@ -76,12 +77,13 @@ def serving(
 
 def wait_until_ready(base: str, process: subprocess.Popen[Any]) -> None:
     """Return once ``/readyz`` answers 200; fail where the process ends or a minute passes."""
-    for _ in range(600):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         assert process.poll() is None, f"the server ended with {process.returncode}"
         try:
             with urllib.request.urlopen(f"{base}/readyz", timeout=5) as answer:
                 if answer.status == 200:
                     return
         except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
+            time.sleep(0.02)
     raise AssertionError("the server was not ready within a minute")

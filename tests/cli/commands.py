@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from normata.identity.model import Organization
-from tests import stored
+from tests import prepared, stored
 from tests.databases import open_url
 from tests.world import ALPHA
 
@@ -45,7 +45,12 @@ def failed(done: Done, code: int = 1) -> str:
 
 
 def program(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the installed program."""
+    """Run the program as a process."""
+    return prepared.run([NORMATA, *map(str, arguments)], PATIENCE, stdin=subprocess.DEVNULL, **options)
+
+
+def installed(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the installed program, as users do."""
     return subprocess.run(
         [str(NORMATA), *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -58,11 +63,11 @@ def program(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
 
 
 def on_terminal(*arguments: object, typed: str = "") -> tuple[int, str]:
-    """Run the installed program on a terminal, where somebody types: its exit code and all that the terminal got."""
+    """Run the program on a terminal, where somebody types: its exit code and all that the terminal got."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "160"}
-    process = subprocess.Popen(
-        [str(NORMATA), *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    process = prepared.Normata(
+        [NORMATA, *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     )
     os.close(theirs)
     os.write(ours, typed.encode())

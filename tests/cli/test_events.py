@@ -16,6 +16,7 @@ from normata.events.sealing import seal_all_now
 from tests.cli.commands import GAMMA, NORMATA, PATIENCE, Run, bundle_file, failed
 from tests.databases import open_url, tamper
 from tests.postgres import Server
+from tests.prepared import Normata
 from tests.world import ALPHA, USERS
 
 
@@ -82,8 +83,8 @@ def test_the_demo_and_an_import_are_told_by_their_commands(normata: Run, folder:
 
 def test_new_events_are_followed_until_interrupted(normata: Run, folder: Path, database_url: str) -> None:
     """Each once, sealed or not yet, in the order in which they come."""
-    following = subprocess.Popen(
-        [str(NORMATA), "events", ALPHA, "--follow", "--database", database_url],
+    following = Normata(
+        [NORMATA, "events", ALPHA, "--follow", "--database", database_url],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import GAMMA, NORMATA, bundle_file, program
+from tests.cli.commands import GAMMA, NORMATA, bundle_file, installed
 from tests.databases import on_sqlite
 from tests.server import reserved_port
 from tests.world import ALPHA
 
 
 def test_the_installed_program(folder: Path) -> None:
-    done = program("load", bundle_file(folder, GAMMA), stdout=subprocess.PIPE)
+    done = installed("load", bundle_file(folder, GAMMA), stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "organizations: 1 new, 0 changed, 0 unchanged\n", "")
-    done = program("load", "absent.json", stdout=subprocess.PIPE)
+    done = installed("load", "absent.json", stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "absent.json: cannot be read: No such file or directory\nnormata: 1 fault found, nothing was changed\n"
@@ -82,7 +82,7 @@ def test_a_reader_that_has_gone_is_no_reason_for_noise(database_url: str, argume
     ours, theirs = os.pipe()
     os.close(ours)
     try:
-        done = program(*arguments, "--database", database_url, stdout=theirs)
+        done = installed(*arguments, "--database", database_url, stdout=theirs)
     finally:
         os.close(theirs)
     assert done.stderr == ""
@@ -93,7 +93,7 @@ def test_a_reader_that_has_gone_is_no_reason_for_noise(database_url: str, argume
 @on_sqlite
 def test_a_full_disk_is_a_failure_told_in_a_sentence(database_url: str) -> None:
     with Path("/dev/full").open("w") as full:
-        done = program("dump", ALPHA, "--database", database_url, stdout=full)
+        done = installed("dump", ALPHA, "--database", database_url, stdout=full)
     assert done.returncode == 1
     assert [line[:9] for line in done.stderr.splitlines()] == ["normata: "]
 

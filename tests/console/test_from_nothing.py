@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
@@ -17,6 +16,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from tests import prepared
 from tests.postgres import Server
 from tests.server import PLAIN, SCRIPT, serving
 
@@ -101,9 +101,7 @@ def normata(*arguments: str, url: str) -> str:
     """What a command prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
     environment["NORMATA_EVENT_KEY"] = os.environ.get("NORMATA_EVENT_KEY", "")
-    done = subprocess.run(
-        [SCRIPT, *arguments, "--database", url], env=environment, capture_output=True, text=True, check=False
-    )
+    done = prepared.run([SCRIPT, *arguments, "--database", url], 120, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -28,6 +28,7 @@ from normata.identity import tokens
 from normata.records.kinds import Label
 from tests import stored, world
 from tests.databases import change, open_url
+from tests.prepared import Normata
 from tests.server import reserved_port, serve_command, wait_until_ready
 from tests.world import ALPHA
 
@@ -73,7 +74,7 @@ class Stream:
 def start(url: str, port: int, key: Path) -> subprocess.Popen[bytes]:
     """A server in a process group of its own, so that all of it can be killed at once."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
-    return subprocess.Popen(
+    return Normata(
         serve_command(port, url),
         env=environment | {"NORMATA_EVENT_KEY": str(key)},
         stdout=subprocess.DEVNULL,

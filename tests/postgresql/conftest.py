@@ -16,6 +16,7 @@ from tests import world
 from tests.databases import change, open_url
 from tests.postgres import Server
 from tests.postgresql.row_level import admin, login, service
+from tests.prepared import Normata
 from tests.server import SCRIPT
 
 __all__ = ["admin", "login", "service"]
@@ -36,7 +37,7 @@ def environment(**settings: str) -> dict[str, str]:
 
 def start(*arguments: str, url: str, settings: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """``normata`` with arguments, started."""
-    return subprocess.Popen(
+    return Normata(
         [SCRIPT, *arguments, "--database", url],
         env=environment(**settings or {}),
         stdout=subprocess.PIPE,

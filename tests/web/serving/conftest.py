@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ def serve(database_url: str, tmp_path: Path) -> Iterator[Serve]:
     path_of(database_url).unlink(missing_ok=True)  # what earlier tests counted there is no business of these
     started: list[Processes] = []
 
-    def start(workers: int = 1, host: str = "127.0.0.1", **settings: str) -> Processes:
-        server = Processes(database_url, tmp_path / "server.log", workers, host, **settings)
+    def start(workers: int = 1, host: str = "127.0.0.1", **options: Any) -> Processes:
+        server = Processes(database_url, tmp_path / "server.log", workers, host, **options)
         started.append(server)
         server.wait_until_ready()
         return server

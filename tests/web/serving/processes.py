@@ -21,6 +21,7 @@ import pytest
 
 from normata.cli.main import main
 from normata.web.counters import path_of
+from tests import prepared
 from tests.server import PLAIN, SCRIPT, reserved_port
 
 PATIENCE = 60.0  # seconds before a wait is given up
@@ -39,20 +40,12 @@ def wait_for(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "waited in vain"
-        threading.Event().wait(0.05)
+        threading.Event().wait(0.02)
 
 
 def run(url: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """One command, to its end."""
-    return subprocess.run(
-        [str(SCRIPT), *arguments],
-        env=environment(url, **settings),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-        cwd="/",
-    )
+    return prepared.run([SCRIPT, *arguments], PATIENCE, env=environment(url, **settings), cwd="/")
 
 
 def run_here(url: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -74,19 +67,33 @@ def run_here(url: str, *arguments: str, **settings: str) -> subprocess.Completed
 
 
 class Processes:
-    """A server in a process group of its own, so that all of its processes can be counted and ended by id."""
+    """A server in a process group of its own, so that all of its processes can be counted and ended by id.
 
-    def __init__(self, url: str, log: Path, workers: int, host: str = "127.0.0.1", **settings: str) -> None:
+    One that is ``installed`` is started as users start it, and is not forked from a prepared process.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        log: Path,
+        workers: int,
+        host: str = "127.0.0.1",
+        *,
+        installed: bool = False,
+        **settings: str,
+    ) -> None:
         self._stack = ExitStack()
         self.port = self._stack.enter_context(reserved_port())
         self.address = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
         self._log = log
         self._url = url
         command = [str(SCRIPT), "serve", "--host", host, "--port", str(self.port), "--workers", str(workers)]
+        given = environment(url, **settings)
+        start = subprocess.Popen if installed else prepared.starting(workers, given)
         with log.open("ab") as output:
-            self.process = subprocess.Popen(
+            self.process = start(
                 command,
-                env=environment(url, **settings),
+                env=given,
                 cwd=log.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -23,7 +23,7 @@ def test_it_listens_on_a_name_or_an_address(serve: Serve, host: str) -> None:
             require_free_address("::1", 0)
         except AddressInUse:
             pytest.skip("this machine has no IPv6")
-    server = serve(1, host=host)
+    server = serve(1, host=host, installed=True)
     assert httpx2.get(f"{server.address}/livez", verify=PLAIN).status_code == 200
 
 
@@ -37,7 +37,7 @@ def test_each_line_of_the_log_is_json_and_the_first_says_where_it_serves(serve: 
 
 
 def test_in_text_the_first_line_is_a_sentence(serve: Serve) -> None:
-    server = serve(1, NORMATA_LOG_FORMAT="text")
+    server = serve(1, installed=True, NORMATA_LOG_FORMAT="text")
     first = server.log.splitlines()[0]
     assert first.startswith("Normata ")
     assert f"serves {server.address}, documentation at /docs; stop with Ctrl-C" in first
