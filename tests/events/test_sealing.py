@@ -155,6 +155,32 @@ def test_what_another_process_has_left_is_sealed(database: Database, monkeypatch
     assert {owner: len(log) for owner, log in sealed(database).items()} == {ALPHA: 4, BETA: 1}
 
 
+def test_sealing_ends_beside_a_busy_service(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(database, ALPHA, times=3)
+    write = database.write_now
+
+    def write_and_touch(work: Callable[[Transaction], Any]) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(database, "write_now", write)
+            touch(database, BETA)
+        return write(work)
+
+    monkeypatch.setattr(database, "write_now", write_and_touch)
+    seal_all_now(database)
+    assert len(sealed(database)[ALPHA]) == 3
+
+
+def test_a_note_of_what_is_sealed_stops_nothing(database: Database) -> None:
+    """Somebody has put it there."""
+    touch(database, ALPHA)
+    seal_all_now(database)
+    (event_id,) = sealed(database)[ALPHA]
+    run_sql(database, f"INSERT INTO unsealed_event (event_id, owner) VALUES ('{event_id}', '{ALPHA}')")
+    touch(database, ALPHA)
+    seal_all_now(database)
+    assert len(sealed(database)[ALPHA]) == 2
+
+
 def test_many_processes_seal_each_event_once(database: Database, database_url: str) -> None:
     async def together() -> None:
         databases = [open_database(Settings(database_url=database_url), serving=True) for _ in range(4)]

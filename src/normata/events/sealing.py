@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select
@@ -31,11 +31,15 @@ _MOST = 1_000  # events of one round: as long as it is written, nobody else writ
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round is going to write. ``sizes`` are those that the logs have before."""
+    """What a round is going to write. ``sizes`` are those that the logs have before.
 
-    sizes: dict[str, int]
-    leaves: list[dict[str, Any]]
-    checkpoints: list[dict[str, Any]]
+    ``is_full`` says that there may be more than one round takes.
+    """
+
+    is_full: bool
+    sizes: dict[str, int] = field(default_factory=dict)
+    leaves: list[dict[str, Any]] = field(default_factory=list)
+    checkpoints: list[dict[str, Any]] = field(default_factory=list)
 
 
 async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
@@ -46,14 +50,27 @@ async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
     planned = await database.read(plan)
     if not planned.leaves or not await database.write(_store_of(planned), _scope(planned.sizes)):
         return [], False
-    return _told(planned), len(planned.leaves) == _MOST
+    return _told(planned), planned.is_full
 
 
 def seal_all_now(database: Database) -> None:
-    """Seal everything that is noted, for callers without an event loop. What others seal meanwhile is left to them."""
-    while (planned := database.read_now(plan)).leaves:
+    """Seal everything that is noted by now, for callers without an event loop.
+
+    What is noted meanwhile is left to others: beside a busy service there would be no end.
+    """
+    last = database.read_now(_last_noted)
+    while last is not None:
+        planned = database.read_now(plan)
+        if all(leaf["event_id"] > last for leaf in planned.leaves):
+            return
         # Where another process comes first, it may have sealed a part only: the rest is found again.
         database.write_now(_store_of(planned))
+
+
+def _last_noted(transaction: Transaction) -> str | None:
+    """The newest of the events that are noted; null where there is none."""
+    found: str | None = transaction.scalar(_LAST_NOTED)
+    return found
 
 
 def _scope(owners: Iterable[str]) -> TenantScope:
@@ -72,7 +89,7 @@ def _told(planned: Round) -> list[Checkpoint]:
 def plan(transaction: Transaction) -> Round:
     """The leaves and checkpoints that come next; none where nothing is noted.
 
-    All of it is read in one transaction: what is noted in it has no leaf in it.
+    All of it is read in one transaction: what is noted in it has no leaf in it, unless somebody has noted it by hand.
     """
     noted = transaction.rows(_NOTED)
     if noted:
@@ -84,7 +101,7 @@ def plan(transaction: Transaction) -> Round:
         whole = {event.id: event for event in transaction.rows(_WHOLE, {"ids": old})} if old else {}
         for event in events:
             by_owner[event.organization_id or ""].append(whole.get(event.id, event))
-    planned = Round({}, [], [])
+    planned = Round(is_full=len(noted) == _MOST)
     moment = now()
     for owner, events in sorted(by_owner.items()):
         frontier = frontier_of(transaction, owner)
@@ -141,8 +158,12 @@ _EVENT, _UNSEALED = sql_table(AuditEvent), sql_table(UnsealedEvent)
 _LEAVES, _CHECKPOINTS = sql_table(EventLeaf), sql_table(EventCheckpoint)
 
 _NOTED = select(_UNSEALED.c.event_id, _UNSEALED.c.owner).order_by(_UNSEALED.c.event_id).limit(_MOST)
+_LAST_NOTED = select(func.max(_UNSEALED.c.event_id))
+# A subquery with a limit, since PostgreSQL would make a join of anything else. As long as it has not counted the
+# leaves, that would read all of them for each event.
+_LEAF_OF_EVENT = select(_LEAVES.c.number).where(_LEAVES.c.event_id == _EVENT.c.id).limit(1).scalar_subquery()
 _EVENTS = select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _EVENT.c.body).where(
-    _EVENT.c.id.in_(bindparam("ids", expanding=True))
+    _EVENT.c.id.in_(bindparam("ids", expanding=True)), _LEAF_OF_EVENT.is_(None)
 )
 _WHOLE = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
 _LAST = (
