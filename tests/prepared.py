@@ -35,18 +35,20 @@ class Normata(subprocess.Popen[Any]):
         if any((executable, preexec_fn, pass_fds, shell, gid, gids, uid)) or not close_fds or umask >= 0 or group != -1:
             raise NotImplementedError("the prepared process does not do this")
         given = [ours if theirs == -1 else theirs for ours, theirs in enumerate((p2cread, c2pwrite, errwrite))]
-        request = {
-            "arguments": [os.fspath(argument) for argument in arguments],
-            "environment": dict(os.environ if environment is None else environment),
-            "folder": os.fspath(cwd or Path.cwd()),
-            "umask": _umask(),
-            "session": session,
-        }
+        request = json.dumps(
+            {
+                "arguments": [os.fspath(argument) for argument in arguments],
+                "environment": _texts(os.environ if environment is None else environment),
+                "folder": os.fspath(cwd or Path.cwd()),
+                "umask": _umask(),
+                "session": session,
+            }
+        )
         self._lock = threading.Lock()
         self._own, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(_prepared.socket(), [b"."], [theirs.fileno(), *given])
-        self._own.sendall(json.dumps(request).encode())
+        self._own.sendall(request.encode())
         self._own.shutdown(socket.SHUT_WR)
         self._close_pipe_fds(*ends)  # type: ignore[attr-defined] # it has no types
         self.pid, status = self._state()
@@ -116,7 +118,7 @@ class _Prepared:
     def socket(self) -> socket.socket:
         """Where requests go. They wait until everything has been imported."""
         with self._lock:
-            if self._started is None:
+            if self._started is None or self._started[1].poll() is not None:
                 ours, theirs = socket.socketpair()
                 with theirs:
                     process = subprocess.Popen(
@@ -145,6 +147,11 @@ class _Prepared:
 
 
 _prepared = _Prepared()
+
+
+def _texts(environment: Mapping[str, Any]) -> dict[str, str]:
+    """An environment as the system takes it. Raises TypeError."""
+    return {name: os.fsdecode(value) for name, value in environment.items()}
 
 
 def _umask() -> int:
