@@ -165,13 +165,14 @@ def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: i
     from_end = query.sort_column is None and behind < query.offset
     passed = behind if from_end else query.offset
     order = partial(_order, kind, query, backwards=from_end)
-    conditions = _conditions(kind, query, among_many=total > _GATHERED)
+    among_many = total > _GATHERED
+    conditions = _conditions(kind, query, among_many=among_many)
     table, ids = kind.sql().c, None
-    if _is_scattered(query) and _since(query) is not None and total <= _GATHERED:
+    if _is_scattered(query) and _since(query) is not None and not among_many:
         # By the time: else SQLite looks for them in the list's order, and may pass a million others.
         ids = select(table.id).where(*conditions).order_by(*order(by_index=False))
     elif _is_scattered(query) and _repeated(query) and passed <= _FEW:
-        ids = _first_ids(kind, query, order, passed + count, among_many=total > _GATHERED)
+        ids = _first_ids(kind, query, order, passed + count, among_many=among_many)
     elif passed > _FEW:
         # An index has the ids in this order, so that no row is looked at that is passed.
         ids = select(table.id).where(*conditions).order_by(*order())
