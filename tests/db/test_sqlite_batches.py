@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -115,6 +116,33 @@ def test_each_has_its_own_outcome_and_what_fails_leaves_nothing(sqlite: Database
     assert sent.count("COMMIT") == 1
     assert kinds(outcomes) == expected
     assert labels(sqlite) == {name for name in expected if isinstance(name, str)}
+
+
+@pytest.mark.parametrize("has_written", [False, True], ids=["before it has written", "after it has written"])
+def test_only_where_one_fails_after_it_has_written_are_the_others_run_again(
+    sqlite: Database, sent: list[str], has_written: bool
+) -> None:
+    runs: Counter[str] = Counter()
+
+    def counted(name: str, work: Work[Any]) -> Work[Any]:
+        def run(transaction: Transaction) -> Any:
+            runs[name] += 1
+            return work(transaction)
+
+        return run
+
+    def refuse(_transaction: Transaction) -> None:
+        raise NotArchived
+
+    refused = adding("refused", then=NotArchived()) if has_written else refuse
+    works = {"one": adding("one"), "refused": refused, "two": adding("two")}
+    sent.clear()
+    outcomes = together(sqlite, [counted(name, work) for name, work in works.items()])
+    assert kinds(outcomes) == ["one", NotArchived, "two"]
+    assert labels(sqlite) == {"one", "two"}
+    assert runs == ({"one": 2, "refused": 2, "two": 1} if has_written else {"one": 1, "refused": 1, "two": 1})
+    assert sent.count("SAVEPOINT work") == (3 if has_written else 0)
+    assert sent.count("COMMIT") == 1
 
 
 def test_no_more_than_a_bounded_number_go_in_one_transaction(sqlite: Database, sent: list[str]) -> None:

@@ -36,6 +36,10 @@ _REASONS: Mapping[int, UnavailableReason] = {
     sqlite3.SQLITE_FULL: "full",
 }
 
+# Pages in the log of writes, of 4 KiB each, from which on a commit also brings the log into the file: two times
+# SQLite's own number. A page that changed often meanwhile is written once, and each time takes some milliseconds.
+_LOG_PAGES = 2_000
+
 _Identity = tuple[int, int]
 
 
@@ -105,6 +109,7 @@ def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_r
         "synchronous = FULL",
         f"foreign_keys = {'ON' if keeps_references else 'OFF'}",
         f"cache_size = -{cache_mib * 1024}",
+        f"wal_autocheckpoint = {_LOG_PAGES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
     # The mode stays with the file, so it is set for our own only, or for one that is still empty.
