@@ -61,6 +61,9 @@ def build(url: str, *, with_world: bool) -> None:
 
 # For tests that are about the file itself.
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+# For tests of what is the same on every database but for this.
+on_both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+on_both_shared = pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True)
 
 
 def path_of(database: Database) -> Path:

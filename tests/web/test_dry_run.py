@@ -20,12 +20,12 @@ from normata.web.operation import ChangeOperation, Operation
 from normata.web.rehearsing import told
 from tests import stored, world
 from tests.cells import all_cells
+from tests.databases import on_both
 from tests.served import Served, refused
 from tests.web import documented
 from tests.web.samples import Sample, about_others, enough, families, sample
 from tests.world import ALPHA, record_id
 
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 each_sort = families(lambda operation: isinstance(operation, ChangeOperation))
 
 
@@ -45,7 +45,7 @@ def whole(served: Served) -> dict[str, list[tuple[Any, ...]]]:
     )
 
 
-@both
+@on_both
 @each_sort
 def test_it_says_what_would_be_done_and_does_nothing(operation: ChangeOperation, service: Served) -> None:
     """Its answer is that of the change itself, which follows; but for what is made anew each time."""
@@ -138,7 +138,7 @@ def test_it_is_no_use_of_a_token(shared: Served, monkeypatch: pytest.MonkeyPatch
     assert len(noted) == 1
 
 
-@both
+@on_both
 def test_it_tells_whom_it_would_notify(service: Served) -> None:
     wanted = record_id(Asset, "archived")
     service.load({"assets": [{"id": wanted, "ownerId": "member-owner"}]})

@@ -10,10 +10,9 @@ import pytest
 
 from normata.records.kinds import Label
 from tests import world
+from tests.databases import on_both
 from tests.served import Served, refused, served
 from tests.world import ALPHA, record_id
-
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
 QUERY = {"organizationId": ALPHA}
 SERVICE = ("/livez/", "/readyz/", "/metrics/", "/openapi.json/", "/docs/", "/docs/redoc.js/")
@@ -167,7 +166,7 @@ FAULTS = {
 }
 
 
-@both
+@on_both
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_of_a_fault_leaves(fault: str, database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It is a fault, not an outage that passes; the log has the reason under the request's id."""

@@ -11,12 +11,10 @@ from normata.records.kinds import Label
 from normata.settings import Settings
 from tests import stored
 from tests.client import TestClient
-from tests.databases import path_of
+from tests.databases import on_both, path_of
 from tests.listing import LISTS
 from tests.served import Served, refused
 from tests.world import ALPHA, record_id
-
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
 QUERY = {"organizationId": ALPHA}
 LABEL = f"/labels/{record_id(Label, 'archived')}/restore/"
@@ -39,7 +37,7 @@ def test_readyz(shared: Served) -> None:
     assert (response.status_code, response.json()) == (200, {"status": "ready"})
 
 
-@both
+@on_both
 @pytest.mark.parametrize("change", ["DELETE FROM alembic_version", "DROP TABLE alembic_version"])
 def test_not_ready_while_the_schema_is_another(change: str, service: Served) -> None:
     service.sql(change)
@@ -49,7 +47,7 @@ def test_not_ready_while_the_schema_is_another(change: str, service: Served) -> 
     assert service.client.get("/livez").status_code == 200
 
 
-@both
+@on_both
 def test_ready_while_the_schema_is_that_of_a_newer_version(service: Served) -> None:
     """During an upgrade the old processes go on serving: migrations keep what the version before needs."""
     service.sql("UPDATE alembic_version SET version_num = 'newer'")

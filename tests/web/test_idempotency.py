@@ -22,13 +22,13 @@ from normata.web import changing
 from normata.web.operation import ChangeOperation, Operation
 from tests import stored, world
 from tests.cells import all_cells
+from tests.databases import on_both
 from tests.served import Headers, Served, refused, served
 from tests.web import documented
 from tests.web.counting import counting
 from tests.web.samples import enough, families, operations, sample
 from tests.world import ALPHA, BETA, record_id
 
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 KEY = {"Idempotency-Key": '"5f0c7d9e"'}
 TASK = f"/tasks/{record_id(Task, 'archived')}/restore/"
 LABEL = f"/labels/{record_id(Label, 'archived')}/restore/"
@@ -141,7 +141,7 @@ def test_what_was_refused_has_not_used_up_its_key(service: Served) -> None:
     assert service.client.post(f"/tasks/{live}/restore/", headers=headers).status_code == 200
 
 
-@both
+@on_both
 def test_what_fails_in_the_end_leaves_no_key(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is kept with the change, or not at all."""
     headers = service.bearer("editor") | KEY
@@ -160,7 +160,7 @@ def test_a_dry_run_uses_up_no_key_and_is_answered_from_none(service: Served) -> 
     refused(service.client.post(f"{TASK}?dryRun=true", headers=headers), 409, "not_archived")
 
 
-@both
+@on_both
 def test_who_has_left_the_organization_is_not_shown_the_answer(service: Served) -> None:
     """Nor is the key free: it stands for what was done."""
     headers = service.bearer("admin") | KEY
@@ -243,7 +243,7 @@ def test_without_a_key_nothing_is_asked_for_it(service: Served, monkeypatch: pyt
 # --- At once
 
 
-@both
+@on_both
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["the same process", "another process"])
 def test_while_the_first_is_under_way_the_second_waits(
     pair: tuple[Served, Served], elsewhere: bool, database_url: str, monkeypatch: pytest.MonkeyPatch
@@ -285,7 +285,7 @@ def test_while_the_first_is_under_way_the_second_waits(
     assert len(stored.events(first.database)) == 1
 
 
-@both
+@on_both
 def test_of_many_at_once_one_is_carried_out(pair: tuple[Served, Served]) -> None:
     """In each round two processes get the same request several times at once."""
     headers = pair[0].bearer("admin")
@@ -309,7 +309,7 @@ def test_of_many_at_once_one_is_carried_out(pair: tuple[Served, Served]) -> None
 # --- For a day
 
 
-@both
+@on_both
 def test_after_a_day_the_key_is_free_again(service: Served) -> None:
     headers = service.bearer("editor") | KEY
     assert service.client.post(TASK, headers=headers).status_code == 200
@@ -328,7 +328,7 @@ def _age(service: Served, key: str, seconds: float) -> None:
     service.sql(f"UPDATE idempotency_key SET created_at = '{moment}' WHERE key = '{key}'")
 
 
-@both
+@on_both
 def test_keys_that_have_served_their_time_are_removed(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few at a time, of every organization, and no others."""
     monkeypatch.setattr(idempotency, "_PAUSE", 0)

@@ -19,12 +19,11 @@ from normata.errors import UnavailableReason
 from normata.records.kinds import Label
 from normata.web.problems import LimitReason
 from tests.client import TestClient
-from tests.databases import path_of
+from tests.databases import on_both, path_of
 from tests.db.sessions import session
 from tests.served import Headers, Served, refused, served
 from tests.world import ALPHA, record_id
 
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 
@@ -127,7 +126,7 @@ def test_metrics_are_in_prometheus_text_format(service: Served) -> None:
 # --- Why requests are refused
 
 
-@both
+@on_both
 def test_the_reasons_of_503_and_429(database_url: str) -> None:
     with served(database_url, database_timeout=0.2, rate_limit=2, bad_token_limit=1) as service:
         client, headers = service.client, service.bearer("editor")
@@ -198,7 +197,7 @@ def waits(client: TestClient, kind: str) -> dict[str, float]:
     return {match[1]: value for name, value in figures(client).items() if (match := pattern.fullmatch(name))}
 
 
-@both
+@on_both
 def test_waits_are_counted(service: Served) -> None:
     client, headers = service.client, service.bearer("editor")
     before = waits(client, "wait_seconds_count")
@@ -211,7 +210,7 @@ def test_waits_are_counted(service: Served) -> None:
     assert set(waits(client, "waiting").values()) == {0}
 
 
-@both
+@on_both
 def test_who_waits_now_and_how_long_it_took(database_url: str) -> None:
     """A wait for another process, or for the one connection that has to wait, and one that is given up."""
     with served(database_url, database_timeout=0.5, database_pool_size=1) as service:

@@ -11,17 +11,17 @@ from normata.records.base import Restorable, text_columns
 from normata.records.kinds import Label
 from normata.web.operation import ListOperation
 from tests.cells import each
+from tests.databases import on_both_shared
 from tests.listing import LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.web.crowd import crowd
 from tests.web.samples import families
 from tests.world import ALPHA
 
-both = pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True)
 all_lists = families(lambda operation: operation in LISTS)
 searched_lists = families(lambda operation: operation in SEARCHED)
 
-pytestmark = both
+pytestmark = on_both_shared
 
 TEXTS = {
     "street": "Straße des Friedens",

@@ -17,7 +17,7 @@ from normata.frameworks.adoption import adopt
 from normata.identity import tokens
 from normata.identity.model import AccessToken
 from tests import stored, world
-from tests.databases import change, tamper
+from tests.databases import change, on_both, tamper
 from tests.listing import LISTS
 from tests.served import served
 from tests.server import PLAIN, serving
@@ -168,9 +168,6 @@ class Changes:
         return result
 
 
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
-
-
 @pytest.fixture
 def clients(database_url: str) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
     """One client of the application in this process, and one of a server over the same database."""
@@ -182,7 +179,7 @@ def clients(database_url: str) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
         yield here.client, reader
 
 
-@both
+@on_both
 def test_each_of_many_changes_is_in_the_next_answer_of_another_process(
     database: Database, clients: tuple[httpx2.Client, httpx2.Client]
 ) -> None:

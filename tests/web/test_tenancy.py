@@ -19,6 +19,7 @@ from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.web.operation import ChangeOperation, ListOperation, Operation
 from tests import stored, world
+from tests.databases import on_both
 from tests.listing import LISTS, SEARCHED
 from tests.served import Served
 from tests.web.samples import Sample, by_role, harmless_first, sample
@@ -27,7 +28,6 @@ from tests.world import ALPHA, BETA, record_id
 # What is about one's own names nothing of others', unless by an id.
 AIMED = [operation for operation in harmless_first(OPERATIONS) if by_role(operation) or "{id}" in operation.path]
 EVERY = {operation.operation_id for operation in AIMED}
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
 
 class Outsider(NamedTuple):
@@ -190,7 +190,7 @@ def test_the_secrets_that_are_looked_for_are_there() -> None:
 FOREIGN = ("fw-foreign", "FOREIGN", "foreign.A.1", "foreign control 1", "Beta's own", BETA)
 
 
-@both
+@on_both
 def test_filters_find_nothing_of_others(service: Served) -> None:
     """To filter by something of another organization is to filter by nothing that there is."""
     headers = service.bearer("owner") | {"X-Request-Id": "the-same"}
@@ -205,7 +205,7 @@ def test_filters_find_nothing_of_others(service: Served) -> None:
                 assert there.content == nowhere.content, foreign
 
 
-@both
+@on_both
 def test_a_member_who_has_left_is_an_outsider_at_once(service: Served) -> None:
     headers = service.bearer("admin") | {"X-Request-Id": "the-same"}
     for listed in LISTS:
@@ -218,7 +218,7 @@ def test_a_member_who_has_left_is_an_outsider_at_once(service: Served) -> None:
         assert answer.status_code == 404, operation.operation_id
 
 
-@both
+@on_both
 def test_a_role_counts_in_its_own_organization_only(service: Served) -> None:
     """An owner of one organization who is a viewer of the other may change things in the first only."""
     service.load(

@@ -15,11 +15,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from normata.records.kinds import Label
-from tests.databases import path_of
+from tests.databases import on_both, path_of
 from tests.served import Headers, Served, refused, served
 from tests.world import ALPHA, record_id
-
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
 QUERY = {"organizationId": ALPHA, "search": "secret words"}
 LABEL = f"/labels/{record_id(Label, 'archived')}/restore/"
@@ -57,7 +55,7 @@ def hexadecimal(number: int, digits: int) -> str:
     return f"{number:0{digits}x}"
 
 
-@both
+@on_both
 def test_a_request_and_what_it_asks_of_the_database(traced: Served) -> None:
     headers = traced.bearer("editor") | {"traceparent": TRACEPARENT, "tracestate": "vendor=1", "X-Request-Id": "mine"}
     spans = recorded(traced)

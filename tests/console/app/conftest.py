@@ -1,4 +1,8 @@
-"""People of the world who have signed in."""
+"""People of the world who have signed in.
+
+Pages ask and change by operations alone, and those are tried on every database. So these tests run on SQLite, but for
+those that ask for both.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import mostly_sqlite
 from tests.console.browser import Browser, new_link
 from tests.served import Served, served
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 class People:
@@ -27,7 +34,7 @@ class People:
 
 @pytest.fixture
 def people(database_url: str) -> Iterator[People]:
-    """Them, over a fresh copy of the world, on each database."""
+    """Them, over a fresh copy of the world."""
     with served(database_url) as instance:
         yield People(instance)
 

@@ -19,7 +19,6 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed
 from tests.console.browser import Browser
-from tests.databases import on_sqlite
 from tests.test_structure import SOURCE
 from tests.world import ALPHA as ALPHA_ID
 
@@ -28,8 +27,6 @@ _OF_KINDS = {one.operation_id for one in OPERATIONS if one.path.split("/")[1] in
 _ROUTES = [page.path for page in PAGES if page.get is not None]
 _MOST = 4  # addresses of one route
 _PREFIX = "/app/{organization}/"
-
-pytestmark = on_sqlite
 
 
 class Recorded:

@@ -16,7 +16,6 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
 from tests.console.browser import is_refused, text_of
-from tests.databases import on_sqlite
 from tests.world import ALPHA as ALPHA_ID
 
 EVENTS = f"{ALPHA}events/"
@@ -76,7 +75,6 @@ def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
         ("from=2026-01-01&to=9999-12-31&action=create&kind=vendors", {"Vendors"}),
     ],
 )
-@on_sqlite
 def test_filters(query: str, found: set[str], people: People) -> None:
     _make(people, "/tasks/", title="Rotate keys")
     _make(people, "/vendors/", name="A vendor")
@@ -87,7 +85,6 @@ def test_filters(query: str, found: set[str], people: People) -> None:
     assert ("No event is like that." in page.text) == (not found)
 
 
-@on_sqlite
 def test_a_day_is_wanted_to_its_end(people: People) -> None:
     _make(people, "/tasks/", title="Rotate keys")
     (event,) = stored.events(people.instance.database, action="create", entity_type="Task")

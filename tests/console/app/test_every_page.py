@@ -15,7 +15,7 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, LEAST, OWN, POSTED, READ, Parsed, address_of, is_file, path_of
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import on_sqlite
+from tests.databases import on_both, on_both_shared
 from tests.test_structure import SOURCE
 from tests.world import ALPHA as ALPHA_ID
 from tests.world import ROLES
@@ -26,6 +26,7 @@ LONG = "W" * 400
 
 
 @pytest.mark.parametrize("page", READ)
+@on_both_shared
 def test_it_answers(page: str, readers: People) -> None:
     for user in ("viewer", "owner"):
         answer = readers[user].get(address_of(page))
@@ -66,6 +67,7 @@ def test_a_viewer_sees_no_form_that_changes_anything(page: str, readers: People)
 
 
 @pytest.mark.parametrize("page", [page for page in POSTED if page != "inbox/"])
+@on_both
 def test_a_viewer_changes_nothing(page: str, people: People) -> None:
     browser = people["viewer"]
     before = stored.everything(people.instance.database)
@@ -75,7 +77,6 @@ def test_a_viewer_changes_nothing(page: str, people: People) -> None:
 
 
 @pytest.mark.parametrize("page", POSTED)
-@on_sqlite
 def test_a_forged_form_changes_nothing(page: str, people: People) -> None:
     browser = people["owner"]
     before = stored.everything(people.instance.database)
@@ -86,7 +87,6 @@ def test_a_forged_form_changes_nothing(page: str, people: People) -> None:
 
 
 @pytest.mark.parametrize("page", READ)
-@on_sqlite
 def test_what_people_wrote_is_text(page: str, people: People) -> None:
     people.instance.load(
         {
@@ -174,6 +174,7 @@ def test_the_way_in(readers: People) -> None:
     assert "not a member" in text_of(readers["nobody"].get("/app/"))
 
 
+@on_both_shared
 def test_what_a_page_shows_the_interface_answers(readers: People) -> None:
     """The addresses in the box of a page are those of operations, and answer the same person."""
     bearer = readers.instance.bearer("owner")

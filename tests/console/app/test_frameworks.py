@@ -15,7 +15,6 @@ from normata.console.pages import Pages
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import on_sqlite
 from tests.world import ALPHA as ALPHA_ID
 
 MOON = f"{ALPHA}frameworks/fw-moon/"
@@ -29,7 +28,6 @@ def test_home_tells_where_the_organization_stands(readers: People) -> None:
     assert re.search(r"Due for you \d+ .* Overdue 2026-02-10", said)
 
 
-@on_sqlite
 def test_home_tells_what_was_changed_since_the_last_visit(people: People) -> None:
     people["owner"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
     later = People(people.instance)["owner"]
@@ -188,7 +186,6 @@ def test_working_through_begins_somewhere(query: str, readers: People) -> None:
     assert re.search(r"Gap \d+ of 11", text_of(page))
 
 
-@on_sqlite
 def test_the_way_in_offers_all_organizations(people: People) -> None:
     people.instance.load(
         {"memberships": [{"id": "m-both", "organizationId": "org-beta", "userId": "user-editor", "role": "viewer"}]}

@@ -14,7 +14,6 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import is_refused, text_of
-from tests.databases import on_sqlite
 from tests.world import ALPHA as ALPHA_ID
 
 INBOX = f"{ALPHA}inbox/"
@@ -42,7 +41,6 @@ def test_the_number_of_unread_is_beside_the_inbox_on_every_page(readers: People)
     assert "Inbox 1 unread" in text_of(readers["viewer"].get(INBOX))
 
 
-@on_sqlite
 def test_a_notification_says_what_it_is_about_and_leads_there(people: People) -> None:
     payload = {
         "titleKey": "notifications.incident.notification_deadline_soon.title",
@@ -77,7 +75,6 @@ def test_a_notification_says_what_it_is_about_and_leads_there(people: People) ->
     assert f"{ALPHA}controls/moon.A.1/" in Parsed(home).links
 
 
-@on_sqlite
 def test_what_is_about_a_framework_that_was_left_leads_to_what_is_there(people: People) -> None:
     def lost(entity_type: str, entity_id: str) -> dict[str, Any]:
         return {"payload": {"entityType": entity_type, "entityId": entity_id, "entityLabel": entity_id}}
@@ -127,7 +124,6 @@ def test_all_are_read_up_to_the_newest_that_was_shown(people: People) -> None:
     assert stored.rows(people.instance.database, Notification, id="note-unread-viewer")[0]["read_at"] is None
 
 
-@on_sqlite
 def test_nobody_marks_what_is_not_theirs(people: People) -> None:
     owner, editor = people["owner"], people["editor"]
     before = stored.everything(people.instance.database)
@@ -138,7 +134,6 @@ def test_nobody_marks_what_is_not_theirs(people: People) -> None:
     assert stored.everything(people.instance.database) == before
 
 
-@on_sqlite
 def test_an_empty_inbox_says_what_comes_there(people: People) -> None:
     people.instance.sql("DELETE FROM notification")
     said = text_of(people["editor"].get(INBOX))
@@ -167,7 +162,6 @@ def test_what_is_due_has_everything_or_what_is_mine(user: str, readers: People) 
     assert ("Nothing of yours is due" in mine) == (user == "viewer")
 
 
-@on_sqlite
 def test_kinds_and_dates_are_called_as_on_the_pages_of_records(people: People) -> None:
     due = {"organizationId": ALPHA_ID}
     people.instance.load(
@@ -183,7 +177,6 @@ def test_kinds_and_dates_are_called_as_on_the_pages_of_records(people: People) -
     assert '<option value="auditItems">Findings</option>' in events
 
 
-@on_sqlite
 def test_where_nothing_is_due(people: People) -> None:
     people.instance.sql("DELETE FROM reminder")
     for kind in Restorable.kinds:

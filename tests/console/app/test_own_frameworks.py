@@ -20,7 +20,6 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import on_sqlite
 
 UPLOAD = f"{ALPHA}upload/"
 OWN = f"{ALPHA}frameworks/fw-own/edit/"
@@ -101,7 +100,6 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
     assert '<option value="Do' in admin.get(UPLOAD).text or '<option value="Harb' in admin.get(UPLOAD).text
 
 
-@on_sqlite
 @pytest.mark.parametrize("other", ["file", "name", "nothing previewed"])
 def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) -> None:
     """Somebody chooses another file after the preview, or presses Enter in the name: that is previewed first."""
@@ -124,7 +122,6 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
     assert _rows(people, Framework) == count + 1
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -148,7 +145,6 @@ def test_what_is_wrong_is_told_by_place_and_nothing_is_stored(
     assert counts == (_rows(people, Framework), _rows(people, Control))
 
 
-@on_sqlite
 def test_faults_of_rows_come_with_their_places_and_the_file_stays(people: People) -> None:
     content = b"identifier,name,parent\n1,A,\n2,B,9\n"
     answer = _send(people["admin"], ("docks.csv", content), step="preview", name="Docks")
@@ -158,7 +154,6 @@ def test_faults_of_rows_come_with_their_places_and_the_file_stays(people: People
     assert 'value="import"' not in answer.text
 
 
-@on_sqlite
 def test_mappings_to_unknown_controls_are_left_out_where_one_says_so(people: People) -> None:
     library = YAML.replace(
         b"  framework:\n",
@@ -181,7 +176,6 @@ def test_mappings_to_unknown_controls_are_left_out_where_one_says_so(people: Peo
     assert "checked" in answer.text
 
 
-@on_sqlite
 def test_uploads_are_bounded(people: People) -> None:
     admin = people["admin"]
     large = b"identifier,name\n" + b"x" * (16 * 2**20)
@@ -200,7 +194,6 @@ def test_uploads_are_bounded(people: People) -> None:
     assert is_refused(admin.client.post(UPLOAD, content=b"--y\r\n", headers=headers), status=400)
 
 
-@on_sqlite
 def test_a_file_that_is_too_large_for_a_page_is_chosen_again(people: People) -> None:
     noise = token_bytes(2_400_000).hex()  # half of it is left when it is packed
     rows = "".join(f"{n},n,{noise[n * 20_000 : (n + 1) * 20_000]}\n" for n in range(240))
@@ -212,7 +205,6 @@ def test_a_file_that_is_too_large_for_a_page_is_chosen_again(people: People) -> 
     assert len(answer.content) < 100_000
 
 
-@on_sqlite
 def test_a_forged_upload_does_nothing(people: People) -> None:
     admin = people["admin"]
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {}):
@@ -247,7 +239,6 @@ def test_a_framework_is_changed(people: People) -> None:
     assert stored.row(people.instance.database, Framework, "fw-own")["version"] is None
 
 
-@on_sqlite
 def test_frameworks_that_are_not_changed(people: People) -> None:
     admin = people["admin"]
     moon = f"{ALPHA}frameworks/fw-moon/edit/"

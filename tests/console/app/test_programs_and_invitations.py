@@ -13,7 +13,6 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import on_sqlite
 from tests.identity.smtp_server import mail_server
 from tests.served import Served, served
 from tests.world import ALPHA as ALPHA_ID
@@ -64,7 +63,6 @@ def test_somebody_is_invited_and_comes_by_the_link_that_is_shown_once(people: Pe
     assert "Kim kim@alpha.example Editor" in text_of(admin.get(f"{ALPHA}settings/members/"))
 
 
-@on_sqlite
 def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) -> None:
     with mail_server() as inbox, served(database_url, smtp_url=inbox.url) as instance:
         admin = People(instance)["admin"]
@@ -77,7 +75,6 @@ def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) 
         assert link not in inbox.messages[0].get_content()  # each time another one
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [
@@ -111,7 +108,6 @@ def test_an_invitation_is_withdrawn(people: People) -> None:
     assert is_refused(admin.post(INVITATIONS, step="nothing"), status=400)
 
 
-@on_sqlite
 def test_where_nobody_is_invited(people: People) -> None:
     people.instance.sql("DELETE FROM invitation")
     assert "No invitation is open." in text_of(people["owner"].get(INVITATIONS))
@@ -140,7 +136,6 @@ def test_admins_see_the_tokens_that_reach_the_organization_and_end_its_own(peopl
     assert "Revoked" in text_of(admin.get(f"{TOKENS}?all=true"))
 
 
-@on_sqlite
 def test_tokens_of_others_stay(people: People) -> None:
     instance = people.instance
     instance.token("viewer", name="Private")
@@ -192,7 +187,6 @@ def _days(row: dict[str, str]) -> float:
     return lasts.total_seconds() / 86_400
 
 
-@on_sqlite
 def test_service_accounts_that_are_refused(people: People) -> None:
     admin = people["admin"]
     before = (stored.rows(people.instance.database, User), stored.rows(people.instance.database, Membership))
@@ -210,7 +204,6 @@ def test_service_accounts_that_are_refused(people: People) -> None:
     assert before == (stored.rows(people.instance.database, User), stored.rows(people.instance.database, Membership))
 
 
-@on_sqlite
 def test_where_there_is_no_service_account(people: People) -> None:
     assert people["admin"].post(ROBOT, step="end").status_code == 303
     assert "There is no service account." in text_of(people["admin"].get(ACCOUNTS))

@@ -12,7 +12,6 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed, send
 from tests.console.browser import is_refused, text_of
-from tests.databases import on_sqlite
 from tests.world import ALPHA as ALPHA_ID
 
 SETTINGS = f"{ALPHA}settings/"
@@ -46,7 +45,6 @@ def test_an_admin_renames_the_organization(people: People) -> None:
     assert (row["name"], row["slug"]) == ("Alpha & Söhne", "alpha")
 
 
-@on_sqlite
 def test_a_name_that_nobody_can_read_is_refused_at_its_field(people: People) -> None:
     for name in (" ", "Al\u202epha", "x" * 501):
         answer = people["admin"].post(SETTINGS, step="rename", name=name)
@@ -131,7 +129,6 @@ def test_a_role_is_changed(people: People) -> None:
     assert _role(people, "member-viewer") == "editor"
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [
@@ -181,7 +178,6 @@ def test_a_member_is_removed_with_what_they_answered_for_and_hands_it_over(peopl
     assert task["assignee_member_id"] == "member-viewer"
 
 
-@on_sqlite
 def test_a_handover_to_nobody_is_refused_at_its_field(people: People) -> None:
     for to in ("member-foreigner", "member-editor"):
         answer = people["admin"].post(f"{MEMBERS}member-editor/", step="hand_over", to=to)
@@ -198,7 +194,6 @@ def test_everybody_may_leave(user: str, people: People) -> None:
     assert stored.row(people.instance.database, Membership, f"member-{user}")["removed_at"] is not None
 
 
-@on_sqlite
 def test_the_last_owner_stays_and_a_smaller_role_removes_nobody(people: People) -> None:
     assert "The last owner" in text_of(people["owner"].post(f"{MEMBERS}member-owner/", step="remove"))
     for user, member in (("viewer", "member-editor"), ("editor", "member-viewer"), ("admin", "member-owner")):
@@ -207,7 +202,6 @@ def test_the_last_owner_stays_and_a_smaller_role_removes_nobody(people: People) 
     assert not [row for row in stored.rows(people.instance.database, Membership) if row["removed_at"]]
 
 
-@on_sqlite
 def test_more_than_a_hundred_members_can_be_chosen(people: People) -> None:
     many = range(130)
     people.instance.load(

@@ -26,8 +26,6 @@ from tests.server import PLAIN, SCRIPT, reserved_port
 
 PATIENCE = 60.0  # seconds before a wait is given up
 
-both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
-
 
 def environment(url: str, **settings: str) -> dict[str, str]:
     """The environment of these tests with no settings but these."""

@@ -12,8 +12,9 @@ import pytest
 
 from normata.web.counters import path_of
 from tests.conftest import MakeToken
+from tests.databases import on_both
 from tests.server import PLAIN
-from tests.web.serving.processes import Processes, Serve, both, wait_for
+from tests.web.serving.processes import Processes, Serve, wait_for
 from tests.world import ALPHA
 
 PAGE = f"/frameworks/?organizationId={ALPHA}"
@@ -32,7 +33,7 @@ def outcomes(server: Processes, count: int, headers: dict[str, str]) -> Outcomes
     return Counter((answer.status_code, "bad tokens" in answer.text) for answer in ask(server, count, headers))
 
 
-@both
+@on_both
 def test_workers_and_servers_share_the_limits(serve: Serve, make_token: MakeToken, database_url: str) -> None:
     headers = {"Authorization": f"Bearer {make_token('viewer')}"}
     settings = {"NORMATA_RATE_LIMIT": "30", "NORMATA_BAD_TOKEN_LIMIT": "5"}

@@ -17,8 +17,9 @@ from normata.db.database import Database
 from normata.records.kinds import Label
 from tests import stored
 from tests.conftest import MakeToken
+from tests.databases import on_both
 from tests.server import PLAIN
-from tests.web.serving.processes import PATIENCE, Serve, both, run, wait_for
+from tests.web.serving.processes import PATIENCE, Serve, run, wait_for
 from tests.world import ALPHA, ARCHIVED, EARLIER
 
 
@@ -46,7 +47,7 @@ def events(database: Database) -> Counter[str]:
     return Counter(row["entity_id"] for row in stored.events(database))
 
 
-@both
+@on_both
 @pytest.mark.parametrize("workers", [1, 4])
 def test_of_many_at_once_exactly_one_restores_each_record(
     serve: Serve, database: Database, make_token: MakeToken, workers: int
@@ -74,7 +75,7 @@ def test_of_many_at_once_exactly_one_restores_each_record(
     assert server.log.count('"status":200') >= 50, "the log that was searched is one"
 
 
-@both
+@on_both
 def test_a_token_revoked_elsewhere_is_refused_at_once_by_all_workers(
     serve: Serve, database: Database, database_url: str, make_token: MakeToken
 ) -> None:
@@ -98,7 +99,7 @@ def test_a_token_revoked_elsewhere_is_refused_at_once_by_all_workers(
     assert token not in server.log + revoked.stdout + revoked.stderr
 
 
-@both
+@on_both
 def test_what_was_acknowledged_survives_kill_9(
     serve: Serve, database: Database, database_url: str, make_token: MakeToken
 ) -> None:
@@ -146,7 +147,7 @@ def test_what_was_acknowledged_survives_kill_9(
     assert token not in again.log
 
 
-@both
+@on_both
 @pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (2, signal.SIGINT)], ids=str)
 def test_a_signal_ends_the_server_in_order(
     serve: Serve, database: Database, make_token: MakeToken, workers: int, number: signal.Signals
@@ -185,7 +186,7 @@ def test_a_signal_ends_the_server_in_order(
         httpx2.get(f"{server.address}/livez", verify=PLAIN)
 
 
-@both
+@on_both
 def test_ids_that_look_encoded_are_decoded_once(serve: Serve, database: Database, make_token: MakeToken) -> None:
     """What the server makes of an address is what was sent, and what is no UTF-8 is not found."""
     odd = ["%2F", "%2e%2e", "%25", "a/b", "a?b", "..", "größe ☃", "a/restore/"]

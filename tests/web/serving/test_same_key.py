@@ -12,9 +12,9 @@ from normata.db.database import Database
 from normata.frameworks.model import Framework
 from normata.identity import tokens
 from tests import stored, world
-from tests.databases import change, open_url
+from tests.databases import change, on_both, open_url
 from tests.server import PLAIN
-from tests.web.serving.processes import Serve, both
+from tests.web.serving.processes import Serve
 from tests.world import ALPHA
 
 ROUNDS = 10
@@ -33,7 +33,7 @@ def token(database_url: str) -> str:
     return made
 
 
-@both
+@on_both
 def test_of_several_processes_one_carries_it_out(serve: Serve, database_url: str, token: str) -> None:
     """The others give its answer, or say that it is under way. Each connection goes to whichever process takes it."""
     servers = [serve(), serve()]

@@ -17,9 +17,6 @@ from tests.console.browser import text_of
 from tests.records.shapes import KINDS
 from tests.web.counting import counting
 
-# What the operations answer is the same on both databases; their own tests hold that.
-pytestmark = pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
-
 # What people write, and what must never be anything but text; the last has no place to break.
 HOSTILE = " ".join(
     (

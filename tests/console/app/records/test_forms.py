@@ -14,7 +14,6 @@ from tests.console.app.conftest import People
 from tests.console.app.pages import Parsed
 from tests.console.app.records.recording import Sheet, bearer, made, new_of, page_of, stored
 from tests.console.browser import is_refused, text_of
-from tests.databases import on_sqlite
 from tests.records.shapes import CONTENT, KINDS, full_record
 from tests.world import ALPHA as ALPHA_ID
 from tests.world import record_id
@@ -361,7 +360,6 @@ def test_a_viewer_is_refused_the_form_and_its_change(kind: type[Restorable], sha
     assert stored(shared, kind, record) == before
 
 
-@on_sqlite
 def test_a_record_may_be_called_new(people: People) -> None:
     """Whatever a load calls it, it has a page and a form."""
     people.instance.load({"tasks": [{"id": "new", "organizationId": ALPHA_ID, "title": "The task with that id"}]})
