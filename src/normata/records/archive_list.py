@@ -29,11 +29,13 @@ from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds i
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.fields import Identifier, Timestamp, parse_timestamp
-from normata.schema.paging import OrganizationQuery, PageQuery, Search, envelope, matching
+from normata.schema.paging import FEW_WORDS, OrganizationQuery, PageQuery, Search, envelope, has_words, words_as
 from normata.schema.table import sql_table
+from normata.schema.text import fold
 from normata.schema.wire import Wire
 
 KINDS: Mapping[str, type[Restorable]] = {kind.path: kind for kind in Restorable.kinds}
+PLACES = {path: place for place, path in enumerate(KINDS)}  # of two of one moment, which comes first
 
 if TYPE_CHECKING:
     KindName = str
@@ -110,7 +112,8 @@ class ArchivedRecord(Wire):
 
 def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:
     """A page of what is archived in an organization, newest first, in three statements whatever the kinds."""
-    counted, page = _statements(query)
+    words = fold(query.search or "").split()
+    counted, page = _statements(query, len(words))
     parameters = {
         "organization": query.organization_id,
         "since": query.since,
@@ -118,6 +121,7 @@ def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any
         "user": query.user_id,
         "archive": query.archive_id,
         "record": query.record_id,
+        **words_as("word", words),
     }
     total = transaction.scalar(counted, parameters) or 0
     if query.offset is None or query.offset >= total:
@@ -144,7 +148,6 @@ def _item(row: Any, namesake: str | None) -> dict[str, Any]:
 
 
 _ENTRY = sql_table(ArchiveEntry)
-_PLACES = {path: place for place, path in enumerate(KINDS)}  # of two archived at one moment, which comes first
 
 
 class _Shape(NamedTuple):
@@ -152,16 +155,16 @@ class _Shape(NamedTuple):
 
     kinds: tuple[str, ...]
     filters: frozenset[str]  # those that are given
-    search: str
+    words: int  # that are searched for
 
 
-def _statements(query: ArchiveQuery) -> tuple[Select[Any], Select[Any]]:
+def _statements(query: ArchiveQuery, words: int) -> tuple[Select[Any], Select[Any]]:
     """What counts the records that a query asks for, and what returns a page of them."""
     kinds = tuple(path for path in KINDS if query.kind is None or path in query.kind)
     given = {name for name in _FILTERS if getattr(query, name) is not None}
-    shape = _Shape(kinds, frozenset(given), query.search or "")
-    # To make them takes twenty times as long as to execute them. Nobody searches for the same words again and again.
-    return _made(shape) if shape.search else _kept(shape)
+    shape = _Shape(kinds, frozenset(given), words)
+    # To make them takes twenty times as long as to execute them.
+    return _kept(shape) if words <= FEW_WORDS else _made(shape)
 
 
 def _made(shape: _Shape) -> tuple[Select[Any], Select[Any]]:
@@ -179,7 +182,7 @@ def _branch(shape: _Shape, path: str) -> Select[Any]:
     """What is archived of one kind."""
     table = KINDS[path].sql().c
     branch = select(
-        literal(_PLACES[path]).label("place"),
+        literal(PLACES[path]).label("place"),
         table.id,
         table[KINDS[path].title_column()].label("label"),
         (table.slug if "slug" in table else null()).label("slug"),
@@ -189,8 +192,8 @@ def _branch(shape: _Shape, path: str) -> Select[Any]:
         branch = branch.where(table.archived_at >= bindparam("since"))
     if "until" in shape.filters:
         branch = branch.where(table.archived_at < bindparam("until"))
-    if shape.search:
-        branch = branch.where(matching(table.search_text, shape.search))
+    if shape.words:
+        branch = branch.where(has_words(table.search_text, "word", shape.words))
     if "record_id" in shape.filters:
         branch = branch.where(table.id == bindparam("record"))
     if "user_id" in shape.filters:
@@ -253,7 +256,7 @@ def _page(branches: Sequence[Select[Any]]) -> Select[Any]:
 
 
 def _kind_of(place: ColumnElement[int]) -> ColumnElement[str]:
-    return case({number: path for path, number in _PLACES.items()}, value=place)
+    return case({number: path for path, number in PLACES.items()}, value=place)
 
 
 # --- What stands in the way

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from functools import lru_cache
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
-from sqlalchemy import Integer, Select, and_, case, cast, literal, null, select, union_all
+from sqlalchemy import Integer, Select, bindparam, case, cast, literal, null, select, union_all
 
 from normata.db.transaction import Transaction
-from normata.records.archive_list import KINDS, KindsQuery
+from normata.records.archive_list import KINDS, PLACES, KindsQuery
 from normata.schema.fields import Timestamp
-from normata.schema.paging import digits_only, matching
-from normata.schema.text import natural_key
+from normata.schema.paging import FEW_WORDS, digits_only, has_words, words_as
+from normata.schema.text import fold, natural_key
 from normata.schema.wire import Wire
 
 
@@ -44,7 +44,16 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
 
     Newest first; in a search those come before that have all words in their title.
     """
-    branches = list(_branches(query))
+    words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
+    shape = _Shape(tuple(path for path in KINDS if query.kind is None or path in query.kind), len(words), len(in_title))
+    # To make the statement takes several times as long as to execute it.
+    statement = _kept(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
+    parameters = {
+        "organization": query.organization_id,
+        "limit": query.limit,
+        **words_as("word", words),
+        **words_as("in_title", in_title),
+    }
     items = [
         {
             "kind": row.kind,
@@ -54,40 +63,50 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
             "shortId": row.short_id,
             "createdAt": row.created_at,
         }
-        for row in transaction.rows(_first(branches, query))
+        for row in transaction.rows(statement, parameters)
     ]
     return {"items": items}
 
 
-def _branches(query: EveryKindQuery) -> Iterator[Select[Any]]:
-    """The live records of each kind."""
-    words = natural_key(query.search or "").split()
-    for place, (path, kind) in enumerate(KINDS.items()):
-        if query.kind is not None and path not in query.kind:
-            continue
-        table = kind.sql().c
-        in_title = [table.title_key.contains(word, autoescape=True) for word in words]
-        branch = select(
-            literal(place).label("place"),
-            literal(path).label("kind"),
-            table.id,
-            table[kind.title_column()].label("label"),
-            (table.slug if "slug" in table else null()).label("slug"),
-            (table.short_id if "short_id" in table else cast(null(), Integer())).label("short_id"),
-            table.created_at,
-            (case((and_(*in_title), 0), else_=1) if in_title else literal(0)).label("rank"),
-        ).where(table.organization_id == query.organization_id, table.archived_at.is_(None))
-        yield branch.where(matching(table.search_text, query.search)) if query.search else branch
+class _Shape(NamedTuple):
+    """What the statement of a query depends on, besides its parameters."""
+
+    kinds: tuple[str, ...]
+    words: int  # that are searched for in all texts
+    in_title: int  # the same words as titles are folded
 
 
-def _first(branches: Sequence[Select[Any]], query: EveryKindQuery) -> Select[Any]:
-    """The first rows of the branches together. A branch has no more rows than are wanted, so that an index ends it."""
+def _made(shape: _Shape) -> Select[Any]:
+    """The first rows of all kinds together. A kind has no more rows than are wanted, so that an index ends it."""
+    limit = bindparam("limit", type_=Integer())
     reached: list[Select[Any]] = []
-    for branch in branches:
+    for path in shape.kinds:
+        branch = _branch(shape, path)
         columns = branch.selected_columns
         newest = columns.created_at.desc(), columns.id.desc()
-        kept = (columns.rank, *newest) if query.search else newest
-        reached.append(select(*branch.order_by(*kept).limit(query.limit).subquery().c))
+        kept = (columns.rank, *newest) if shape.in_title else newest
+        reached.append(select(*branch.order_by(*kept).limit(limit).subquery().c))
     every: Any = union_all(*reached).subquery()
     order = (every.c.rank, every.c.created_at.desc(), every.c.place, every.c.id.desc())
-    return select(*every.c).order_by(*order).limit(query.limit)
+    return select(*every.c).order_by(*order).limit(limit)
+
+
+_kept = lru_cache(maxsize=16)(_made)
+
+
+def _branch(shape: _Shape, path: str) -> Select[Any]:
+    """The live records of a kind."""
+    kind = KINDS[path]
+    table = kind.sql().c
+    rank = case((has_words(table.title_key, "in_title", shape.in_title), 0), else_=1)
+    branch = select(
+        literal(PLACES[path]).label("place"),
+        literal(path).label("kind"),
+        table.id,
+        table[kind.title_column()].label("label"),
+        (table.slug if "slug" in table else null()).label("slug"),
+        (table.short_id if "short_id" in table else cast(null(), Integer())).label("short_id"),
+        table.created_at,
+        (rank if shape.in_title else literal(0)).label("rank"),
+    ).where(table.organization_id == bindparam("organization"), table.archived_at.is_(None))
+    return branch.where(has_words(table.search_text, "word", shape.words)) if shape.words else branch

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import ColumnElement, Select, UnaryExpression, and_, func
+from sqlalchemy import ColumnElement, Select, String, UnaryExpression, and_, bindparam, func
 
 from normata.db.transaction import NO_PARAMETERS, Parameters, Transaction
 from normata.schema.text import fold
@@ -16,6 +16,8 @@ from normata.schema.text import fold
 Item = TypeVar("Item")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+
+FEW_WORDS = 4  # of a search; statements for as many are worth keeping
 
 _LARGEST_OFFSET = 2**63 - 1  # what databases can count to
 
@@ -167,3 +169,24 @@ def ordered(
 def matching(column: ColumnElement[str], search: str) -> ColumnElement[bool]:
     """Where ``column`` (folded text, see :func:`normata.schema.text.search_text`) has every word of ``search``."""
     return and_(True, *(column.contains(word, autoescape=True) for word in fold(search).split()))
+
+
+def has_words(column: ColumnElement[str], name: str, number: int) -> ColumnElement[bool]:
+    """Where ``column`` has each of so many words, which are parameters: see :func:`words_as`.
+
+    It is for a statement that is made once. Large ones take longer to make than to execute.
+    """
+    words = (bindparam(f"{name}_{place}", type_=String()) for place in range(number))
+    return and_(True, *(column.like(word, escape="/") for word in words))
+
+
+def words_as(name: str, words: Sequence[str]) -> dict[str, str]:
+    """The words of a search as the parameters of :func:`has_words`."""
+    return {f"{name}_{place}": f"%{_SPECIAL.sub(_escaped, word)}%" for place, word in enumerate(words)}
+
+
+_SPECIAL = re.compile("[/%_]")  # in a pattern of LIKE
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"/{match[0]}"
