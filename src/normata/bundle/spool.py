@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping
+from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from typing import Any
 from weakref import finalize
@@ -12,11 +13,21 @@ from pydantic_core import from_json, to_json
 _IN_MEMORY = 16 * 2**20  # bytes; what is smaller needs no disk
 
 
+_NO_FILE = BytesIO()
+_NO_FILE.close()
+
+
+class _Temporary(SpooledTemporaryFile[bytes]):
+    """Where an interrupt comes while it is being made, Python's own finalizer complains that it has no file yet."""
+
+    _file = _NO_FILE
+
+
 class RowSpool:
     """A temporary file with a JSON object a line. It is removed when nothing refers to it any more."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by the finalizer
+        self._file = _Temporary(_IN_MEMORY)  # closed by the finalizer
         finalize(self, self._file.close)
         self._end = 0
         self._is_at_end = True
