@@ -73,10 +73,20 @@ def run(
             log_enabled=False,  # it is no JSON; what it would tell of workers is told below
             workers_kill_timeout=_GRACE,
         )
+        if settings.workers > 1:
+            _import_once(application)
         server.on_startup(announce)
         server.serve(target_loader=_load)
         if server.has_given_up:
             raise SystemExit(1)
+
+
+def _import_once(application: str) -> None:
+    """Import what several workers are going to serve. They are forked, so they share it."""
+    with suppress(Exception):  # the workers fail the same way, and tell
+        importlib.import_module(application.partition(":")[0])
+    gc.collect()
+    gc.freeze()  # or the collector would write to what is shared
 
 
 def base_url(settings: Settings) -> str:

@@ -47,6 +47,25 @@ def test_workers_that_die_together_are_all_replaced(serve: Serve) -> None:
     assert {event["pid"] for event in server.events("worker_died")} == victims
 
 
+FORKED = """
+import os, sys
+from normata.schema.table import new_id
+new_id()
+for _ in range(8):
+    if os.fork() == 0:
+        os.write(1, f"{new_id()}\\n".encode())
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_workers_that_share_what_is_imported_make_ids_of_their_own() -> None:
+    """What a library would draw by chance must not be the same in each of them."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    by_chance = {line.rpartition("-")[2] for line in done.stdout.split()}
+    assert len(by_chance) == 8
+
+
 def test_a_worker_that_has_died_is_in_no_gauge(serve: Serve, tmp_path: Path) -> None:
     """The requests that it was answering are answered by nobody."""
     server = serve(2, TMPDIR=str(tmp_path))
