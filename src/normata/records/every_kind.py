@@ -45,7 +45,7 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
     Newest first; in a search those come before that have all words in their title.
     """
     words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
-    shape = _Shape(tuple(path for path in KINDS if query.kind is None or path in query.kind), len(words), len(in_title))
+    shape = _Shape(query.paths, len(words), len(in_title))
     # To make the statement takes several times as long as to execute it.
     statement = _kept(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
     parameters = {
