@@ -32,6 +32,7 @@ def pytest_configure() -> None:
 
     A shell that starts the tests in the background has them ignore SIGINT, and what they start would, too.
     """
+    gc.disable()  # until all has been imported, of which nothing is garbage
     if (parent := memory.folder()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", parent)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,7 +47,8 @@ def pytest_collection_finish() -> None:
     """Leave what has been imported alone: the collector would walk it again and again, for a third of the run."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
+    gc.set_threshold(400_000, 20, 1_000)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,7 +26,7 @@ from normata.tables import Table
 
 Progress = Callable[[str, int, int], None]
 
-_MANY = 1_000  # a table of which so many rows are written is analyzed afterwards
+_MANY = 100  # a table of which so many rows are written is analyzed afterwards
 
 
 def load(
