@@ -22,9 +22,11 @@ from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
 from normata.schema.table import Table, sql_table
 from normata.schema.text import slugify
 from normata.schema.wire import as_wire, input_model, wire_names
-from tests import world
-from tests.databases import change, tamper
+from tests import mostly_sqlite, world
+from tests.databases import change, on_both, tamper
 from tests.world import ALPHA, BETA, EARLIER
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 WITH_SLUGS = [kind for kind in Restorable.kinds if "slug" in kind.sql().c]
 WITH_SHORT_IDS = [kind for kind in Restorable.kinds if "short_id" in kind.sql().c]
@@ -150,6 +152,7 @@ def test_defaults(database: Database, table: type[Table], expected: dict[str, An
     assert found.items() >= expected.items()
 
 
+@on_both
 def test_a_payload_has_all_its_fields(database: Database) -> None:
     row = MINIMAL["notifications"]
     world.load(database, {"notifications": [row, row | {"id": "b", "payload": {"url": "/"}}]})
@@ -210,6 +213,7 @@ def test_slugs_made_from_equal_titles_differ(database: Database, kind: type[Rest
     assert slugs == ["ete-1-2", "ete-1-2-2", "ete-1-2-3"]
 
 
+@on_both
 def test_slugs_are_counted_by_organization_and_kind(database: Database) -> None:
     world.load(
         database,
@@ -221,6 +225,7 @@ def test_slugs_are_counted_by_organization_and_kind(database: Database) -> None:
     assert [row["slug"] for row in stored(database, Label, "a", "b")] == ["gdpr", "gdpr"]
 
 
+@on_both
 def test_a_made_slug_avoids_what_is_stored_archived_or_not(database: Database) -> None:
     world.load(database, {"labels": [bare(Label, "a", "labels live"), bare(Label, "b", "labels archived")]})
     assert [row["slug"] for row in stored(database, Label, "a", "b")] == ["labels-live-2", "labels-archived-2"]
@@ -238,6 +243,7 @@ def test_a_made_slug_avoids_one_that_a_stored_row_is_given(database: Database) -
     assert stored(database, Label, "a")[0]["slug"] == "gdpr-2"
 
 
+@on_both
 def test_organizations_of_one_name_get_slugs_of_their_own(database: Database) -> None:
     """A slug that the bundle does not give is no reason to refuse it."""
     names = [{"id": f"o{number}", "name": "Alpha"} for number in range(2)]
@@ -268,6 +274,7 @@ def test_a_title_without_letters_of_ascii_still_makes_a_slug(database: Database,
 
 
 @pytest.mark.parametrize("kind", WITH_SHORT_IDS)
+@on_both
 def test_short_ids_go_on_where_the_last_ended(database: Database, kind: type[Restorable]) -> None:
     last = 4 if kind in WITH_SLUGS else 2  # as the world has it
     world.load(database, {kind.path: [bare(kind, "a"), bare(kind, "b"), bare(kind, "c", organization_id=BETA)]})
@@ -275,6 +282,7 @@ def test_short_ids_go_on_where_the_last_ended(database: Database, kind: type[Res
 
 
 @pytest.mark.parametrize("kind", WITH_ORDERS)
+@on_both
 def test_orders_go_on_where_the_last_ended(database: Database, kind: type[Restorable]) -> None:
     world.load(database, {kind.path: [bare(kind, "a") | {"order": 70}]})
     world.load(database, {kind.path: [bare(kind, "b"), bare(kind, "c"), bare(kind, "d", organization_id=BETA)]})
@@ -330,6 +338,7 @@ class Undo(Exception):
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
+@on_both
 def test_defaults_of_any_mixture_of_rows_do_not_collide(database: Database, data: st.DataObject) -> None:
     """Titles that make the same slug, and slugs and numbers given and left out, in any order."""
     kind = data.draw(st.sampled_from([Task, Label, RecordCategory]))

@@ -8,9 +8,12 @@ import pytest
 
 from normata.db.database import Database
 from normata.records.kinds import Asset, Label, Policy, Task
-from tests import world
+from tests import mostly_sqlite, world
 from tests.bundle.documents import Document, asset, faults, found, label, notification, policy, task
+from tests.databases import on_both
 from tests.world import ALPHA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.mark.parametrize(
@@ -114,6 +117,7 @@ def test_enums_are_open_to_any_token(database: Database) -> None:
         ("2024-02-29T23:59:59-00:00", "2024-02-29T23:59:59.000Z"),
     ],
 )
+@on_both
 def test_timestamps_are_brought_to_utc_with_milliseconds(database: Database, given: str, kept: str) -> None:
     world.load(database, {"tasks": [task(deadline=given)]})
     assert found(database, Task, "new")["deadline"] == kept
@@ -123,6 +127,7 @@ def test_timestamps_are_brought_to_utc_with_milliseconds(database: Database, giv
 @pytest.mark.parametrize(
     ("given", "kept"), [(3, "3"), (2.5, "2.5"), (-0.0, "0"), (1e3, "1000"), (0.1, "0.1"), (2**53 - 1, str(2**53 - 1))]
 )
+@on_both
 def test_numbers_stay_as_they_were_given(database: Database, given: float, kept: str) -> None:
     world.load(database, {"assets": [asset(integrityRating=given)]})
     assert repr(found(database, Asset, "new")["integrityRating"]) == kept
@@ -130,11 +135,13 @@ def test_numbers_stay_as_they_were_given(database: Database, given: float, kept:
 
 
 @pytest.mark.parametrize("content", [0, "", False, [], {}, [None, {"a": [1.5, "\U0001f6b2 \u2028"]}], "text"])
+@on_both
 def test_content_may_be_any_json(database: Database, content: Any) -> None:
     world.load(database, {"policies": [policy(content=content)]})
     assert repr(found(database, Policy, "new")["content"]) == repr(content)
 
 
+@on_both
 def test_identifiers_are_kept_as_they_are(database: Database) -> None:
     odd = "urn:x/ä ~1'\"%_🚲"
     world.load(database, {"labels": [label(odd)]})

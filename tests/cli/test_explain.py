@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from normata.db.database import Database
-from tests import world
+from tests import mostly_sqlite, world
 from tests.cli.commands import Run, failed
-from tests.databases import tamper
+from tests.databases import on_both, tamper
 from tests.world import ALPHA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.fixture
@@ -17,6 +19,7 @@ def explain(normata: Run, database_url: str) -> Run:
     return lambda *arguments: normata("explain", *arguments, "--database", database_url)
 
 
+@on_both
 def test_the_tree(explain: Run) -> None:
     done = explain(ALPHA, "own.A.2")
     assert (done.code, done.err) == (0, "")

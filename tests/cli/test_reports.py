@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from normata.cli.reports import _SHOWN
-from tests import stored
+from tests import mostly_sqlite, stored
 from tests.cli.commands import Done, Run, failed, mode, on_terminal, program
 from tests.client import TestClient
-from tests.databases import on_sqlite, open_url
+from tests.databases import on_both, on_sqlite, open_url
 from tests.frameworks.reports.reported import FRAMEWORK, document
 from tests.world import ALPHA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 PATHS = {"gaps": "gaps", "soa": "statement-of-applicability"}
 
@@ -67,6 +69,7 @@ def test_standard_output_has_them_too(database_url: str, normata: Run, folder: P
 
 
 @on_sqlite
+@on_both
 def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -> None:
     out = normata("gaps", "alpha", "REP-1", "--database", database_url).out.splitlines()
     assert out[:2] == ["REP-1 Reported, Alpha", "7 controls apply (3 NONE, 2 PARTIAL, 2 FULL), 2 do not"]

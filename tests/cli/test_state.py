@@ -10,10 +10,13 @@ import pytest
 from normata.db.database import Database
 from normata.frameworks.coverage.recompute import stored_coverage
 from normata.frameworks.model import ControlCoverage
-from tests import stored
+from tests import mostly_sqlite, stored
 from tests.cli.commands import Done, Run, failed
+from tests.databases import on_both
 from tests.frameworks.stating import assert_consistent, large
 from tests.world import ALPHA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.fixture
@@ -32,6 +35,7 @@ def said(database: Database, control_id: str) -> dict[str, Any] | None:
 # --- One control
 
 
+@on_both
 def test_one_control(run: Run, database: Database) -> None:
     done = run("state", "alpha", "A.5", "partial", "--framework", "SUN-2", "--gap", "Half.", "--reason", "legal")
     assert done == Done(0, "SUN-2 A.5 sun control 5: stated PARTIAL; effective PARTIAL\n", "")
@@ -60,6 +64,7 @@ def test_what_is_left_out_stays(run: Run, database: Database) -> None:
     }
 
 
+@on_both
 def test_what_follows_is_stored(run: Run, database: Database) -> None:
     assert run("state", ALPHA, "sun.A.2", "FULL").code == 0
     found = database.read_now(lambda transaction: stored_coverage(transaction, ALPHA))
@@ -102,6 +107,7 @@ def test_an_unknown_organization_is_one_sentence(run: Run) -> None:
 
 @pytest.mark.parametrize("start", ["", "\ufeff"], ids=["without a byte-order mark", "with a byte-order mark"])
 @pytest.mark.parametrize("delimiter", [",", ";"])
+@on_both
 def test_a_file(run: Run, folder: Path, database: Database, start: str, delimiter: str) -> None:
     table = (
         "framework,identifier,status,gap,applicable,justification,reasons",
@@ -176,6 +182,7 @@ def test_a_file_may_have_more_than_a_request(run: Run, folder: Path, database: D
 # --- Leaving
 
 
+@on_both
 def test_leaving_and_adopting_again(run: Run, database: Database) -> None:
     before = database.read_now(lambda transaction: stored_coverage(transaction, ALPHA))
     assert run("leave", "alpha", "SUN-2", "fw-star") == Done(0, "fw-sun: left\nfw-star: was not adopted\n", "")

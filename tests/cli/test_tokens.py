@@ -7,9 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from tests import mostly_sqlite
 from tests.cli.commands import Done, Run, failed
 from tests.client import TestClient
+from tests.databases import on_both
 from tests.world import TOKENS
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 def tokens(normata: Run, url: str, *options: str) -> list[dict[str, str]]:
@@ -20,6 +24,7 @@ def tokens(normata: Run, url: str, *options: str) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows if row[0] not in TOKENS]
 
 
+@on_both
 def test_a_token_is_printed_alone_and_works_until_it_is_revoked(
     normata: Run, database_url: str, client: TestClient
 ) -> None:
@@ -60,6 +65,7 @@ def test_a_token_can_be_narrowed_and_named(normata: Run, database_url: str, clie
     assert told == "editor@alpha.example is no member of org-beta"
 
 
+@on_both
 def test_tokens_are_listed_by_organization(normata: Run, database_url: str) -> None:
     for user in ("viewer@alpha.example", "user-foreigner"):
         assert normata("token", "create", "--user", user, "--database", database_url).code == 0

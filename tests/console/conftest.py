@@ -7,15 +7,19 @@ from functools import partial
 
 import pytest
 
+from tests import mostly_sqlite
 from tests.console.browser import Browser, new_link
 from tests.served import Served, served
+
+# What differs between the databases is in their own packages, and in the tests that ask for both.
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 MakeLink = Callable[[str], str]
 
 
 @pytest.fixture
 def instance(database_url: str) -> Iterator[Served]:
-    """The shipped application over a fresh copy of the test world, on each database."""
+    """The shipped application over a fresh copy of the test world."""
     with served(database_url) as application:
         yield application
 

@@ -13,6 +13,7 @@ from tests import stored, world
 from tests.console.browser import Browser, is_refused, text_of
 from tests.console.single_sign_on import back, instance_of, logged
 from tests.console.single_sign_on import sign_in as sign_in_by_provider
+from tests.databases import on_both
 from tests.identity.openid.forging import Forger, running_forger
 from tests.served import Served
 
@@ -103,6 +104,7 @@ def test_it_takes_a_sign_in_of_a_short_while_ago(operator: Browser, instance: Se
     assert [cause for cause, _ in log.causes()] == ["not_fresh"]
 
 
+@on_both
 def test_a_person_is_one_user_and_a_user_one_person(operator: Browser, instance: Served, forger: Forger) -> None:
     forger.person = {"sub": "ann", "email": world.USERS["admin"], "email_verified": True}
     assert sign_in_by_provider(Browser(instance), forger).status_code == 303

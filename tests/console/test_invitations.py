@@ -12,7 +12,7 @@ from normata.identity.roles import Role
 from normata.identity.sign_in_model import Session
 from tests import stored
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import change
+from tests.databases import change, on_both
 from tests.served import Served, run_sql, served
 from tests.world import ALPHA
 
@@ -26,6 +26,7 @@ def invite(instance: Served, email: str = NEW, role: Role = "editor") -> str:
     return change(instance.database, lambda unit: invitations.invite(unit, ALPHA, email, role)).secret
 
 
+@on_both
 def test_somebody_new_accepts_and_is_signed_in(browser: Browser, instance: Served) -> None:
     secret = invite(instance)
     for _ in range(2):  # a scanner of mail opens it, too

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.console.browser import Browser, is_refused, text_of
+from tests.databases import on_both
 
 MakeLink = Callable[[str], str]
 
@@ -26,6 +27,7 @@ def test_a_link_signs_in_with_its_button_alone(browser: Browser, link_of: MakeLi
     assert "Alpha" in text_of(page)
 
 
+@on_both
 def test_a_link_is_good_once(browser: Browser, link_of: MakeLink) -> None:
     secret = link_of("editor")
     assert browser.post("/sign-in/link/", secret=secret).status_code == 303

@@ -12,6 +12,7 @@ import pytest
 from normata.console import texts
 from normata.identity.sign_in_links import link
 from tests.console.browser import Browser, is_refused, new_link, text_of
+from tests.databases import on_both
 from tests.served import Served, served
 from tests.test_structure import SOURCE
 
@@ -125,6 +126,7 @@ def test_styles_and_scripts_are_kept_for_ever_at_addresses_of_their_contents(bro
         assert browser.get(re.sub(r"[0-9a-f]{12}", "0" * 12, address)).status_code == 404
 
 
+@on_both
 def test_what_people_write_is_text(browser: Browser, sign_in: SignIn) -> None:
     browser.client.headers["User-Agent"] = "<script>alert(1)</script>"
     sign_in(browser, "editor")

@@ -14,6 +14,7 @@ from normata.identity.sign_in_model import Passkey, SignInAttempt
 from tests import stored
 from tests.console.authenticator import Authenticator
 from tests.console.browser import Browser, is_refused, new_link, text_of
+from tests.databases import on_both
 from tests.served import Served, run_sql, served
 
 SignIn = Callable[[Browser, str], None]
@@ -41,6 +42,7 @@ def authenticator(browser: Browser, sign_in: SignIn) -> Authenticator:
     return authenticator
 
 
+@on_both
 def test_a_passkey_is_added_used_and_removed(browser: Browser, authenticator: Authenticator, instance: Served) -> None:
     authenticator.count += 1
     answer = use(browser, authenticator, return_to="/app/")
@@ -96,6 +98,7 @@ def test_a_forged_signature_is_refused(browser: Browser, authenticator: Authenti
     assert use(browser, replace(authenticator, count=6)).status_code == 303
 
 
+@on_both
 def test_a_challenge_is_good_once(browser: Browser, authenticator: Authenticator) -> None:
     options = browser.post("/sign-in/passkey/options/").json()
     signed = replace(authenticator, count=6).sign(options)

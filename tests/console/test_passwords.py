@@ -13,7 +13,7 @@ from normata.identity.passwords import UnfitPassword, require_fit
 from normata.identity.sign_in_model import Password
 from normata.schema.table import sql_table
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import change
+from tests.databases import change, on_both
 from tests.served import Served, run_sql, served
 
 SignIn = Callable[[Browser, str], None]
@@ -41,6 +41,7 @@ def has_password(instance: Served) -> None:
     change(instance.database, lambda unit: passwords.store(unit, "user-editor", hashed))
 
 
+@on_both
 def test_a_password_is_chosen_used_and_changed(browser: Browser, instance: Served, sign_in: SignIn) -> None:
     sign_in(browser, "editor")
     assert browser.post("/account/password/", password=GOOD).headers["location"] == "/account/"

@@ -14,6 +14,7 @@ from normata.db.types import format_timestamp
 from normata.web.operation import Operation
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link, text_of
+from tests.databases import on_both
 from tests.served import Served, refused, run_sql, served
 from tests.web.samples import all_operations, sample
 
@@ -86,6 +87,7 @@ def test_a_session_that_was_prepared_is_worth_nothing(browser: Browser, instance
     assert is_sent_away(attacker.get("/account/"))
 
 
+@on_both
 def test_signing_in_again_rotates_the_session(browser: Browser, instance: Served, link_of: MakeLink) -> None:
     browser.post("/sign-in/link/", secret=link_of("editor"))
     first = browser.cookies[COOKIE]
@@ -155,6 +157,7 @@ def test_a_removed_member_sees_the_organization_no_more(browser: Browser, instan
     assert "Alpha" not in text_of(browser.get("/account/"))
 
 
+@on_both
 def test_people_see_their_sessions_and_end_them(browser: Browser, instance: Served, sign_in: SignIn) -> None:
     other, stranger = Browser(instance), Browser(instance)
     other.client.headers["User-Agent"] = "An old <browser>"
@@ -172,6 +175,7 @@ def test_people_see_their_sessions_and_end_them(browser: Browser, instance: Serv
     assert "An old <browser>" not in text_of(browser.get("/account/"))
 
 
+@on_both
 def test_last_use_is_stored_once_a_minute(browser: Browser, instance: Served, sign_in: SignIn) -> None:
     sign_in(browser, "editor")
     run_sql(instance.database, f"UPDATE session SET last_used_at = {before(hours=1)}")

@@ -15,6 +15,7 @@ from normata.identity.sign_in_model import ExternalIdentity, SignInAttempt
 from tests import stored, world
 from tests.console.browser import Browser, is_refused, text_of
 from tests.console.single_sign_on import SESSION, assert_refused, back, begun, instance_of, logged, sign_in
+from tests.databases import on_both
 from tests.identity.openid.forging import Forger, rsa_key, running_forger, unsigned
 from tests.identity.openid.mock import Mock, running_mock
 from tests.served import Served, served
@@ -71,6 +72,7 @@ def test_people_sign_in_by_a_provider_of_others(database_url: str, mock: Mock) -
             assert_refused(stranger, answer, log, "oidc_answer")
 
 
+@on_both
 def test_any_process_takes_the_answer(database_url: str, forger: Forger) -> None:
     with instance_of(database_url, forger.issuer) as first, instance_of(database_url, forger.issuer) as second:
         browser, elsewhere = Browser(first), Browser(second)

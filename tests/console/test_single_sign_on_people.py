@@ -13,6 +13,7 @@ from normata.identity.sign_in_model import ExternalIdentity
 from tests import stored, world
 from tests.console.browser import Browser, text_of
 from tests.console.single_sign_on import assert_refused, back, begun, instance_of, invited, logged, sign_in
+from tests.databases import on_both
 from tests.identity.openid.forging import Forger, running_forger
 from tests.served import Served
 
@@ -72,6 +73,7 @@ def test_an_address_leads_to_a_user_once(instance: Served, forger: Forger) -> No
     assert len(stored.rows(instance.database, ExternalIdentity)) == 1
 
 
+@on_both
 def test_whoever_is_invited_becomes_a_user_and_a_member(instance: Served, forger: Forger) -> None:
     invited(instance, NEW.upper(), "viewer")
     invited(instance, NEW, "admin", world.BETA)
@@ -189,6 +191,7 @@ def test_a_new_session_takes_the_place_of_the_old_one(instance: Served, forger: 
     assert other.get("/account/").status_code == 303
 
 
+@on_both
 def test_four_tabs_of_one_new_person_at_once_are_one_user(instance: Served, forger: Forger) -> None:
     invited(instance, NEW)
     knows(forger, "grace", NEW)
@@ -201,6 +204,7 @@ def test_four_tabs_of_one_new_person_at_once_are_one_user(instance: Served, forg
     assert len(stored.rows(instance.database, ExternalIdentity)) == 1
 
 
+@on_both
 def test_two_people_with_one_address_at_once_are_not_one_user(instance: Served, forger: Forger) -> None:
     knows(forger, "", EMAIL)
     subjects = iter(["a", "b", "c", "d"])
@@ -231,6 +235,7 @@ def arrive_with(instance: Served, forger: Forger, user: str, *groups: str) -> di
     return roles(instance, f"user-{user}")
 
 
+@on_both
 def test_groups_give_roles_and_take_them(with_groups: Served, forger: Forger) -> None:
     # The editor's role is no group's, so it stays.
     assert arrive_with(with_groups, forger, "editor") == {world.ALPHA: "editor"}
@@ -274,6 +279,7 @@ def test_an_organization_that_is_none_is_told_in_the_log(with_groups: Served, fo
     ]
 
 
+@on_both
 def test_roles_by_groups_are_in_the_log_of_events(with_groups: Served, forger: Forger) -> None:
     arrive_with(with_groups, forger, "editor", "admins")
     events = stored.events(with_groups.database, entity_type="Membership", organization_id=world.ALPHA)

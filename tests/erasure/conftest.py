@@ -7,8 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from normata.events.sealing import seal_all_now
+from tests import mostly_sqlite
 from tests.erasure import people
 from tests.served import Served, served
+
+# What differs between the databases is in their own packages, and in the tests that ask for both.
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from normata.identity.model import Membership, User
 from normata.operations import SECURITY
 from normata.records.kinds import Asset, Audit, Policy, Task
 from tests import stored, world
-from tests.databases import change, tamper
+from tests.databases import change, on_both, tamper
 from tests.erasure.people import ADDRESS, ANN, MEMBER, NAME, bearer, named, traces
 from tests.served import Served
 from tests.world import ALPHA, BETA, record_id
@@ -61,6 +61,7 @@ def everything_wrong(database: Database) -> list[str]:
 # --- Everywhere
 
 
+@on_both
 def test_nothing_names_them_any_more(everywhere: Served) -> None:
     before = named(everywhere.database)
     assert len(before) > 100
@@ -75,6 +76,7 @@ def test_nothing_names_them_any_more(everywhere: Served) -> None:
     assert user["removed_at"] is not None
 
 
+@on_both
 def test_what_is_told_is_what_was_done(everywhere: Served) -> None:
     """A survey finds each row; of what is their own the rows are gone."""
 
@@ -275,6 +277,7 @@ def test_an_id_that_names_them_is_told(service: Served) -> None:
 # --- Events
 
 
+@on_both
 def test_events_lose_what_names_them_and_keep_who_did_what(service: Served) -> None:
     before = {row["id"]: row for row in stored.rows(service.database, AuditEvent)}
     done = erased(service)
@@ -331,6 +334,7 @@ def test_logs_are_proven_all_the_same(service: Served, tmp_path: Any) -> None:
     assert "no event tells" in fault
 
 
+@on_both
 def test_a_dump_of_everything_loads_again(service: Served, empty: Database) -> None:
     """With the events that have lost their content, and those that tell so."""
     erased(service)

@@ -10,9 +10,12 @@ from normata.events.checking import event_faults
 from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy
-from tests import world
+from tests import mostly_sqlite, world
+from tests.databases import on_both
 from tests.served import Served, refused
 from tests.world import ALPHA, BETA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 KINDS = pytest.mark.parametrize("kind", Restorable.kinds, ids=lambda kind: kind.path)
 
@@ -42,6 +45,7 @@ def busy(service: Served) -> Served:
     return service
 
 
+@on_both
 def test_events_are_listed_newest_first(busy: Served) -> None:
     ids = [record_id(kind, "archived") for kind in (Restorable.kinds[0], Policy, Label)]
     found = page(busy, "/events/")
@@ -56,6 +60,7 @@ def test_events_are_listed_newest_first(busy: Served) -> None:
     assert (restored["kind"], restored["userId"]) == (Restorable.kinds[0].path, "user-owner")
 
 
+@on_both
 def test_numbers_in_documents_are_as_exact_as_they_were(service: Served) -> None:
     """Integers of more than 64 bits too; and such an event is sound."""
     headers = service.bearer("admin")
@@ -80,6 +85,7 @@ def test_why_something_was_archived_is_in_its_history(service: Served) -> None:
     assert told == [("restore", None), ("archive", "second"), ("restore", None), ("archive", "first")]
 
 
+@on_both
 def test_filters(busy: Served) -> None:
     label, policy, task = (record_id(kind, "archived") for kind in (Label, Policy, Restorable.kinds[0]))
     assert records(busy, kind="labels") == [label, "loaded"]

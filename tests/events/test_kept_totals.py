@@ -21,12 +21,14 @@ from normata.records.base import Restorable
 from normata.records.kinds import Label
 from normata.records.listing import list_records, record_query
 from normata.web.operation import ChangeOperation, Operation
-from tests import stored
-from tests.databases import change, open_url
+from tests import mostly_sqlite, stored
+from tests.databases import change, on_both, open_url
 from tests.served import Served, served
 from tests.web.counting import counting
 from tests.web.samples import enough, families, sample
 from tests.world import ALPHA, ARCHIVED, BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 STATES = ("exclude", "only", "include")
 
@@ -109,6 +111,7 @@ def test_every_filter_has_its_own(keeping: Served) -> None:
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
+@on_both
 def test_what_another_process_changes_is_counted_again(keeping: Served, is_sealed: bool) -> None:
     live, archived, every = totals(keeping, Label)
     for number in range(1, 4):
@@ -145,6 +148,7 @@ def test_more_unsealed_events_than_are_looked_at(keeping: Served, monkeypatch: p
 
 
 @families(lambda operation: isinstance(operation, ChangeOperation) and kinds_of(operation))
+@on_both
 def test_every_change_is_seen(operation: Operation, keeping: Served) -> None:
     """Whatever operation makes it; the totals are those that another process counts."""
     kinds = kinds_of(operation)

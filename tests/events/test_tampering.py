@@ -22,10 +22,12 @@ from normata.events.model import AuditEvent
 from normata.events.sealing import last_checkpoint, seal_all_now
 from normata.events.verifying import NoLog, Outcome, verify
 from normata.records.kinds import Label
-from tests import stored, world
-from tests.databases import change, open_url, tamper
+from tests import mostly_sqlite, stored, world
+from tests.databases import change, on_both, open_url, tamper
 from tests.served import run_sql
 from tests.world import ALPHA, BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 COUNT = 6
 
@@ -74,6 +76,7 @@ def log(database_url: str, tmp_path: Path) -> Iterator[Log]:
         yield log
 
 
+@on_both
 def test_what_nobody_has_touched_is_sound(log: Log) -> None:
     assert log.check() == []
     outcome = log.verify()
@@ -118,6 +121,7 @@ CHANGED: dict[str, tuple[Tamper, int]] = {
 
 
 @pytest.mark.parametrize("case", CHANGED)
+@on_both
 def test_a_changed_event_is_named(log: Log, case: str) -> None:
     tamper_with, number = CHANGED[case]
     tamper_with(log)
@@ -155,6 +159,7 @@ def test_a_log_that_was_written_anew_as_a_whole_is_not_that_of_the_checkpoint(lo
 @pytest.mark.parametrize(
     "column", ["action", "entity_type", "entity_id", "user_id", "token_id", "request_id", "at", "organization_id"]
 )
+@on_both
 def test_a_changed_column_is_named(log: Log, column: str) -> None:
     """Lists are made from columns. The content is as it was, so the log is sound."""
     value = {"at": f"'{world.EARLIER}'", "organization_id": "'org-beta'"}.get(column, "'x'")
@@ -180,6 +185,7 @@ REMOVED: dict[str, tuple[Tamper, int]] = {
 
 
 @pytest.mark.parametrize("case", REMOVED)
+@on_both
 def test_a_removed_event_is_named(log: Log, case: str) -> None:
     """By its id while its leaf is there, else by its place."""
     tamper_with, number = REMOVED[case]
@@ -219,6 +225,7 @@ INSERTED: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("case", INSERTED)
+@on_both
 def test_an_inserted_event_is_named(log: Log, case: str) -> None:
     # SQLite has times as texts.
     run_sql(log.database, *(one.replace("00:00:00Z", "00:00:00.000Z") for one in INSERTED[case]))

@@ -11,11 +11,13 @@ import pytest
 from normata.db.database import Database
 from normata.demo import content as demo
 from normata.frameworks.model import ControlCoverage, FrameworkAdoption
-from tests import stored, world
-from tests.databases import change
+from tests import mostly_sqlite, stored, world
+from tests.databases import change, on_both
 from tests.frameworks.stating import Json, Stating, assert_consistent, done
 from tests.served import served
 from tests.world import ALPHA, BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 LEVELS = ("NONE", "PARTIAL", "FULL")
 
@@ -49,6 +51,7 @@ def test_adopting_brings_the_controls_and_what_follows(alpha: Stating, database:
     assert_consistent(database)
 
 
+@on_both
 def test_leaving_takes_away_what_rested_on_it(alpha: Stating, database: Database) -> None:
     """sun.A.1 covers moon.A.1, and that covers own.A.2: without moon there is no way."""
     assert alpha.effective()["own.A.2"] == "FULL"
@@ -61,6 +64,7 @@ def test_leaving_takes_away_what_rested_on_it(alpha: Stating, database: Database
     assert_consistent(database)
 
 
+@on_both
 def test_leaving_keeps_the_statements_and_adopting_again_finds_them(alpha: Stating, database: Database) -> None:
     done(alpha.put("sun.A.5", isApplicable=False, justification="No premises.", reasons=["LEGAL"]))
     before, said = alpha.listed(), stored.rows(database, ControlCoverage)
@@ -74,6 +78,7 @@ def test_leaving_keeps_the_statements_and_adopting_again_finds_them(alpha: Stati
 
 
 @pytest.mark.parametrize("framework_id", ["fw-star", "fw-sun", "fw-own"])
+@on_both
 def test_twice_is_harmless(alpha: Stating, database: Database, framework_id: str) -> None:
     for step in (alpha.adopt, alpha.leave, alpha.adopt):
         first = done(step(framework_id))
@@ -100,6 +105,7 @@ def test_one_that_has_become_inactive_can_be_left_but_not_adopted_again(alpha: S
     assert alpha.adopt("fw-moon").status_code == alpha.leave("fw-moon").status_code == 404
 
 
+@on_both
 def test_organizations_adopt_for_themselves(alpha: Stating, beta: Stating, database: Database) -> None:
     theirs = beta.listed()
     done(alpha.adopt("fw-star"))
@@ -170,6 +176,7 @@ def test_a_preview_shows_gaps_and_what_others_would_gain(alpha: Stating) -> None
     assert (other["framework"]["id"], other["gained"]) == ("fw-own", 1)  # its category is no leaf
 
 
+@on_both
 def test_a_preview_counts_what_is_stated_of_the_framework_already(alpha: Stating) -> None:
     done(alpha.put("moon.A.9", coverageStatus="FULL"))
     done(alpha.put("moon.A.1", isApplicable=False, justification="No moon here."))

@@ -7,9 +7,12 @@ import pytest
 from normata.db.database import Database
 from normata.frameworks.model import Framework
 from normata.frameworks.statements import MOST_AT_ONCE
-from tests import stored, world
+from tests import mostly_sqlite, stored, world
+from tests.databases import on_both
 from tests.frameworks.stating import SILENCE, Stating, assert_consistent, done, faults, large
 from tests.world import BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 NO_CONTROL = "names no control of an adopted framework"
 
@@ -24,6 +27,7 @@ def test_answers_are_in_the_order_of_the_request(alpha: Stating) -> None:
     assert {item["coverage"]["coverageStatus"] for item in items} == {"PARTIAL"}
 
 
+@on_both
 def test_effective_coverage_follows_from_all_of_them_together(alpha: Stating, database: Database) -> None:
     """All children of a category; and a match from a control that comes after the one that it lifts."""
     names = ["moon.A.2", "sun.A.2", *(f"own.A.{number}" for number in range(1, 13))]
@@ -96,6 +100,7 @@ def test_frameworks_that_are_not_adopted_make_nothing_ambiguous(beta: Stating) -
 # --- All or none
 
 
+@on_both
 def test_every_fault_is_told_with_its_place_and_nothing_is_stored(alpha: Stating, database: Database) -> None:
     before = stored.everything(database)
     told = faults(
@@ -143,6 +148,7 @@ def test_every_fault_of_the_form_is_told_with_its_place(alpha: Stating, database
     assert stored.everything(database) == before
 
 
+@on_both
 def test_five_hundred_are_the_most(alpha: Stating, database: Database) -> None:
     assert MOST_AT_ONCE == 500
     world.load(database, large(501))

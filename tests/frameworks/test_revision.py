@@ -19,10 +19,12 @@ from normata.frameworks.adoption import NoSuchFramework, adopt
 from normata.identity import tokens
 from normata.records.base import Restorable
 from normata.schema.table import sql_table
-from tests import world
+from tests import mostly_sqlite, world
 from tests.client import TestClient
-from tests.databases import change, tamper
+from tests.databases import change, on_both, tamper
 from tests.world import ALPHA, BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 Document = dict[str, list[dict[str, Any]]]
 Bearer = Callable[..., dict[str, str]]
@@ -168,6 +170,7 @@ def test_an_organization_without_revisions_is_loaded_unchanged(database: Databas
     assert world.contents(database) == before
 
 
+@on_both
 def test_an_import_advances_the_lists_of_all(database: Database) -> None:
     """An import is a load that remembers when it was."""
     rows = world.rows({"frameworks": [{"id": "fw-sun", "name": "Sunny"}], "controls": control("fw-sun")["controls"]})
@@ -179,6 +182,7 @@ def test_an_import_advances_the_lists_of_all(database: Database) -> None:
     assert advanced(database, import_) == set()
 
 
+@on_both
 def test_an_adoption_advances_the_lists_of_its_organization_only(database: Database) -> None:
     def adopting(*names: str) -> Callable[[], object]:
         return lambda: change(database, lambda unit: adopt(unit, ALPHA, names))
@@ -193,6 +197,7 @@ def test_an_adoption_advances_the_lists_of_its_organization_only(database: Datab
     assert advanced(database, failing) == set()
 
 
+@on_both
 def test_what_fails_advances_nothing(database: Database) -> None:
     def failing() -> None:
         with pytest.raises(FaultyInput):
@@ -234,6 +239,7 @@ def test_tokens_advance_nothing(database: Database) -> None:
     assert advanced(database, live) == set()
 
 
+@on_both
 def test_no_revision_ever_comes_back(database: Database) -> None:
     """Not even where the data does: a copy from a backup may have gone another way in between."""
     kept = (ALPHA, "controls")

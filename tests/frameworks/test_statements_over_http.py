@@ -11,11 +11,14 @@ from httpx2 import Response
 from normata.db.database import Database
 from normata.frameworks.model import ControlCoverage
 from normata.records.kinds import Task
-from tests import stored, world
+from tests import mostly_sqlite, stored, world
+from tests.databases import on_both
 from tests.frameworks.stating import SILENCE, Stating, assert_consistent, done, faults
 from tests.listing import Listing
 from tests.served import refused
 from tests.world import ALPHA, BETA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 SAID = {
     "coverageStatus": "PARTIAL",
@@ -29,6 +32,7 @@ SAID = {
 # --- PUT
 
 
+@on_both
 def test_it_answers_with_the_control_its_statement_and_what_follows(alpha: Stating) -> None:
     answer = done(alpha.put("sun.A.5", **SAID))
     assert answer["control"] == {"id": "sun.A.5", "identifier": "A.5", "name": "sun control 5"}
@@ -39,6 +43,7 @@ def test_it_answers_with_the_control_its_statement_and_what_follows(alpha: Stati
     assert done(alpha.control("sun.A.5"))["coverage"] == answer["coverage"]
 
 
+@on_both
 def test_it_replaces_all_that_was_said(alpha: Stating, database: Database) -> None:
     done(alpha.put("sun.A.5", **SAID))
     first = stored.rows(database, ControlCoverage, control_id="sun.A.5")[0]
@@ -88,6 +93,7 @@ def test_every_fault_of_a_body_is_told(alpha: Stating) -> None:
 # --- DELETE
 
 
+@on_both
 def test_delete_says_nothing_any_more_and_may_be_said_twice(alpha: Stating, database: Database) -> None:
     assert alpha.effective()["own.A.2"] == "FULL"  # by sun.A.1 and moon.A.1
     first = done(alpha.delete("sun.A.1"))
@@ -176,6 +182,7 @@ def test_controls_out_of_reach_are_not_found(alpha: Stating, database: Database,
     assert stored.everything(database) == before
 
 
+@on_both
 def test_organizations_state_for_themselves(alpha: Stating, beta: Stating, database: Database) -> None:
     """Both have adopted the same framework. What one says neither shows in the other nor lifts anything there."""
     done(beta.adopt("fw-sun"))
@@ -270,6 +277,7 @@ def test_a_control_may_have_the_id_of_an_address(alpha: Stating, database: Datab
     assert (response.status_code, response.headers["allow"]) == (405, "PATCH")
 
 
+@on_both
 def test_a_statement_that_a_task_refers_to_stays(alpha: Stating, database: Database) -> None:
     """To take it away would leave the task with a reference to nothing."""
     statement = next(row for row in stored.rows(database, ControlCoverage) if row["control_id"] == "sun.A.2")

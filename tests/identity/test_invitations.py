@@ -11,11 +11,12 @@ from normata.identity.invitations import INVITATIONS_OF_ADDRESS
 from normata.identity.model import Invitation, Membership, User
 from normata.schema.text import fold
 from tests import stored
-from tests.databases import change, tamper
+from tests.databases import change, on_both, tamper
 from tests.identity.inviting import accept, accept_found, as_service, find, invite
 from tests.world import ALPHA, BETA, USERS
 
 
+@on_both
 def test_who_is_new_becomes_a_user_and_a_member(database: Database, database_url: str) -> None:
     invited = invite(database, "New.Person@example.org", "admin")
     user_id = accept(database_url, invited.secret, " New Person ")
@@ -48,6 +49,7 @@ def test_who_has_an_account_already_keeps_it(database: Database, database_url: s
     assert {(member["organization_id"], member["role"]) for member in members} == {(ALPHA, "viewer"), (BETA, "owner")}
 
 
+@on_both
 def test_who_was_a_member_becomes_one_again(database: Database, database_url: str) -> None:
     """By the same membership, since records name it, but with the new role."""
     tamper(

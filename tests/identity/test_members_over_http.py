@@ -21,6 +21,7 @@ from normata.records.responsibilities import member_columns
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests import stored
+from tests.databases import on_both
 from tests.identity.inviting import as_service
 from tests.served import Headers, Served, refused, served
 from tests.world import ALPHA, record_id
@@ -81,6 +82,7 @@ def test_nobody_removes_who_has_a_larger_role(service: Served) -> None:
     assert all(row["removed_at"] is None for row in stored.rows(service.database, Membership))
 
 
+@on_both
 def test_the_last_owner_stays(service: Served) -> None:
     headers = admin(service, "owner")
     refused(service.client.delete("/members/member-owner/", headers=headers), 409, "last_owner")
@@ -98,6 +100,7 @@ def test_everybody_may_leave(service: Served) -> None:
     refused(service.client.get("/members/", params=QUERY, headers=headers), 404, "not_found")
 
 
+@on_both
 def test_removing_ends_everything_at_once(service: Served) -> None:
     """The sessions of the user, and what is narrowed to the organization; other tokens see it no more."""
     service.load(
@@ -182,6 +185,7 @@ def test_who_was_removed_is_still_named(service: Served) -> None:
     refused(response, 409, "member_removed")
 
 
+@on_both
 def test_two_owners_cannot_go_at_once(service: Served) -> None:
     """Each would leave the other one; but one of them is the last."""
     service.sql("UPDATE membership SET role = 'owner' WHERE id = 'member-admin'")
@@ -243,6 +247,7 @@ def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
     assert {note["user_id"] for note in notes} == {"user-viewer"}
 
 
+@on_both
 def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responsibilities, "MOST_AT_ONCE", 2)
     headers = service.bearer("editor")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import stored
+from tests.databases import on_both
 from tests.identity.token_requests import (
     IN_ALPHA,
     IN_BETA,
@@ -110,6 +111,7 @@ def test_others_do_neither(service: Served, user: str) -> None:
 # --- Of service accounts
 
 
+@on_both
 def test_a_service_account_gets_tokens_of_its_organization(service: Served) -> None:
     account_id = account(service)
     headers = admin(service)

@@ -10,7 +10,7 @@ from normata.identity import organization_life
 from normata.identity.model import Invitation, Membership, Organization, User
 from normata.records.kinds import Task
 from tests import stored
-from tests.databases import change, on_sqlite
+from tests.databases import change, on_both, on_sqlite
 from tests.identity.inviting import accept
 from tests.identity.smtp_server import mail_server
 from tests.served import Served, refused, served
@@ -59,6 +59,7 @@ def test_an_operator_sees_no_organizations_data(service: Served) -> None:
 # --- The life of an organization
 
 
+@on_both
 def test_an_operator_makes_an_organization_and_its_owner_comes(service: Served) -> None:
     body = {"name": "Brightleaf", "ownerEmail": "kim@brightleaf.example"}
     answer = service.client.post("/organizations/", json=body, headers=service.bearer("operator"))
@@ -98,6 +99,7 @@ def test_it_is_renamed(service: Served) -> None:
     assert len(stored.events(service.database)) == 1
 
 
+@on_both
 def test_it_is_removed_for_everybody_and_restored_as_it_was(service: Served) -> None:
     """Nothing of it is deleted; who had left before stays away."""
     headers = {user: service.bearer(user) for user in ("owner", "viewer", "editor")}
@@ -118,6 +120,7 @@ def test_it_is_removed_for_everybody_and_restored_as_it_was(service: Served) -> 
 # --- Invitations
 
 
+@on_both
 def test_somebody_is_invited_and_comes(service: Served) -> None:
     headers = service.bearer("admin")
     answer = service.client.post("/invitations/", json=INVITED, headers=headers)
@@ -206,6 +209,7 @@ def test_a_header_cannot_change_where_links_lead(service: Served) -> None:
 # --- Service accounts
 
 
+@on_both
 def test_a_service_account_lives(service: Served) -> None:
     headers = service.bearer("admin")
     body = {"organizationId": "alpha", "name": "Inventory", "role": "editor"}

@@ -13,6 +13,7 @@ from normata.identity import tokens
 from normata.identity.model import AccessToken
 from normata.identity.roles import SCOPES
 from tests import stored
+from tests.databases import on_both
 from tests.identity.token_requests import (
     IN_ALPHA,
     OWN,
@@ -32,6 +33,7 @@ from tests.world import ALPHA, BETA, TOKENS
 # --- Making
 
 
+@on_both
 def test_a_token_is_shown_once_and_works(service: Served) -> None:
     response = service.client.post(OWN, json=WANTED, headers=admin(service, "viewer"))
     made = response.json()
@@ -221,6 +223,7 @@ def test_ones_own_are_listed_newest_first(service: Served) -> None:
     assert len([item for item in active if item["id"] not in TOKENS]) == 3
 
 
+@on_both
 def test_a_token_is_revoked_at_once_and_twice_is_harmless(service: Served) -> None:
     headers = admin(service, "viewer")
     made = make(service, headers)

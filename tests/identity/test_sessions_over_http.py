@@ -8,7 +8,7 @@ import pytest
 
 from normata.identity import sessions
 from tests import stored
-from tests.databases import change
+from tests.databases import change, on_both
 from tests.served import Served, refused, run_sql, served
 
 
@@ -57,6 +57,7 @@ def test_the_list_has_ones_own_that_go_on(instance: Served) -> None:
     assert "digest" not in answer["items"][0]
 
 
+@on_both
 def test_one_ends_ones_own_alone(instance: Served) -> None:
     own, other = begin(instance, "viewer"), begin(instance, "owner")
     headers = instance.bearer("viewer", scope="admin")

@@ -15,7 +15,7 @@ from normata.identity.tokens import digest, generate
 from normata.settings import Settings
 from tests import stored, world
 from tests.conftest import MakeToken
-from tests.databases import tamper
+from tests.databases import on_both, tamper
 from tests.world import ALPHA, BETA
 
 Asked = tuple[str, str | None, str | None]
@@ -36,6 +36,7 @@ def look_up(url: str, *asked: Asked) -> list[Sequence[Any]]:
     return asyncio.run(together())
 
 
+@on_both
 def test_each_token_is_told_of_its_own_users_memberships_only(
     database: Database, database_url: str, make_token: MakeToken
 ) -> None:
@@ -68,6 +69,7 @@ def test_each_token_is_told_of_its_own_users_memberships_only(
     ]
 
 
+@on_both
 def test_it_tells_all_that_a_request_needs_to_know(
     database: Database, database_url: str, make_token: MakeToken
 ) -> None:
@@ -89,6 +91,7 @@ def test_it_tells_all_that_a_request_needs_to_know(
     }
 
 
+@on_both
 def test_the_revision_is_that_of_the_list_and_the_organization(
     database: Database, database_url: str, make_token: MakeToken
 ) -> None:
@@ -106,6 +109,7 @@ def test_the_revision_is_that_of_the_list_and_the_organization(
     assert [row.revision for row in (*unknown, *away)] == [None, None]
 
 
+@on_both
 def test_a_revoked_token_is_told_nothing_and_an_expired_one_when_it_ended(
     database: Database, database_url: str, make_token: MakeToken
 ) -> None:
@@ -123,6 +127,7 @@ def test_a_revoked_token_is_told_nothing_and_an_expired_one_when_it_ended(
     assert [row.expires_at for row in fourth] == [None]
 
 
+@on_both
 def test_a_revocation_is_in_the_next_answer(database: Database, database_url: str, make_token: MakeToken) -> None:
     """Nothing of an answer is kept, by no process."""
     token = digest(make_token("editor"))

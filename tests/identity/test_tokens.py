@@ -24,7 +24,7 @@ from normata.identity.model import AccessToken
 from tests import stored
 from tests.client import TestClient
 from tests.conftest import MakeToken
-from tests.databases import change, on_sqlite, tamper
+from tests.databases import change, on_both, on_sqlite, tamper
 from tests.world import ALPHA, BETA, TOKENS, USERS
 
 Bearer = Callable[..., dict[str, str]]
@@ -153,6 +153,7 @@ def test_a_listing_can_be_of_one_user(database: Database, make_token: MakeToken)
         listing(database, email="x@y.z")
 
 
+@on_both
 def test_a_listing_can_be_of_what_reaches_an_organization(database: Database, make_token: MakeToken) -> None:
     """By its id or slug: what is narrowed to it, and what its members have that is narrowed to none."""
     for user in ("viewer", "foreigner", "nobody"):
@@ -250,6 +251,7 @@ def test_nobody_unknown_gets_a_token(database: Database, email: str) -> None:
 
 
 @pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example", "\uff45ditor@alpha.example"])
+@on_both
 def test_an_email_address_is_found_however_it_is_written(database: Database, client: TestClient, email: str) -> None:
     """In any case and width, as people type it."""
     token = change(database, lambda unit: tokens.create(unit, email=email, scope="read", lifetime=timedelta(hours=1)))
@@ -258,6 +260,7 @@ def test_an_email_address_is_found_however_it_is_written(database: Database, cli
     assert (row["user_id"], row["scope"]) == ("user-editor", "read")
 
 
+@on_both
 def test_a_token_acts_as_its_user_only(client: TestClient, make_token: MakeToken) -> None:
     """A user without memberships has no organization; a foreign owner has another one."""
     assert status(client, make_token("viewer")) == 200
@@ -276,6 +279,7 @@ def test_a_token_without_a_lifetime_never_expires(
     assert status(client, token) == 200
 
 
+@on_both
 def test_a_token_expires_when_its_lifetime_is_over(database: Database, make_token: MakeToken) -> None:
     before = datetime.now(UTC)
     make_token("editor", lifetime=timedelta(days=90))
@@ -312,6 +316,7 @@ def test_expiry_is_looked_at_on_every_request(client: TestClient, database: Data
 # --- Revocation
 
 
+@on_both
 def test_revocation_works_at_once_and_twice_is_harmless(
     client: TestClient, database: Database, make_token: MakeToken
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of notifications share: the application over both databases."""
+"""What the tests of notifications share: the application."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import mostly_sqlite
 from tests.served import Served, served
+
+# What differs between the databases is in their own packages, and in the tests that ask for both.
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.fixture(scope="module")

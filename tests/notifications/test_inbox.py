@@ -6,6 +6,7 @@ import pytest
 
 from normata.web.api.notifications import NotificationPage
 from tests import world
+from tests.databases import on_both
 from tests.listing import TIMESTAMP, Listing
 from tests.served import Served
 
@@ -66,6 +67,7 @@ def test_one_notification_in_full(inbox: Listing) -> None:
     ]
 
 
+@on_both
 def test_params_leave_as_they_were_given(changing: Listing, service: Served) -> None:
     params = {"text": "é", "whole": 3, "part": 2.5, "none": None, "list": [1, {"deep": True}], "": ""}
     entity = {"entityType": "Policy", "entityId": "p-1", "entityLabel": "Access", "entityMeta": "access"}
@@ -119,6 +121,7 @@ def test_only_of_the_organization_asked_for(changing: Listing, service: Served) 
     assert "note-beta" not in changing.ids()
 
 
+@on_both
 def test_newest_first_and_by_id_where_they_are_of_one_moment(changing: Listing, service: Served) -> None:
     service.load(
         {

@@ -8,6 +8,7 @@ import pytest
 
 from normata.notifications.model import Notification
 from tests import stored
+from tests.databases import on_both
 from tests.served import Headers, Served, refused
 from tests.world import ALPHA, BETA
 
@@ -32,6 +33,7 @@ def unread(service: Served, headers: Headers, organization: str = ALPHA) -> int:
 
 
 @WORDS
+@on_both
 def test_only_the_mark_changes_and_again_is_harmless(word: str, note: str, service: Served) -> None:
     before = stored.everything(service.database)
     editor = service.bearer("editor")
@@ -71,6 +73,7 @@ def test_who_has_left_has_no_notifications(service: Served) -> None:
     refused(mark(service, "note-read-admin", "read", admin), 404, "not_found")
 
 
+@on_both
 def test_all_up_to_a_moment(service: Served) -> None:
     """That moment included; what has come later stays unread, and so does what is others'."""
     editor, before = service.bearer("editor"), stored.rows(service.database, Notification)

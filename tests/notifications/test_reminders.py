@@ -18,6 +18,7 @@ from normata.records.kinds import Finding, Incident, Record, RiskReview, Task
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored
+from tests.databases import on_both
 from tests.records.restoring import camel
 from tests.served import Served
 from tests.world import ALPHA, BETA
@@ -75,6 +76,7 @@ def test_when_somebody_is_told(moment: str, service: Served) -> None:
     assert [row["type"] for row in told(service)] == ROUNDS[moment]
 
 
+@on_both
 def test_each_once_and_after_a_change_of_the_date_again(service: Served) -> None:
     add(service, Task, "task", deadline=DUE)
     days = [f"2026-06-{day:02}T12:00:00.000Z" for day in range(1, 25)]
@@ -133,6 +135,7 @@ def test_two_dates_of_one_record_are_two_things(service: Served) -> None:
     assert keys == {f"notifications.record.{name}_now.title" for name in ("due_date", "next_review_at")}
 
 
+@on_both
 def test_of_several_processes_one_tells(service: Served) -> None:
     """In many organizations, too: they are gone through in steps."""
     names = [f"more-{number:03}" for number in range(130)]
@@ -159,6 +162,7 @@ def test_of_several_processes_one_tells(service: Served) -> None:
     }
 
 
+@on_both
 def test_more_than_fit_one_transaction(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reminders, "_AT_ONCE", 3)
     reminders._rows.cache_clear()
@@ -184,6 +188,7 @@ def test_in_another_organization_its_own_member_is_told(service: Served) -> None
     assert (row["organization_id"], row["user_id"]) == (BETA, "user-foreigner")
 
 
+@on_both
 def test_the_running_service_does_it_by_itself(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """And goes on after a round that failed."""
     add(service, Task, "task", deadline=DUE)

@@ -11,6 +11,7 @@ from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.kinds import Policy
 from tests import stored
+from tests.databases import on_both_shared
 from tests.records.restoring import Row, add_archived, camel, restore
 from tests.records.shapes import KINDS, SHAPES
 from tests.served import Headers, Served
@@ -52,6 +53,7 @@ def inbox(service: Served, headers: Headers, organization: str = ALPHA) -> list[
 
 
 @pytest.mark.parametrize("kind", WITH_RESPONSIBLE)
+@on_both_shared
 def test_the_responsible_member_is_told_once(shared: Served, kind: type[Restorable]) -> None:
     """The notification is theirs alone, unread, newest, and says what it is about."""
     row_id = add_for(shared, kind, "member-viewer", "told")

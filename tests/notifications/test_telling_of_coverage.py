@@ -8,6 +8,7 @@ import pytest
 
 from normata.notifications.model import Notification
 from tests import stored
+from tests.databases import on_both
 from tests.notifications.test_telling import inbox
 from tests.records.restoring import Row
 from tests.served import Served
@@ -28,6 +29,7 @@ def take_back(service: Served, control: str, user: str = "editor") -> None:
     assert response.status_code == 200, response.text
 
 
+@on_both
 def test_admins_are_told_and_the_link_leads_to_the_control(service: Served) -> None:
     """sun.A.1 makes moon.A.1 FULL, and that own.A.2: both have lost what they rested on, sun.A.1 was taken back."""
     take_back(service, "sun.A.1")
@@ -116,6 +118,7 @@ def test_what_was_said_of_the_controls_themselves_is_no_news(service: Served) ->
     assert told(service, "owner") == []
 
 
+@on_both
 def test_however_many_there_are_it_is_one_notification(service: Served) -> None:
     """With the number, and the first few by name; of the framework that was left nothing, since it is gone."""
     service.load(

@@ -13,7 +13,7 @@ from normata.notifications.telling import RULES, NotifyMembers
 from normata.records.base import Restorable
 from normata.records.kinds import Task
 from tests import stored
-from tests.databases import change
+from tests.databases import change, on_both
 from tests.notifications.test_telling import RESPONSIBLE, WITH_RESPONSIBLE, inbox
 from tests.records.restoring import Row
 from tests.served import Headers, Served
@@ -102,6 +102,7 @@ def test_a_load_assigns_without_a_word(service: Served) -> None:
     assert stored.rows(service.database, Notification) == before
 
 
+@on_both
 def test_what_a_unit_of_work_changes_twice_is_told_once(service: Served) -> None:
     service.load({"tasks": [{"id": "twice", "organizationId": ALPHA, "title": "T", "assigneeMemberId": VIEWER}]})
     row = stored.row(service.database, Task, "twice")
@@ -118,6 +119,7 @@ def test_what_a_unit_of_work_changes_twice_is_told_once(service: Served) -> None
     assert types == ["record.archived", "record.assigned"]
 
 
+@on_both
 def test_of_many_that_are_archived_at_once_each_is_told(service: Served) -> None:
     """And restored by one undo; a trial tells whom it would tell, and tells nobody."""
     editor = service.bearer("editor")

@@ -1,4 +1,4 @@
-"""What the tests of records share: the application over both databases, in which each test brings its own records."""
+"""What the tests of records share: the application, in which each test brings its own records."""
 
 from __future__ import annotations
 

@@ -11,12 +11,15 @@ from httpx2 import Response
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.wire import wire_names
-from tests import stored
+from tests import mostly_sqlite, stored
 from tests.cells import all_cells
+from tests.databases import on_both, on_both_shared
 from tests.records.restoring import restore
 from tests.records.shapes import KINDS
 from tests.served import Headers, Served, refused
 from tests.world import ALPHA, BETA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 both = pytest.mark.parametrize("kind", KINDS)
 
@@ -41,6 +44,7 @@ def add_live(service: Served, kind: type[Restorable], row_id: str, **values: Any
 
 
 @both
+@on_both_shared
 def test_only_the_archived_state_changes(kind: type[Restorable], shared: Served) -> None:
     """The row, the answer, the event and the entry agree on when it was."""
     row_id = f"{kind.path}-to-archive"
@@ -154,6 +158,7 @@ def test_if_match(kind: type[Restorable], shared: Served) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS[:1])
+@on_both
 def test_of_many_at_once_one_succeeds(kind: type[Restorable], service: Served) -> None:
 
     headers = service.bearer("editor")
@@ -166,6 +171,7 @@ def test_of_many_at_once_one_succeeds(kind: type[Restorable], service: Served) -
 
 
 @pytest.mark.parametrize("kind", KINDS[:1])
+@on_both
 def test_nothing_is_archived_before_it_was_created(kind: type[Restorable], service: Served) -> None:
     """Where the clock has been set back."""
     later = "9000-01-01T00:00:00.000Z"

@@ -9,8 +9,12 @@ import pytest
 
 from normata.records.base import Restorable
 from normata.records.kinds import IntegrationCheck, Label, RiskReview, Task
+from tests import mostly_sqlite
+from tests.databases import on_both
 from tests.served import Served, refused, served
 from tests.world import ALPHA, ARCHIVED, BETA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 PATH = "/archive/"
 KINDS = [kind.path for kind in Restorable.kinds]
@@ -67,6 +71,7 @@ def test_all_kinds_are_in_it_whoever_archived_them(find: Find) -> None:
 
 
 @pytest.mark.parametrize("kind", Restorable.kinds, ids=lambda kind: str(kind.path))
+@on_both
 def test_what_stands_in_the_way_is_what_the_restore_says(kind: type[Restorable], service: Served, find: Find) -> None:
     headers = service.bearer("editor")
     items = find(kind=kind.path)
@@ -108,6 +113,7 @@ def test_an_entry_counts_only_for_its_own_archiving(service: Served, find: Find)
     assert [item["reason"] for item in find(userId="user-editor")] == ["Anew."]
 
 
+@on_both
 def test_filters(service: Served, find: Find) -> None:
     archive(service, Label, user="owner")
     archive(service, IntegrationCheck)
@@ -123,6 +129,7 @@ def test_filters(service: Served, find: Find) -> None:
     assert find(search="label nowhere") == []
 
 
+@on_both
 def test_pages_cover_everything_once(service: Served, find: Find) -> None:
     for kind in Restorable.kinds[::3]:
         archive(service, kind)
@@ -132,6 +139,7 @@ def test_pages_cover_everything_once(service: Served, find: Find) -> None:
     assert len({(item["kind"], item["id"]) for item in every}) == len(every) > 20
 
 
+@on_both
 def test_nothing_of_others_is_in_it(service: Served, find: Find) -> None:
     assert not [item for item in find() if BETA in item["id"] or (item["obstacle"] or {}).get("conflictingId") == BETA]
     response = service.client.get(PATH, params={"organizationId": ALPHA}, headers=service.bearer("foreigner"))

@@ -13,9 +13,12 @@ from normata.events.model import AuditEvent
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.records.kinds import Asset, Label, Task
-from tests import stored
+from tests import mostly_sqlite, stored
+from tests.databases import on_both
 from tests.served import Served, refused, served
 from tests.world import ALPHA, BETA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 EVERY = [{"kind": kind.path, "id": record_id(kind, "live")} for kind in Restorable.kinds]
 UNKNOWN = {"kind": "tasks", "id": "nowhere"}
@@ -59,6 +62,7 @@ def entries(service: Served) -> list[dict[str, Any]]:
     return stored.everything(service.database)[str(ArchiveEntry.__tablename__)]
 
 
+@on_both
 def test_what_was_archived_together_is_restored_as_one(service: Served) -> None:
     """Of every kind: one archive id, one event for each record, and afterwards all is as it was."""
     before = {kind: stored.row(service.database, kind, record_id(kind, "live")) for kind in Restorable.kinds}
@@ -81,6 +85,7 @@ def test_what_was_archived_together_is_restored_as_one(service: Served) -> None:
 
 
 @pytest.mark.parametrize("path", ["/archive/", "/archive/restore/"])
+@on_both
 def test_one_that_is_refused_refuses_all_and_each_is_told(path: str, service: Served) -> None:
     archives = path == "/archive/"
     good, bad = ("live", "archived") if archives else ("archived", "live")
@@ -103,6 +108,7 @@ def test_one_that_is_refused_refuses_all_and_each_is_told(path: str, service: Se
     assert faults == [(f"records/{place}", code) for place, code in zip(places, expected, strict=True)]
 
 
+@on_both
 def test_each_for_itself(service: Served) -> None:
     records = [named(Task, "live"), named(Task, "archived"), UNKNOWN, named(Asset, "live"), named(Label, "live", BETA)]
     answer = done(send(service, "/archive/", records, mode="each"))
@@ -178,6 +184,7 @@ def test_a_restore_names_records_or_an_action(service: Served) -> None:
         assert fault["name"] == "records"
 
 
+@on_both
 def test_as_many_as_there_may_be(service: Served) -> None:
     records = [{"id": f"many-{number}", "organizationId": ALPHA, "name": f"Many {number}"} for number in range(500)]
     service.load({"labels": records})
@@ -187,6 +194,7 @@ def test_as_many_as_there_may_be(service: Served) -> None:
     assert done(send(service, "/archive/restore/", None, archiveId=answer["archiveId"]))["done"] == 500
 
 
+@on_both
 def test_of_two_at_once_one_archives_each_record(service: Served) -> None:
     """They name the same records in opposite orders, and do not wait for each other in a circle."""
     headers = service.bearer("editor")

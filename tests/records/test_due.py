@@ -11,10 +11,14 @@ from normata.db.types import format_timestamp
 from normata.records.base import Restorable
 from normata.records.due import due_dates, is_overdue
 from normata.web.api.due import DuePage
+from tests import mostly_sqlite
+from tests.databases import on_both, on_both_shared
 from tests.listing import Listing
 from tests.records.restoring import camel
 from tests.served import Served
 from tests.world import ALPHA, ARCHIVED, BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 DATES = [pytest.param(date, id=f"{date.kind.path}-{date.column}") for date in due_dates()]
 OVERDUE = {date.kind for date in due_dates()}  # the world has one record of each that is
@@ -58,6 +62,7 @@ def test_the_dates_are_those_of_the_interface() -> None:
     assert {(date.kind.path, date.column) for date in due_dates()} == ENDS.keys()
 
 
+@on_both_shared
 def test_an_item_in_full(shared: Served, shared_due: Listing) -> None:
     response = shared_due.get()
     DuePage.model_validate_json(response.content, strict=True)
@@ -114,6 +119,7 @@ def test_what_is_no_number_of_days(within: str, shared_due: Listing) -> None:
     assert shared_due.faults(within=within) == [("within", "malformed")]
 
 
+@on_both
 def test_soonest_first_and_in_pages(service: Served, due: Listing) -> None:
     kinds = [date.kind for date in due_dates() if date.column == "deadline"]
     for number in range(20):
@@ -123,6 +129,7 @@ def test_soonest_first_and_in_pages(service: Served, due: Listing) -> None:
     assert [(item["at"], item["id"]) for item in items] == sorted((item["at"], item["id"]) for item in items)
 
 
+@on_both
 def test_mine(service: Served) -> None:
     """What the caller answers for, in the organization that is asked for."""
     task = due_dates()[0].kind

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from normata.records.base import Restorable
+from tests import mostly_sqlite
+from tests.databases import on_both_shared
 from tests.listing import Listing
 from tests.served import Served, refused
 from tests.world import ALPHA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.fixture
@@ -23,6 +27,7 @@ def _named(listing: Listing, **query: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", Restorable.kinds, ids=lambda kind: kind.path)
+@on_both_shared
 def test_records_by_title(kind: type[Restorable], names: Listing) -> None:
     live = _named(names, kind=kind.path)
     every = _named(names, kind=kind.path, archived="include")
@@ -38,6 +43,7 @@ def test_records_by_title(kind: type[Restorable], names: Listing) -> None:
     }
 
 
+@on_both_shared
 def test_members_by_the_ids_of_records_and_of_events(names: Listing) -> None:
     members = _named(names, kind="memberships")
     assert members["member-admin"]["label"] == "Admin"
@@ -50,6 +56,7 @@ def test_members_by_the_ids_of_records_and_of_events(names: Listing) -> None:
     )
 
 
+@on_both_shared
 def test_controls_frameworks_and_statements(names: Listing) -> None:
     assert _named(names, kind="frameworks").keys() == {"fw-sun", "fw-moon", "fw-own"}
     assert "fw-star" in _named(names, kind="frameworks", archived="include")

@@ -10,12 +10,15 @@ from pydantic.alias_generators import to_camel
 
 from normata.records.base import Restorable
 from normata.schema.wire import columns
-from tests import stored
+from tests import mostly_sqlite, stored
 from tests.cells import all_cells
+from tests.databases import on_both, on_both_shared
 from tests.records.living import change, everything, foreign_references, make, read, written
 from tests.records.shapes import CONTENT, KINDS, SHAPES, WITH_SLUG
 from tests.served import Served, refused
 from tests.world import ALPHA, BETA, record_id
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 POLICY = next(kind for kind in Restorable.kinds if kind.path == "policies")
@@ -32,6 +35,7 @@ def names(problem: dict[str, Any]) -> list[str]:
 
 
 @every_kind
+@on_both_shared
 def test_all_comes_back_as_it_went_in(kind: type[Restorable], shared: Served) -> None:
     """In the answer, from its address, and to the last digit."""
     headers = shared.bearer("editor")
@@ -70,6 +74,7 @@ def test_the_least_gets_the_defaults_of_a_load(kind: type[Restorable], shared: S
 
 
 @pytest.mark.parametrize("kind", WITH_SLUG)
+@on_both_shared
 def test_slugs(kind: type[Restorable], shared: Served) -> None:
     """Left out it is made, and free; a taken one is refused by the name of its holder."""
     title, headers = kind.title_column(), shared.bearer("editor")
@@ -106,6 +111,7 @@ def test_every_fault_of_a_body_is_named_at_once(kind: type[Restorable], shared: 
 
 
 @every_kind
+@on_both_shared
 def test_a_reference_of_another_organization_is_one_to_nothing(kind: type[Restorable], shared: Served) -> None:
     headers, title = shared.bearer("editor"), kind.title_column()
     foreign = foreign_references(kind)
@@ -186,6 +192,7 @@ def test_documents_have_numbers_that_json_can_say(number: str, shared: Served) -
 
 
 @every_kind
+@on_both_shared
 def test_all_that_may_be_written_can_be_changed_and_cleared(kind: type[Restorable], shared: Served) -> None:
     title, headers = kind.title_column(), shared.bearer("editor")
     made = make(shared, kind, headers, **{title: "To be changed"}).json()
@@ -265,6 +272,7 @@ def test_media_types_of_a_patch(media_type: str, shared: Served) -> None:
         (None, {"a": {"b": None}}, {"a": {}}),
     ],
 )
+@on_both_shared
 def test_documents_are_merged(stored_: Any, patch: Any, merged: Any, shared: Served) -> None:
     """Member by member, as RFC 7396 has it."""
     headers = shared.bearer("editor")
@@ -285,6 +293,7 @@ def test_a_document_grows_by_merging_up_to_a_limit(service: Served) -> None:
 
 
 @every_kind
+@on_both_shared
 def test_two_changes_of_different_fields_at_once_both_hold(kind: type[Restorable], shared: Served) -> None:
     headers = shared.bearer("editor")
     said = everything(kind, f"at-once-{kind.path}")
@@ -296,6 +305,7 @@ def test_two_changes_of_different_fields_at_once_both_hold(kind: type[Restorable
     assert {name: record[name] for name in said} == said
 
 
+@on_both
 def test_many_made_at_once_have_numbers_and_slugs_of_their_own(service: Served) -> None:
     headers = service.bearer("editor")
     with ThreadPoolExecutor(8) as pool:

@@ -1,8 +1,4 @@
-"""People of the world who have signed in.
-
-Pages ask and change by operations alone, and those are tried on every database. So these tests run on SQLite, but for
-those that ask for both.
-"""
+"""People of the world who have signed in."""
 
 from __future__ import annotations
 
@@ -10,11 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import mostly_sqlite
 from tests.console.browser import Browser, new_link
 from tests.served import Served, served
-
-database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 class People:

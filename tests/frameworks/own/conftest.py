@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from tests import mostly_sqlite
 from tests.client import TestClient
 from tests.world import ALPHA, USERS
+
+# What differs between the databases is in their own packages, and in the tests that ask for both.
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from normata.db.database import Database
 from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
 from normata.frameworks.model import Control, Framework
 from tests import stored
+from tests.databases import on_both
 from tests.frameworks.own.conftest import Asked
 from tests.world import ALPHA, BETA
 
@@ -36,6 +37,7 @@ def is_current(database: Database, organization_id: str = ALPHA) -> bool:
     )
 
 
+@on_both
 def test_many_come_in_order_with_parents_by_identifier_and_by_id(ask: Asked, database: Database) -> None:
     made = ask.done(
         "POST",
@@ -63,6 +65,7 @@ def test_many_come_in_order_with_parents_by_identifier_and_by_id(ask: Asked, dat
     assert {event["entity_id"] for event in events} == {one["id"] for one in made}
 
 
+@on_both
 def test_the_roll_up_of_a_parent_follows(ask: Asked, database: Database) -> None:
     """A new child that is not covered takes away what followed from the other children alone."""
     covered = [f"own.A.{number}" for number in range(1, 13)]
@@ -109,6 +112,7 @@ def test_they_can_be_put_anywhere(ask: Asked, database: Database, after: str | N
         ("own.A.2", "own.A.12", ["A", "A.1", "A.3", "A.4", "A.5"]),
     ],
 )
+@on_both
 def test_one_can_be_moved(ask: Asked, database: Database, control: str, after: str | None, expected: list[str]) -> None:
     ask.done("PATCH", f"/controls/{control}/", {"after": after})
     found = order(ask)

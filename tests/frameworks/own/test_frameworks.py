@@ -9,6 +9,7 @@ import pytest
 from normata.db.database import Database
 from normata.frameworks.model import Framework
 from tests import stored
+from tests.databases import on_both
 from tests.frameworks.own.conftest import Asked
 from tests.world import ALPHA, BETA
 
@@ -38,6 +39,7 @@ def test_a_new_one_belongs_to_its_organization_and_gets_what_it_lacks(ask: Asked
     assert ask.refused("GET", f"/frameworks/{made['id']}/", user="foreigner", organizationId=BETA) == 404
 
 
+@on_both
 def test_it_takes_every_field_that_can_be_written(ask: Asked) -> None:
     given = {
         "identifier": "BOAT",
@@ -60,6 +62,7 @@ def test_the_organization_may_be_named_by_its_slug(ask: Asked) -> None:
     assert changed["version"] == "3"
 
 
+@on_both
 def test_a_patch_changes_what_it_has_and_leaves_an_event(ask: Asked, database: Database) -> None:
     before = ask.done("GET", "/frameworks/fw-own/")
     given = {"name": "Ours", "version": "2", "description": "All of it."}
@@ -138,6 +141,7 @@ def test_whoever_is_at_home_elsewhere_changes_nothing_here(ask: Asked, database:
     assert stored.everything(database) == before
 
 
+@on_both
 def test_who_is_a_member_of_both_cannot_reach_one_through_the_other(ask: Asked, database: Database, add: Any) -> None:
     add({"memberships": [{"id": "both", "organizationId": ALPHA, "userId": "user-foreigner", "role": "owner"}]})
     assert ask.refused("PATCH", "/frameworks/fw-foreign/", {"name": "X"}, user="foreigner") == 404

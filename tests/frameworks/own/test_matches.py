@@ -9,6 +9,7 @@ import pytest
 from normata.db.database import Database
 from normata.frameworks.model import ControlMatch
 from tests import stored
+from tests.databases import on_both
 from tests.frameworks.own.conftest import Asked
 from tests.frameworks.own.test_controls import is_current
 from tests.world import ALPHA, BETA
@@ -30,6 +31,7 @@ def status(ask: Asked, control: str) -> str:
     return str(next(item for item in items if item["id"] == control)["effectiveCoverageStatus"])
 
 
+@on_both
 def test_coverage_follows_at_once_and_is_taken_back(ask: Asked, database: Database) -> None:
     assert status(ask, "moon.A.9") == "NONE"
     [made] = ask.done("POST", "/matches/", body(match("sun.A.1", "moon.A.9")), user="editor")["items"]
@@ -61,6 +63,7 @@ def test_between_the_same_controls_the_stronger_one_counts(ask: Asked) -> None:
     assert (status(ask, "moon.A.3"), status(ask, "moon.A.1")) == ("FULL", "FULL")
 
 
+@on_both
 def test_it_is_nobody_elses(ask: Asked, database: Database, add: Any) -> None:
     frameworks = ("fw-sun", "fw-moon")
     add(

@@ -21,7 +21,7 @@ from normata.frameworks.catalogs.reading import read_inputs
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.own import uploads
 from tests import stored
-from tests.databases import change
+from tests.databases import change, on_both
 from tests.frameworks.catalogs.test_reading import CATALOG, LIBRARY
 from tests.frameworks.own.conftest import Asked
 from tests.frameworks.own.test_controls import is_current, places
@@ -111,6 +111,7 @@ BERTHS = [
     ],
     ids=["commas", "semicolons", "XLSX"],
 )
+@on_both
 def test_a_table_becomes_a_framework_of_ones_own(
     ask: Asked, database: Database, content: bytes | str, media_type: str
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_table_becomes_a_framework_of_ones_own(
     assert stored.everything(database) == before
 
 
+@on_both
 def test_a_newer_version_changes_what_it_has_and_deletes_nothing(ask: Asked, database: Database) -> None:
     [framework_id] = done(ask, TABLE, CSV, name="Dock Rules")["frameworkIds"]
     assert ask.client.put(

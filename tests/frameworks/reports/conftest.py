@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests import mostly_sqlite
 from tests.frameworks.reports.reported import FRAMEWORK, UNJUSTIFIED, document
 from tests.served import Headers, Served, served
 from tests.world import ALPHA
+
+# What differs between the databases is in their own packages, and in the tests that ask for both.
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 Ask = Callable[..., Any]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tests.databases import on_both
 from tests.frameworks.reports.conftest import Ask
 from tests.frameworks.reports.reported import FRAMEWORK, match, statement
 from tests.served import Served
@@ -25,6 +26,7 @@ def covering(entry: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+@on_both
 def test_it_has_every_leaf_in_catalog_order(ask: Ask) -> None:
     answer = ask(SOA)
     numbers = ["1.1.a", "1.1.b", "1.1.c", "1.2", "1.3", "2.1", "2.2", "2.3", "3"]
@@ -94,6 +96,7 @@ def test_what_covers_a_control_are_the_matches_that_make_it_so(ask: Ask, service
     assert covering(entries(ask(SOA))["rep.2.1"]) == [], "its own statement does"
 
 
+@on_both
 def test_no_control_vouches_for_itself(ask: Ask, service: Served) -> None:
     """Two that equal each other, of which the first alone is covered by somebody's statement."""
     there, back = match("rep.2.1", "rep.1.1.c", "FULL"), match("rep.1.1.c", "rep.2.1", "FULL")

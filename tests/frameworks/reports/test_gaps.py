@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normata.frameworks.reports.closers import Closers
+from tests.databases import on_both
 from tests.frameworks.reports.conftest import Ask
 from tests.frameworks.reports.reported import FRAMEWORK, match, statement
 from tests.served import Served
@@ -21,6 +22,7 @@ def gaps(answer: Any) -> dict[str, dict[str, Any]]:
     return {gap["id"]: gap for gap in answer.json()["gaps"]}
 
 
+@on_both
 def test_gaps_are_applicable_leaves_below_full_the_worst_first(ask: Ask, service: Served) -> None:
     """NONE before PARTIAL, within that mandatory ones first, then in catalog order."""
     assert list(gaps(ask("gaps"))) == ["rep.1.1.a", "rep.1.1.c", "rep.2.3", "rep.1.1.b", "rep.2.2"]
@@ -70,6 +72,7 @@ def test_the_next_steps_are_the_controls_that_would_lift_most(ask: Ask) -> None:
     ]
 
 
+@on_both
 def test_what_it_promises_comes_true(ask: Ask, service: Served) -> None:
     """Each closer, stated FULL, gives every gap that names it what the report says, and lifts as many as it says."""
     before = gaps(ask("gaps"))

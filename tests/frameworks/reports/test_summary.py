@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import on_both
 from tests.frameworks.reports.conftest import Ask
 from tests.frameworks.reports.reported import FRAMEWORK
 from tests.served import Served, refused
@@ -50,6 +51,7 @@ def test_leaves_are_counted_as_a_whole_and_by_category(ask: Ask) -> None:
     }
 
 
+@on_both
 def test_it_agrees_with_the_list_of_controls(ask: Ask, service: Served) -> None:
     """Of every framework that alpha has adopted: the same statuses, counted by the client."""
     for framework_id in ("fw-sun", "fw-moon", "fw-own", FRAMEWORK):
