@@ -51,6 +51,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(400_000, 20, 1_000)
 
 
+def pytest_sessionfinish() -> None:
+    """Have what is left alone: pytest goes on to collect five times."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file of the key that signs checkpoints: not in the folder that the tests run in."""

@@ -1,8 +1,10 @@
 """The program, forked from a process that has imported it already.
 
 To start a Normata process takes a second of a processor, nearly all of it for imports. So each process that runs tests
-has one prepared process (:mod:`tests.forking`), which imports once, and forks for every start. What is forked runs the
+has a prepared process (:mod:`tests.forking`), which imports once, and forks for every start. What is forked runs the
 installed script, with the arguments, environment, folder and standard streams that it is given, and ends as it does.
+Servers with several workers have a prepared process of their own: by the first import of the metrics it is settled
+whether they are kept in files.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ _SETTINGS = ("NORMATA_", "OTEL_", "PROMETHEUS_")  # what imports must not read: 
 class Normata(subprocess.Popen[Any]):
     """``subprocess.Popen`` for the program: the script comes first, as always. Not for tests of the start itself."""
 
+    _keeps_metrics_in_files = False
+
     def _execute_child(self, *options: Any) -> None:
         """Have the prepared process fork. Python's own forks and executes here."""
         arguments, executable, preexec_fn, close_fds, pass_fds, cwd, environment, _, _, shell, *rest = options
@@ -47,7 +51,7 @@ class Normata(subprocess.Popen[Any]):
         self._lock = threading.Lock()
         self._own, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(_prepared.socket(), [b"."], [theirs.fileno(), *given])
+            socket.send_fds(_prepared[self._keeps_metrics_in_files].socket(), [b"."], [theirs.fileno(), *given])
         self._own.sendall(request.encode())
         self._own.shutdown(socket.SHUT_WR)
         self._close_pipe_fds(*ends)  # type: ignore[attr-defined] # it has no types
@@ -81,6 +85,12 @@ class Normata(subprocess.Popen[Any]):
         return code
 
 
+class SeveralWorkers(Normata):
+    """As :class:`Normata`, for a server with several workers."""
+
+    _keeps_metrics_in_files = True
+
+
 def run(
     arguments: Sequence[str | os.PathLike[str]], timeout: float, **options: Any
 ) -> subprocess.CompletedProcess[str]:
@@ -95,23 +105,23 @@ def run(
 
 
 def starting(workers: int, environment: Mapping[str, str]) -> type[subprocess.Popen[Any]]:
-    """What starts a server: a process of its own, where settings decide about what is imported, and how.
-
-    The metrics of several workers are kept in files, which is settled by the first import of them.
-    """
-    is_traced = any(name == "NORMATA_TRACING" or name.startswith("OTEL_") for name in environment)
-    return Normata if workers == 1 and not is_traced else subprocess.Popen
+    """What starts a server: a process of its own, where settings decide about what is imported."""
+    if any(name == "NORMATA_TRACING" or name.startswith("OTEL_") for name in environment):
+        return subprocess.Popen
+    return Normata if workers == 1 else SeveralWorkers
 
 
 def end() -> None:
-    """End the prepared process, if there is one."""
-    _prepared.end()
+    """End the prepared processes, if there are any."""
+    for prepared in _prepared.values():
+        prepared.end()
 
 
 class _Prepared:
-    """The prepared process of this process, made when it is first needed."""
+    """A prepared process of this process, made when it is first needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
         self._lock = threading.Lock()
         self._started: tuple[socket.socket, subprocess.Popen[bytes]] | None = None
 
@@ -124,12 +134,16 @@ class _Prepared:
                     process = subprocess.Popen(
                         [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
                         cwd=_ROOT,
-                        env={name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)},
+                        env=self._given(),
                         pass_fds=[theirs.fileno()],
                         stdin=subprocess.DEVNULL,
                     )
                 self._started = ours, process
             return self._started[0]
+
+    def _given(self) -> dict[str, str]:
+        others = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
+        return others | self._environment
 
     def end(self) -> None:
         """End it by closing its socket."""
@@ -146,7 +160,8 @@ class _Prepared:
             process.wait()
 
 
-_prepared = _Prepared()
+# By whether metrics are kept in files. Each start names a folder for them; here it matters only that there is one.
+_prepared = {False: _Prepared({}), True: _Prepared({"PROMETHEUS_MULTIPROC_DIR": "."})}
 
 
 def _texts(environment: Mapping[str, Any]) -> dict[str, str]:

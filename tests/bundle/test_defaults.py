@@ -252,7 +252,7 @@ def test_organizations_of_one_name_get_slugs_of_their_own(database: Database) ->
     assert len(slugs) == 3
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=120), max_size=3))
 def test_a_slug_is_short_ascii_with_single_hyphens(parts: list[str]) -> None:
     slug = slugify(*parts)

@@ -295,7 +295,7 @@ def _load_and_look(database: Database, transaction: Transaction, rows: list[Row]
     raise Undo
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=60) | st.text(alphabet='{}[]",:labes0-eE.\\u \n', max_size=60))
 def test_any_bytes_are_rows_or_faults(tmp_path: Path, content: str | bytes) -> None:
     path = file_of(tmp_path, content)

@@ -12,7 +12,7 @@ from normata.cli.reports import _SHOWN
 from tests import mostly_sqlite, stored
 from tests.cli.commands import Done, Run, failed, mode, on_terminal, program
 from tests.client import TestClient
-from tests.databases import on_both, on_sqlite, open_url
+from tests.databases import on_both, open_url
 from tests.frameworks.reports.reported import FRAMEWORK, document
 from tests.world import ALPHA
 
@@ -58,7 +58,6 @@ def test_a_file_has_the_bytes_that_http_answers(
     assert mode(Path("said")) == 0o600
 
 
-@on_sqlite
 @pytest.mark.parametrize(("report", "name"), [("gaps", "json"), ("soa", "csv"), ("soa", "xlsx")])
 def test_standard_output_has_them_too(database_url: str, normata: Run, folder: Path, report: str, name: str) -> None:
     normata(report, "alpha", "rep-1", "--output", f"file.{name}", "--database", database_url)
@@ -68,7 +67,6 @@ def test_standard_output_has_them_too(database_url: str, normata: Run, folder: P
     assert (folder / "piped").read_bytes() == (folder / f"file.{name}").read_bytes()
 
 
-@on_sqlite
 @on_both
 def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -> None:
     out = normata("gaps", "alpha", "REP-1", "--database", database_url).out.splitlines()
@@ -85,7 +83,6 @@ def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -
     assert len(out) == 4 + 9
 
 
-@on_sqlite
 def test_the_table_is_short_and_shows_no_markup(normata: Run, database_url: str) -> None:
     many = [
         {"id": f"rep.9.{number}", "frameworkId": FRAMEWORK, "identifier": f"9.{number}", "name": "[red]\x1b[31mname"}
@@ -97,7 +94,6 @@ def test_the_table_is_short_and_shows_no_markup(normata: Run, database_url: str)
     assert out.splitlines()[-1] == "… and 5 more; --format csv has them all"
 
 
-@on_sqlite
 def test_a_terminal_gets_no_workbook_and_obeys_nothing(database_url: str) -> None:
     code, shown = on_terminal("gaps", "alpha", "REP-1", "--format", "xlsx", "--database", database_url)
     assert code == 2
@@ -109,7 +105,6 @@ def test_a_terminal_gets_no_workbook_and_obeys_nothing(database_url: str) -> Non
     assert (code, json.loads(shown)["framework"]["id"]) == (0, FRAMEWORK)
 
 
-@on_sqlite
 @both_reports
 def test_what_is_wrong_is_told(normata: Run, folder: Path, database_url: str, report: str) -> None:
     where = ("--database", database_url)
@@ -125,7 +120,6 @@ def test_what_is_wrong_is_told(normata: Run, folder: Path, database_url: str, re
     assert (folder / "report.csv").read_bytes().startswith(b"\xef\xbb\xbf")
 
 
-@on_sqlite
 def test_an_organization_that_has_adopted_nothing_is_told_what_to_do(normata: Run, database_url: str) -> None:
     stored.load(open_url(database_url), {"organizations": [{"id": "org-gamma", "name": "Gamma"}]})
     told = failed(normata("soa", "gamma", "REP-1", "--database", database_url))

@@ -94,7 +94,7 @@ def test_it_is_told_who_acts_for_whom_and_how_long_anything_may_take(told: Servi
         assert told.read(what_is_told, scope) == expected | reads
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(readable=st.lists(TEXTS), writable=st.lists(TEXTS))
 def test_whatever_it_is_told_arrives_as_it_was(told: Service, readable: list[str], writable: list[str]) -> None:
     found = told.write(what_is_told, TenantScope(tuple(readable), tuple(writable)))

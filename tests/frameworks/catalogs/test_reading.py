@@ -335,7 +335,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("original", [LIBRARY, CATALOG, COLLECTION], ids=["library", "catalog", "collection"])
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_junk_anywhere_is_rows_or_faults(folder: Path, original: dict[str, Any], data: st.DataObject) -> None:
     document = copy.deepcopy(original)
@@ -359,7 +359,7 @@ def test_junk_anywhere_is_rows_or_faults(folder: Path, original: dict[str, Any],
     assert printed
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=st.text(alphabet="objectsurn:\n -[]{}&*!?|>'\"<,#%@~ \t\x85\ud7ff", max_size=60))
 def test_any_text_is_rows_or_faults(folder: Path, text: str) -> None:
     with contextlib.suppress(FaultyInput):

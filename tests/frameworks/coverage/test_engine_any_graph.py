@@ -96,14 +96,14 @@ def graphs(draw: st.DrawFn) -> Graph:
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(graphs())
 def test_equals_the_definition(graph: Graph) -> None:
     reached, alone = fixpoint(*graph), fixpoint(*graph._replace(matches=[]))
     assert compute(*graph) == {control: Computed.of(reached[control], own=alone[control]) for control in graph.parents}
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_order_does_not_matter(graph: Graph, rng: random.Random) -> None:
     parents, matches, statements = list(graph.parents.items()), list(graph.matches), list(graph.statements.items())
@@ -112,7 +112,7 @@ def test_order_does_not_matter(graph: Graph, rng: random.Random) -> None:
     assert compute(dict(parents), matches, dict(statements), graph.not_applicable) == compute(*graph)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(graphs(), st.sampled_from(CONTROLS), st.sampled_from(Level))
 def test_raising_a_statement_lowers_nothing(graph: Graph, control: str, level: Level) -> None:
     raised = {**graph.statements, control: max(level, graph.statements.get(control, NONE))}
@@ -120,14 +120,14 @@ def test_raising_a_statement_lowers_nothing(graph: Graph, control: str, level: L
     assert all(after[control] >= before[control] for control in graph.parents)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(graphs(), st.sampled_from(CONTROLS), st.sampled_from(CONTROLS), st.sampled_from([PARTIAL, FULL]))
 def test_adding_a_match_lowers_nothing(graph: Graph, source: str, target: str, level: Level) -> None:
     before, after = compute(*graph), compute(*graph._replace(matches=[*graph.matches, (source, target, level)]))
     assert all(after[control] >= before[control] for control in graph.parents)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(graphs())
 def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
     """Idempotent; and with everything stated, nothing is left for a match to add."""
@@ -137,7 +137,7 @@ def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
     }
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(graphs())
 def test_nothing_comes_from_nothing(graph: Graph) -> None:
     assert set(effective(*graph._replace(statements={})).values()) == {NONE}

@@ -138,7 +138,7 @@ def adopt(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
 STEPS = (restate, restate, restate, rematch, rematch, move, add, remove, adopt)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_after_any_sequence_it_is_what_follows(rng: random.Random) -> None:
     graph = world(rng)

@@ -106,7 +106,7 @@ def statements_of(proof: Sequence[ProofStep]) -> set[str]:
     return {step.fact.control for step in proof if step.inference.rule is Rule.STATEMENT}
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
 def test_every_claim_has_a_proof_and_no_shorter_one(rng: random.Random) -> None:
     graph = world(rng)
@@ -127,7 +127,7 @@ def test_every_claim_has_a_proof_and_no_shorter_one(rng: random.Random) -> None:
         assert [len(proof) for proof in found.others] == sorted(len(proof) for proof in found.others)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
 def test_the_other_statements_are_all_that_would_do_alone(rng: random.Random) -> None:
     graph = world(rng)
@@ -154,7 +154,7 @@ def parents_of(graph: MemoryGraph) -> dict[str, str | None]:
     return {control: graph.parents[control] for control, name in graph.frameworks.items() if name in graph.adopted}
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
 def test_effects_are_what_is_lost_without_the_statement(rng: random.Random) -> None:
     graph = world(rng)
@@ -169,7 +169,7 @@ def test_effects_are_what_is_lost_without_the_statement(rng: random.Random) -> N
         }
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
 def test_lifts_lift(rng: random.Random) -> None:
     graph = world(rng)
@@ -334,7 +334,7 @@ def test_a_circle_proves_nothing() -> None:
     assert proofs_of(graph, "c2").proof == ()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
 def test_lifts_that_are_all_are_all_that_matches_allow(rng: random.Random) -> None:
     graph = world(rng)

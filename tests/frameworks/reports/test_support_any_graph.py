@@ -46,7 +46,7 @@ def rows(graph: Graph, computed: dict[str, Computed]) -> Rows:
     return Rows(matches, children)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(graphs())
 def test_what_carries_a_control_does_so_without_it(graph: Graph) -> None:
     """Whatever is lifted has support, from a match or from children; and no source of it needs what is lifted."""

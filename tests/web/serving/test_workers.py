@@ -26,6 +26,8 @@ def test_a_worker_that_dies_is_replaced_however_often(serve: Serve) -> None:
         victim = server.workers()[0]
         os.kill(victim, signal.SIGKILL)
         wait_for(lambda victim=victim: victim not in server.workers() and len(server.workers()) == 2)  # type: ignore[misc]
+        # A worker is there before the line about it is.
+        wait_for(lambda number=number: len(server.events("worker_replaced")) == number)  # type: ignore[misc]
         wait_for(server.answers)
         died = server.events("worker_died")
         assert (len(died), died[-1]["pid"], died[-1]["signal"]) == (number, victim, "SIGKILL")
