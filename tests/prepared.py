@@ -143,7 +143,7 @@ class _Prepared:
 
     def _given(self) -> dict[str, str]:
         others = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
-        return others | self._environment
+        return {**others, **self._environment}
 
     def end(self) -> None:
         """End it by closing its socket."""
