@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import hypothesis
 import pytest
 
 from normata.app import Service, create_app
@@ -26,13 +27,18 @@ from tests.kept import Kept, opened, to_lend
 from tests.listing import Listing
 from tests.postgres import Server, running_server
 
+# By itself Hypothesis draws the same examples in every run of CI.
+hypothesis.settings.register_profile("others each time", derandomize=False)
+hypothesis.settings.load_profile("others each time")
+
 
 def pytest_configure() -> None:
     """Work in memory where there is room, and let the commands that tests start be interrupted.
 
     A shell that starts the tests in the background has them ignore SIGINT, and what they start would, too.
     """
-    gc.disable()  # until all has been imported, of which nothing is garbage
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        gc.disable()  # until all has been imported, of which nothing is garbage
     if (parent := memory.folder()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", parent)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,13 +54,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-    gc.set_threshold(400_000, 20, 1_000)
-
-
-def pytest_sessionfinish() -> None:
-    """Have what is left alone: pytest goes on to collect five times."""
-    gc.collect()
-    gc.freeze()
+    gc.set_threshold(400_000, 20, 5)
 
 
 @pytest.fixture(scope="session", autouse=True)

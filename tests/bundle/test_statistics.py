@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.db.database import Database
+from normata.db.postgresql.transaction import PostgreSQLTransaction
+from normata.db.sqlite.transaction import SQLiteTransaction
 from tests import world
 from tests.bundle.documents import Document
 from tests.db.sessions import session
 from tests.served import served
 from tests.world import ALPHA
 
-MANY = 100
+MANY = 100  # on PostgreSQL
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that loads have the database count."""
     tables: list[str] = []
-    analyze = UnitOfWork.analyze
 
-    def noting(unit: UnitOfWork, names: Sequence[str]) -> None:
-        tables.extend(names)
-        analyze(unit, names)
+    def noted(kind: type[SQLiteTransaction | PostgreSQLTransaction]) -> Callable[..., list[Any]]:
+        fetch = kind.fetch
 
-    monkeypatch.setattr(UnitOfWork, "analyze", noting)
+        def noting(transaction: Any, sql: str, *values: Any) -> list[Any]:
+            if sql.startswith("ANALYZE"):
+                tables.append(sql.rsplit(maxsplit=1)[-1].strip('"'))
+            return fetch(transaction, sql, *values)
+
+        return noting
+
+    for kind in (SQLiteTransaction, PostgreSQLTransaction):
+        monkeypatch.setattr(kind, "fetch", noted(kind))
     return tables
+
+
+@pytest.fixture
+def many(database: Database) -> int:
+    """From how many rows on a table is counted."""
+    return 1_000 if database.embedded else MANY
 
 
 def labels(count: int, **values: str) -> Document:
@@ -54,20 +68,20 @@ def catalog(controls: int) -> Document:
     }
 
 
-def test_a_table_is_counted_from_a_hundred_rows_on(database: Database, counted: list[str]) -> None:
-    world.load(database, labels(MANY - 1))
+def test_a_table_is_counted_where_many_rows_are_written(database: Database, counted: list[str], many: int) -> None:
+    world.load(database, labels(many - 1))
     assert counted == []
-    world.load(database, labels(MANY))  # one is new
+    world.load(database, labels(many))  # one is new
     assert counted == []
-    world.load(database, labels(MANY, color="red"))
+    world.load(database, labels(many, color="red"))
     assert counted == ["label"]
-    world.load(database, labels(MANY, color="red"))
+    world.load(database, labels(many, color="red"))
     assert counted == ["label"]
 
 
-def test_computed_coverage_counts_as_well(database: Database, counted: list[str]) -> None:
+def test_computed_coverage_counts_as_well(database: Database, counted: list[str], many: int) -> None:
     """A few adoptions may bring any number of rows of it."""
-    document = catalog(MANY)
+    document = catalog(many)
     adoptions = {"frameworkAdoptions": document.pop("frameworkAdoptions")}
     world.load(database, document)
     assert counted == ["control", "control_match"]

@@ -37,7 +37,8 @@ LATE = {
         "normata.settings",
         "importlib.metadata",
     ),
-    "serve": ("rich", "alembic", "fastapi", "structlog", "normata.tables"),
+    # With several workers, the metrics find out at their first import that they are to be kept in files.
+    "serve": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "prometheus_client"),
     "token": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "normata.schema.paging"),
 }
 IMPORTING = """

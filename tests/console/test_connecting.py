@@ -30,7 +30,7 @@ def forger() -> Iterator[Forger]:
 
 @pytest.fixture
 def instance(database_url: str, forger: Forger) -> Iterator[Served]:
-    """The shipped application with this provider, on each database."""
+    """The shipped application with this provider."""
     with instance_of(database_url, forger.issuer, oidc_name="Example") as application:
         yield application
 
@@ -52,6 +52,7 @@ def asked(browser: Browser) -> str:
     return unescape(found[1])
 
 
+@on_both
 def test_an_operator_connects_and_disconnects(operator: Browser, instance: Served, forger: Forger) -> None:
     assert "Connect with Example" in text_of(operator.get("/account/"))
     answer = back(operator, forger.authorize(asked(operator)))

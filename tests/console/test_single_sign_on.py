@@ -40,7 +40,7 @@ def forger() -> Iterator[Forger]:
 
 @pytest.fixture
 def instance(database_url: str, forger: Forger) -> Iterator[Served]:
-    """The shipped application with this provider, on each database."""
+    """The shipped application with this provider."""
     with instance_of(database_url, forger.issuer) as application:
         yield application
 

@@ -30,7 +30,7 @@ def forger() -> Iterator[Forger]:
 
 @pytest.fixture
 def instance(database_url: str, forger: Forger) -> Iterator[Served]:
-    """The shipped application with this provider, on each database."""
+    """The shipped application with this provider."""
     with instance_of(database_url, forger.issuer) as application:
         yield application
 
@@ -105,6 +105,7 @@ MEANS = {
 
 
 @pytest.mark.parametrize("means", MEANS)
+@on_both
 def test_an_account_that_somebody_can_act_with_is_not_given_away_by_its_address(
     instance: Served, forger: Forger, means: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_an_invitation_that_is_over_lets_nobody_in(instance: Served, forger: For
     assert stored.rows(instance.database, User, email_folded=NEW) == []
 
 
+@on_both
 def test_an_operator_is_not_given_away_by_an_address(instance: Served, forger: Forger) -> None:
     instance.sql("INSERT INTO operator (user_id, since) VALUES ('user-editor', '2026-01-02 00:00:00.000')")
     knows(forger, "ada", EMAIL)
@@ -248,6 +250,7 @@ def test_groups_give_roles_and_take_them(with_groups: Served, forger: Forger) ->
     assert len(stored.rows(with_groups.database, Membership, user_id="user-editor")) == 2
 
 
+@on_both
 def test_the_last_owner_stays_whatever_the_groups_say(with_groups: Served, forger: Forger) -> None:
     with logged() as log:
         assert arrive_with(with_groups, forger, "owner", "others") == {world.ALPHA: "owner"}

@@ -64,7 +64,7 @@ def uncounted(database: Database) -> bool:
 def test_what_the_transaction_has_written_is_counted_in_it(database: Database) -> None:
     def work(transaction: Transaction) -> dict[str, int]:
         fill(transaction)
-        transaction.analyze(["label"])
+        transaction.analyze({"label": ROWS})
         return counted(transaction)
 
     assert uncounted(database)
@@ -76,7 +76,7 @@ def test_what_the_transaction_has_written_is_counted_in_it(database: Database) -
 def test_of_several_tables_each_is_counted(database: Database) -> None:
     def work(transaction: Transaction) -> None:
         fill(transaction)
-        transaction.analyze(["note", "label"])
+        transaction.analyze({"note": ROWS, "label": ROWS})
 
     database.write_now(work)
     assert database.read_now(counted) == nearly({"label": ROWS + 2, "note": ROWS + 2})
@@ -86,7 +86,7 @@ def test_again_after_more_has_been_written(database: Database) -> None:
     def work(number: int) -> Callable[[Transaction], None]:
         def more(transaction: Transaction) -> None:
             transaction.execute_many(insert(note), [row | {"id": f"{number}-{row['id']}"} for row in NOTES])
-            transaction.analyze(["note"])
+            transaction.analyze({"note": ROWS})
 
         return more
 
@@ -95,8 +95,9 @@ def test_again_after_more_has_been_written(database: Database) -> None:
         assert database.read_now(counted) == nearly({"note": number * ROWS + 2})
 
 
-def test_no_tables_are_none(database: Database) -> None:
-    database.write_now(lambda transaction: transaction.analyze([]))
+def test_few_rows_are_not_worth_it(database: Database) -> None:
+    database.write_now(lambda transaction: transaction.analyze({}))
+    database.write_now(lambda transaction: transaction.analyze({"label": 99, "note": 0}))
     assert uncounted(database)
 
 
@@ -105,7 +106,7 @@ def test_a_name_is_taken_as_it_is(database: Database) -> None:
 
     def work(transaction: Transaction) -> None:
         transaction.execute_many(insert(odd), [{"id": f"{number}"} for number in range(ROWS)])
-        transaction.analyze([ODD])
+        transaction.analyze({ODD: ROWS})
 
     database.write_now(work)
     assert database.read_now(counted) == nearly({ODD: ROWS})
@@ -114,7 +115,7 @@ def test_a_name_is_taken_as_it_is(database: Database) -> None:
 
 def test_a_table_that_is_not_there_is_a_fault(database: Database) -> None:
     with pytest.raises(Exception, match="nowhere"):
-        database.write_now(lambda transaction: transaction.analyze(["nowhere"]))
+        database.write_now(lambda transaction: transaction.analyze({"nowhere": ROWS}))
 
 
 def test_what_fails_leaves_the_rows_out(database: Database) -> None:
@@ -122,7 +123,7 @@ def test_what_fails_leaves_the_rows_out(database: Database) -> None:
 
     def work(transaction: Transaction) -> None:
         fill(transaction)
-        transaction.analyze(["label"])
+        transaction.analyze({"label": ROWS})
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
@@ -135,7 +136,7 @@ def test_sqlite_looks_at_a_bounded_sample_but_not_at_a_small_one(sqlite: Databas
 
     def work(transaction: Transaction) -> list[Any]:
         transaction.execute_many(insert(label), [new_label(f"{number}") for number in range(20_000)])
-        transaction.analyze(["label"])
+        transaction.analyze({"label": ROWS})
         assert isinstance(transaction, SQLiteTransaction)
         return transaction.fetch("PRAGMA analysis_limit")
 
@@ -154,5 +155,5 @@ def test_another_that_has_the_file_open_goes_on(sqlite: Database, sqlite_url: st
     names = select(label.c.name).where(label.c.id == "label-alpha")
     with closing(open_url(sqlite_url)) as other:
         assert other.read_now(lambda transaction: transaction.scalar(names)) == "alpha"
-        sqlite.write_now(lambda transaction: transaction.analyze(["label"]))
+        sqlite.write_now(lambda transaction: transaction.analyze({"label": ROWS}))
         assert other.read_now(lambda transaction: transaction.scalar(names)) == "alpha"

@@ -1,4 +1,4 @@
-"""What the tests of events share: the application over both databases."""
+"""What the tests of events share: the application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of records share: the application, in which each test brings its own records."""
+"""What the tests of people, organizations and tokens share: the application."""
 
 from __future__ import annotations
 

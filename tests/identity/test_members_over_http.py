@@ -93,6 +93,7 @@ def test_the_last_owner_stays(service: Served) -> None:
     refused(service.client.get("/members/", params=QUERY, headers=headers), 404, "not_found")
 
 
+@on_both
 def test_everybody_may_leave(service: Served) -> None:
     headers = admin(service, "viewer")
     response = service.client.delete("/members/member-viewer/", headers=headers)

@@ -26,6 +26,7 @@ from tests.world import ALPHA, BETA
 # --- Of an organization
 
 
+@on_both
 def test_admins_see_every_token_that_reaches_their_organization(service: Served) -> None:
     """And nothing of what other organizations have, nor what people call the tokens that reach both."""
     guest_of_beta(service)
@@ -55,6 +56,7 @@ def test_admins_see_every_token_that_reaches_their_organization(service: Served)
     assert here not in listed(both)
 
 
+@on_both
 def test_tokens_of_who_has_left_are_listed_only_where_they_were_narrowed(service: Served) -> None:
     wide = id_of(service, service.bearer("editor"))
     here = id_of(service, service.bearer("editor", organization=ALPHA))
@@ -67,6 +69,7 @@ def test_tokens_of_who_has_left_are_listed_only_where_they_were_narrowed(service
     refused(service.client.delete(f"/tokens/{wide}/", headers=headers), 404, "not_found")
 
 
+@on_both
 def test_admins_revoke_what_is_narrowed_to_their_organization(service: Served) -> None:
     guest_of_beta(service)
     headers, victim = admin(service), service.bearer("editor", organization=ALPHA)
@@ -79,6 +82,7 @@ def test_admins_revoke_what_is_narrowed_to_their_organization(service: Served) -
     assert (event["action"], event["organization_id"], event["user_id"]) == ("revoke", ALPHA, "user-admin")
 
 
+@on_both
 def test_admins_do_not_revoke_what_reaches_further(service: Served) -> None:
     wide, there = id_of(service, service.bearer("editor")), ""
     guest_of_beta(service)

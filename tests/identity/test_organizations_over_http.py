@@ -37,6 +37,7 @@ def test_me_tells_who_and_where(service: Served) -> None:
     assert listed == {"items": answer["organizations"], "total": 2, "page": 1, "limit": 100}
 
 
+@on_both
 def test_a_narrowed_token_sees_one_organization(service: Served) -> None:
     service.load({"memberships": [{"id": "guest", "organizationId": BETA, "userId": "user-viewer"}]})
     headers = service.bearer("viewer", organization=BETA)

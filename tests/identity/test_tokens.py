@@ -226,6 +226,7 @@ def test_a_token_is_narrowed_only_to_an_organization_of_its_user(database: Datab
     assert stored.tokens(database) == []
 
 
+@on_both
 def test_a_narrowed_token_sees_nothing_of_other_organizations(
     database: Database, client: TestClient, bearer: Bearer
 ) -> None:

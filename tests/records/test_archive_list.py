@@ -1,4 +1,4 @@
-"""The archive: what is in it, across kinds, and what it says of each record. On both databases."""
+"""The archive: what is in it, across kinds, and what it says of each record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many records at once, of whatever kinds: all or none, or each for itself. On both databases."""
+"""Many records at once, of whatever kinds: all or none, or each for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What things are called, and how many records there are of each kind. On both databases."""
+"""What things are called, and how many records there are of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making and changing records: the same for every kind, on both databases."""
+"""Making and changing records: the same for every kind."""
 
 from __future__ import annotations
 

@@ -26,8 +26,6 @@ from normata.tables import Table
 
 Progress = Callable[[str, int, int], None]
 
-_MANY = 100  # a table of which so many rows are written is analyzed afterwards
-
 
 def load(
     unit: UnitOfWork,
@@ -74,9 +72,7 @@ def load(
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
         written[EffectiveCoverage] += recompute(unit, organization_id, restated=restated)
-    grown = [str(table.__tablename__) for table, count in written.items() if count >= _MANY]
-    if grown:
-        unit.analyze(grown)
+    unit.analyze({str(table.__tablename__): count for table, count in written.items()})
     return tallies
 
 

@@ -107,10 +107,12 @@ class Transaction(ABC):
         """The names of the tables that the database has."""
 
     @abstractmethod
-    def analyze(self, tables: Sequence[str]) -> None:
-        """Have the database count what ``tables`` hold, so that it plans by what this transaction has written.
+    def analyze(self, written: Mapping[str, int]) -> None:
+        """Have the database count what tables hold, so that it plans by what this transaction has written.
 
-        For bulk changes: until the database counts by itself, its plans take a large table for a small one.
+        ``written`` tells how many rows of each table that was. For bulk changes: until the database counts by itself,
+        its plans take a large table for a small one. Where few rows were written, that does no harm, and the table is
+        left alone; what is few, each database knows.
         """
 
     def row(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Any | None:

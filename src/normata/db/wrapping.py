@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -62,9 +62,9 @@ class Wrapping(Transaction):
         """See :meth:`Transaction.tables`."""
         return self._transaction.tables()
 
-    def analyze(self, tables: Sequence[str]) -> None:
+    def analyze(self, written: Mapping[str, int]) -> None:
         """See :meth:`Transaction.analyze`."""
-        self._transaction.analyze(tables)
+        self._transaction.analyze(written)
 
 
 class Watching(Wrapping):

@@ -122,6 +122,7 @@ def test_what_a_new_one_needs(ask: Asked) -> None:
     ("framework_id", "status"),
     [("fw-sun", 403), ("fw-star", 403), ("fw-old", 404), ("fw-foreign", 404), ("nothing", 404)],
 )
+@on_both
 def test_only_ones_own_can_be_changed(ask: Asked, database: Database, framework_id: str, status: int) -> None:
     """A centralized one that can be seen stays as it is; what cannot be seen does not exist."""
     before = stored.everything(database)

@@ -148,6 +148,7 @@ def test_a_control_that_only_others_see_is_as_one_that_is_not_there(ask: Asked, 
     ("match_id", "expected"),
     [("sun.A.1->moon.A.1", 403), ("star.A.4->moon.A.4", 403), ("foreign.A.1->star.A.1", 404), ("nothing", 404)],
 )
+@on_both
 def test_only_ones_own_can_be_deleted(ask: Asked, database: Database, match_id: str, expected: int) -> None:
     before = stored.everything(database)
     assert ask.refused("DELETE", f"/matches/{match_id}/") == expected

@@ -186,6 +186,7 @@ def mapping(*pairs: tuple[str, str], library: str = "mapping", relationship: str
     return {"urn": f"urn:example:library:{library}", "objects": {"requirement_mapping_sets": [sets]}}
 
 
+@on_both
 def test_mappings_lead_to_ones_own_imports_and_to_what_is_in_sight(ask: Asked, database: Database) -> None:
     done(ask, json.dumps(LIBRARY), JSON)
     pair = ("urn:example:node:boat:2", "sun.A.9")
@@ -241,6 +242,7 @@ def test_of_two_mappings_of_one_import_the_stronger_makes_the_match(database: Da
     assert between(database, *pair) == between(database, *reversed(pair)) == [("FULL", None)]
 
 
+@on_both
 def test_what_only_others_see_is_unknown(ask: Asked, database: Database) -> None:
     """The framework that is missing is told once; or the mappings are left out, and listed."""
     pairs = [("foreign.A.1", "sun.A.1"), ("foreign.A.2", "sun.A.2"), ("sun.A.3", "moon.A.4")]

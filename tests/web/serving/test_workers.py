@@ -70,7 +70,7 @@ def test_workers_that_share_what_is_imported_make_ids_of_their_own() -> None:
 
 def test_a_worker_that_has_died_is_in_no_gauge(serve: Serve, tmp_path: Path) -> None:
     """The requests that it was answering are answered by nobody."""
-    server = serve(2, TMPDIR=str(tmp_path))
+    server = serve(2, installed=True, TMPDIR=str(tmp_path))
 
     def gauges(pid: int) -> list[Path]:
         return list(tmp_path.glob(f"normata-metrics-*/gauge_live*_{pid}.db"))

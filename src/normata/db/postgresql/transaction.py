@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -15,6 +15,9 @@ from normata.db.statements import Statements
 from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
 _ROWS_AT_ONCE = 1_000
+# Rows that are worth counting. Until the server counts a table by itself, mostly within a minute, it takes one of some
+# hundred rows for a single row, and reads it again for each row of another.
+_MANY = 100
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -131,10 +134,11 @@ class PostgreSQLTransaction(Transaction):
         found = self.fetch("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
         return frozenset(name for (name,) in found)
 
-    def analyze(self, tables: Sequence[str]) -> None:
-        """See :meth:`Transaction.analyze`."""
-        for table in tables:
-            self.fetch(f"ANALYZE {self._statements.quoted(table)}")
+    def analyze(self, written: Mapping[str, int]) -> None:
+        """See :meth:`Transaction.analyze`. A table that somebody else has locked against it is left alone."""
+        for table, rows in written.items():
+            if rows >= _MANY:
+                self.fetch(f"ANALYZE (SKIP_LOCKED) {self._statements.quoted(table)}")
 
     def fetch(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""

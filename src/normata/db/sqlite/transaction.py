@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from normata.db.sqlite.connection import File
@@ -11,6 +11,9 @@ from normata.db.statements import Prepared, Statements
 from normata.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
 _ROWS_AT_ONCE = 1_000
+# Rows that are worth counting. SQLite counts no table by itself again, and without figures it takes an index for a
+# good one, which is right for most. Figures of a small table would stay when it has grown.
+_MANY = 1_000
 _SAMPLE = 100_000  # entries of an index that are looked at to tell how many there are
 
 
@@ -72,13 +75,14 @@ class SQLiteTransaction(Transaction):
         )
         return frozenset(name for (name,) in found)
 
-    def analyze(self, tables: Sequence[str]) -> None:
+    def analyze(self, written: Mapping[str, int]) -> None:
         """See :meth:`Transaction.analyze`."""
         # A sample of each index takes no longer for a large one. From a small sample SQLite would conclude that no
         # organization has more rows than that, and plan worse than without.
         self.fetch(f"PRAGMA analysis_limit = {_SAMPLE}")
-        for table in tables:
-            self.fetch(f"ANALYZE {self._statements.quoted(table)}")
+        for table, rows in written.items():
+            if rows >= _MANY:
+                self.fetch(f"ANALYZE {self._statements.quoted(table)}")
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""
