@@ -10,7 +10,7 @@ from normata.identity import organization_life
 from normata.identity.model import Invitation, Membership, Organization, User
 from normata.records.kinds import Task
 from tests import stored
-from tests.databases import change, on_both, on_sqlite
+from tests.databases import change, on_both
 from tests.identity.inviting import accept
 from tests.identity.smtp_server import mail_server
 from tests.served import Served, refused, served
@@ -268,7 +268,6 @@ _HIDDEN = ["Al\u202epha", "Alpha\x85", "\u200eAlpha", "Al\u2028pha", "Al\npha", 
 
 
 @pytest.mark.parametrize("name", _HIDDEN)
-@on_sqlite
 def test_names_and_addresses_hide_nothing(name: str, service: Served) -> None:
     """Neither control characters nor what turns the direction of text round: one could look like somebody else."""
     headers, said = service.bearer("owner"), "control characters or direction marks"
@@ -286,7 +285,6 @@ def test_names_and_addresses_hide_nothing(name: str, service: Served) -> None:
         assert fault["message"].endswith(said if field == "name" else "such as kim@example.org")
 
 
-@on_sqlite
 def test_what_is_hidden_in_the_name_of_whoever_comes_is_left_out(service: Served) -> None:
     made = service.client.post("/invitations/", json=INVITED, headers=service.bearer("admin")).json()
     accept(service.url, made["link"].partition("secret=")[2], " K\u202eim\n\tNew\x1b ")
@@ -295,7 +293,6 @@ def test_what_is_hidden_in_the_name_of_whoever_comes_is_left_out(service: Served
 
 
 @pytest.mark.parametrize(("slug", "is_taken"), [(".", False), ("..", False), ("...", True), (".a", True), ("a.", True)])
-@on_sqlite
 def test_no_slug_means_another_place(slug: str, is_taken: bool, service: Served) -> None:
     body = {"name": "Gamma", "slug": slug, "ownerEmail": "kim@x.example"}
     answer = service.client.post("/organizations/", json=body, headers=service.bearer("operator"))

@@ -24,7 +24,7 @@ from normata.identity.model import AccessToken
 from tests import stored
 from tests.client import TestClient
 from tests.conftest import MakeToken
-from tests.databases import change, on_both, on_sqlite, tamper
+from tests.databases import change, on_both, tamper
 from tests.world import ALPHA, BETA, TOKENS, USERS
 
 Bearer = Callable[..., dict[str, str]]
@@ -106,7 +106,6 @@ def test_nothing_may_come_before_or_after(extra: str, before: bool) -> None:
 # --- Keeping
 
 
-@on_sqlite
 def test_only_the_digest_is_stored(
     client: TestClient, make_token: MakeToken, database: Database, tmp_path: Path
 ) -> None:
