@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces, Loops
@@ -55,8 +55,9 @@ def run(
     address = _address(settings.host, settings.port)
     for name, value in settings.model_dump().items():
         os.environ[f"NORMATA_{name.upper()}"] = str(value)
-    with tempfile.TemporaryDirectory(prefix="normata-metrics-") as folder:
+    with ExitStack() as ending:
         if settings.workers > 1:
+            folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="normata-metrics-"))
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         server = _Server(
             settings,

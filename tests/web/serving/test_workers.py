@@ -82,6 +82,9 @@ def test_a_worker_that_has_died_is_in_no_gauge(serve: Serve, tmp_path: Path) -> 
     assert not gauges(victim)
     (other,) = set(server.workers()) - {server.events("worker_replaced")[0]["pid"]}
     assert gauges(other), "those who live stay"
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(PATIENCE) == 0
+    assert not list(tmp_path.glob("normata-metrics-*")), "a server that is stopped leaves nothing behind"
 
 
 def test_without_the_main_process_workers_end_in_order(serve: Serve) -> None:
