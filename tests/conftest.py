@@ -54,7 +54,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-    gc.set_threshold(400_000, 20, 5)
+    gc.set_threshold(2_000_000, 20, 5)
+
+
+def pytest_sessionfinish() -> None:
+    """Look for garbage once. Pytest does so five times, for faults in destructors, and the interpreter once more."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

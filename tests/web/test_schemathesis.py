@@ -67,9 +67,7 @@ def runs() -> Iterator[Any]:
         some = [*(one for one in LISTS if one in CHOSEN), *CHANGES]
         yield pytest.param("postgresql", some, False, every, id="some operations on anything, on PostgreSQL")
         return
-    yield pytest.param("sqlite", CHOSEN[::8], True, "examples,coverage", id="some operations on SQLite")
-    some = [LISTS[0], *CHANGES]
-    yield pytest.param("postgresql", some, False, "fuzzing", id="a few operations on anything, on PostgreSQL")
+    yield pytest.param("sqlite", CHOSEN[::12], True, "examples,coverage", id="some operations on SQLite")
 
 
 @pytest.mark.parametrize(("database_url", "chosen", "real", "phases"), [*runs()], indirect=["database_url"])
