@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, insert, update
 
 from normata.changes.idempotency import KEY_WRITES
 from normata.changes.revisions import current_revision
+from normata.changes.storing import every_column_of
 from normata.changes.unit_of_work import Actor, Change, Changes, Subscriber, UndeclaredWrite, UnitOfWork, update_of
 from normata.console.writes import SIGN_IN_WRITES
 from normata.db.database import Database
@@ -38,6 +39,7 @@ KEPT = sorted({one.kept for one in OPERATIONS if isinstance(one, ListOperation) 
 EDITOR = Actor("user-editor", "Editor", "token", "chain-1")
 HERE = TenantScope(readable=(ALPHA,), writable=(ALPHA,))
 LABEL = world.record_id(Label, "live")
+CHANGE_OF_LABEL = every_column_of(Label)
 
 _labels, _policies, _frameworks = sql_table(Label), sql_table(Policy), sql_table(Framework)
 RENAME = update(_labels).where(_labels.c.id == bindparam("label")).values(name=bindparam("new")).returning(*_labels.c)
@@ -69,7 +71,7 @@ def make(
     work: Work,
     *,
     scope: TenantScope = HERE,
-    writes: Sequence[Write] = (update_of(Label, "name"),),
+    writes: Sequence[Write] = (CHANGE_OF_LABEL,),
     subscribers: Sequence[Subscriber] = SUBSCRIBERS,
 ) -> Any:
     """Make a change as a request does."""
@@ -114,10 +116,10 @@ def also_a_policy(unit: UnitOfWork) -> None:
 
 
 UNDECLARED: dict[str, tuple[Work, Sequence[Write]]] = {
-    "a table that is not declared": (also_a_policy, (update_of(Label, "name"),)),
+    "a table that is not declared": (also_a_policy, (CHANGE_OF_LABEL,)),
     "an action that is not declared": (rename, (Write("label", "INSERT"),)),
     "nothing declared": (rename, ()),
-    "nothing published": (renamed, (update_of(Label, "name"),)),
+    "nothing published": (renamed, (CHANGE_OF_LABEL,)),
 }
 
 
@@ -134,6 +136,17 @@ def test_a_statement_that_finds_no_row_has_written_nothing(database: Database) -
     before = stored.everything(database)
     assert make(database, lambda unit: renamed(unit, label="nowhere")) is None
     assert stored.everything(database) == before
+
+
+def test_what_follows_from_a_column_is_declared_with_it() -> None:
+    """Else a label would be found by the name that it had."""
+    with pytest.raises(UndeclaredWrite, match="search_text, title_key of label follow from name: write them"):
+        update_of(Label, "name")
+    assert update_of(Label, "name", "search_text", "title_key").columns == {"name", "search_text", "title_key"}
+    assert update_of(Label, "archived_at").columns == {"archived_at"}
+    with pytest.raises(UndeclaredWrite, match="name_key"):
+        update_of(Framework, "name")
+    assert update_of(Framework, "control_count").columns == {"control_count"}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +173,7 @@ def test_what_is_everybodys_is_in_nobodys_reach(database: Database) -> None:
         unit.publish(Change("rename", Framework, None, "fw-sun", {}))
 
     with pytest.raises(NotFound):
-        make(database, work, writes=(update_of(Framework, "name"),))
+        make(database, work, writes=(every_column_of(Framework),))
     assert stored.row(database, Framework, "fw-sun")["name"] == "Sun Standard"
 
 
@@ -182,7 +195,7 @@ def test_whoever_loses_a_race_is_run_again_and_sees_the_winner(database: Databas
         rename(unit)
         return len(attempts)
 
-    assert make(database, work, writes=(update_of(Label, "name", "slug"),)) == 2
+    assert make(database, work, writes=(CHANGE_OF_LABEL,)) == 2
     assert stored.row(database, Label, LABEL)["slug"] == "labels-live"
     assert len(stored.events(database)) == 1
 
@@ -190,7 +203,7 @@ def test_whoever_loses_a_race_is_run_again_and_sees_the_winner(database: Databas
 def test_whoever_loses_twice_is_told(database: Database) -> None:
     before = stored.everything(database)
     with pytest.raises(ConstraintViolation):
-        make(database, taken, writes=(update_of(Label, "slug"),))
+        make(database, taken, writes=(CHANGE_OF_LABEL,))
     assert stored.everything(database) == before
 
 

@@ -30,7 +30,7 @@ from normata.db.transaction import (
 from normata.db.types import now
 from normata.db.wrapping import Watching, Wrapping, returns_rows
 from normata.errors import NotFound, RoleTooSmall
-from normata.schema.table import Table
+from normata.schema.table import Table, derived_from
 
 T = TypeVar("T")
 
@@ -315,7 +315,14 @@ def insert_of(table: type[Table]) -> Write:
 
 
 def update_of(table: type[Table], *columns: str) -> Write:
-    """The right to change these columns of a table."""
+    """The right to change these columns of a table. Raises UndeclaredWrite where others follow from them.
+
+    Whoever set a name alone would leave what is searched and sorted by as it was.
+    """
+    forgotten = derived_from(table, columns) - set(columns)
+    if forgotten:
+        names = ", ".join(sorted(forgotten))
+        raise UndeclaredWrite(f"{names} of {table.__tablename__} follow from {', '.join(columns)}: write them as well")
     return Write(str(table.__tablename__), "UPDATE", frozenset(columns))
 
 

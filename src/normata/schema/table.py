@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -67,7 +67,40 @@ class Table(DeclarativeBase):
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
-        """Set the derived columns of a complete row."""
+        """Set the derived columns of a complete row. It must be able to do so for one whose texts are all empty."""
+
+
+class _Watched(dict[str, Any]):
+    """A row that notes which columns are read, and which are set."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(dict.fromkeys(names, ""))
+        self.read: set[str] = set()
+        self.set: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.set.add(name)
+        super().__setitem__(name, value)
+
+
+def derived_from(table: type[Table], columns: Collection[str]) -> frozenset[str]:
+    """The derived columns that follow from any of these columns, as :meth:`Table.derive` has it.
+
+    One that is read as well, such as a count, is only filled there.
+    """
+    row = _watched(table)
+    return frozenset(row.set - row.read) if (row.read - row.set).intersection(columns) else frozenset()
+
+
+@cache
+def _watched(table: type[Table]) -> _Watched:
+    row = _Watched([column.name for column in sql_table(table).c])
+    table.derive(row)
+    return row
 
 
 def sql_table(table: type[Table]) -> SqlTable:
