@@ -59,7 +59,7 @@ def payloads(database: Database) -> list[dict[str, Any]]:
 
 
 def test_every_rule_is_asked() -> None:
-    assert {one.action for one in changes()} == RULES.keys()
+    assert {one.action for one in changes()} == RULES.keys(), "make a change of each action above"
 
 
 def test_each_key_has_a_text_and_each_text_a_key(world: Database) -> None:

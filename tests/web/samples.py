@@ -43,6 +43,7 @@ from normata.identity.roles import ROLES, role_suffices
 from normata.identity.sign_in_model import Session
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
+from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 from normata.schema.paging import OrganizationQuery
 from normata.schema.table import Table
@@ -179,9 +180,10 @@ def by_role(operation: Operation) -> bool:
 def harmless_first(operations: Iterable[Operation]) -> list[Operation]:
     """Operations in an order in which each finds what it is about: what takes it away comes last."""
 
-    def harm(operation: Operation) -> tuple[bool, bool, bool]:
-        ends_all = _does(operation, Organization, "UPDATE") and operation.method == "DELETE"
-        return isinstance(operation, ChangeOperation), operation.method == "DELETE", ends_all
+    def harm(operation: Operation) -> tuple[bool, bool, bool, bool]:
+        removes = operation.method == "DELETE"
+        ends_all = _does(operation, Organization, "UPDATE") and removes
+        return isinstance(operation, ChangeOperation), ends_all, removes, _does(operation, ArchiveEntry, "INSERT")
 
     return sorted(operations, key=harm)
 
