@@ -38,7 +38,7 @@ Kept = tuple[str, str]  # an organization and a list
 def revisions(database: Database) -> dict[Kept, str]:
     statement = select(*sql_table(ListRevision).c)
     rows = database.read_now(lambda transaction: transaction.rows(statement))
-    return {(row.organization_id, row.list): row.revision for row in rows}
+    return {(row.organization_id, row.list): row.revision for row in rows if row.list in LISTS}
 
 
 def advanced(database: Database, act: Callable[[], object]) -> set[Kept]:

@@ -97,6 +97,14 @@ def test_page_past_the_end(number: int, listing: Listing) -> None:
 
 
 @searched_lists
+def test_there_is_something_to_find(operation: ListOperation, listing: Listing) -> None:
+    """What is not there, no search finds."""
+    found = {row_id.replace("-archived-", "-") for row_id in listing.ids(limit=100)}
+    missing = {f"text-{key}" for key in TEXTS} - found
+    assert not missing, f"the fixture `texts` must bring rows of {operation.path} with these ids"
+
+
+@searched_lists
 @each(
     ("search", "found"),
     [

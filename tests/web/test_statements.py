@@ -112,7 +112,7 @@ def queries(operation: ListOperation) -> list[dict[str, str]]:
         if any(choice.get("type") == "boolean" for choice in choices):
             values = ["true", "false"]
         found += [{name: value} for value in values]
-    found += [{name: "e"} for name in ("search",) if name in properties]
+    found += [{name: "a"} for name in ("search",) if name in properties]
     found += [{name: "fw-sun"} for name in ("frameworks",) if name in properties]
     return found
 
