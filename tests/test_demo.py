@@ -154,7 +154,7 @@ def test_every_kind_has_archived_and_live_records(
 ) -> None:
     archived = {row.get("archivedAt") is not None for row in bundle[kind.path]}
     assert archived == {True, False}
-    assert len(bundle[kind.path]) >= 5
+    assert len(bundle[kind.path]) >= 5, f"the demo needs more {kind.path}"
 
 
 def test_the_demos_user_has_notifications_read_and_unread(bundle: dict[str, list[dict[str, Any]]]) -> None:

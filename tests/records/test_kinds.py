@@ -40,10 +40,10 @@ PATHS = {
 
 
 def test_every_kind_has_its_restore_where_the_interface_has_it() -> None:
-    """The addresses are those of the interface, and no other restores are served."""
+    """The addresses are those of the interface, and each kind that came later has one like them."""
     served = {(one.method, one.path): one.operation_id for one in OPERATIONS if one.path.endswith("{id}/restore/")}
-    assert served == {("POST", path): name for path, name in PATHS.items()}
-    assert {f"/{kind.path}/{{id}}/restore/" for kind in Restorable.kinds} == PATHS.keys()
+    assert {("POST", path): name for path, name in PATHS.items()}.items() <= served.items()
+    assert {("POST", f"/{kind.path}/{{id}}/restore/") for kind in Restorable.kinds} == served.keys()
 
 
 @pytest.mark.parametrize("kind", KINDS)
