@@ -27,7 +27,7 @@ test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a cl
 	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0
 
 test-schemathesis: $(VENV)/.installed-dev ## Send every operation whatever OpenAPI allows and forbids, for some minutes
-	@NORMATA_TEST_SCHEMATHESIS=all $(BIN)/python -m pytest tests/web/test_schemathesis.py -n2
+	@NORMATA_TEST_SCHEMATHESIS=all $(BIN)/python -m pytest tests/core/http/test_schemathesis.py -n2
 
 test-console: $(VENV)/.installed-browser ## Walk through the console in the system's Chromium
 	@$(BIN)/python -m pytest tests/browser -n2 --dist loadfile
@@ -56,8 +56,8 @@ docs: $(VENV)/.installed-dev ## Write docs/openapi.json and docs/permissions.md 
 migration: $(VENV)/.installed-dev ## Write a migration for what the tables have changed: make migration name="add exemptions"
 	@test -n "$(name)" || { echo 'Say what it does: make migration name="add exemptions"' >&2; exit 2; }
 	@$(BIN)/python -m normata.cli.new_migration "$(name)"
-	@$(BIN)/ruff format --quiet src/normata/schema/migrations/versions
-	@$(BIN)/ruff check --quiet --fix src/normata/schema/migrations/versions
+	@$(BIN)/ruff format --quiet src/normata/core/schema/migrations/versions
+	@$(BIN)/ruff check --quiet --fix src/normata/core/schema/migrations/versions
 
 requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
 	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel pyproject.toml requirements/build.in -o requirements/run.txt

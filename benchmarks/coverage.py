@@ -9,7 +9,7 @@ import time
 import tracemalloc
 from collections import Counter
 
-from normata.frameworks.coverage.engine import Level, compute
+from normata.coverage.engine import Level, compute
 
 CONTROLS, MATCHES, FRAMEWORKS, ROUNDS = 50_000, 200_000, 8, 5
 WIDTH = 6  # roots of a framework, and children of a control: about as wide as published catalogs are

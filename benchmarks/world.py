@@ -7,10 +7,10 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
-from normata.db.types import format_timestamp
-from normata.identity.tokens import digest
+from normata.core.db.types import format_timestamp
+from normata.core.schema.wire import wire_names
+from normata.identity.tokens.tokens import digest
 from normata.records.base import Restorable
-from normata.schema.wire import wire_names
 
 Row = dict[str, Any]
 Arrays = Iterable[tuple[str, Iterable[Row]]]

@@ -17,8 +17,8 @@ import hypothesis
 import pytest
 
 from normata.app import Service, create_app
-from normata.db.database import Database
-from normata.identity import tokens
+from normata.core.db.database import Database
+from normata.identity.tokens import tokens
 from normata.settings import Settings
 from tests import memory, prepared, world
 from tests.client import TestClient

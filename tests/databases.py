@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Connection, text
 
 from normata.bundle import loading
-from normata.changes.unit_of_work import UnitOfWork
-from normata.db.database import Database, open_database
-from normata.db.sqlite.database import SQLite
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.database import Database, open_database
+from normata.core.db.sqlite.database import SQLite
+from normata.core.schema.migrations import upgrading
 from normata.operations import SECURITY
-from normata.schema.migrations import upgrading
 from normata.settings import Settings
 from normata.tables import Table
 from normata.wiring import changes_of

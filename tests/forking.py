@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 STATE = struct.Struct("!ii")  # the id of a process, and its status as waitpid has it
 RUNNING = -1  # in place of a status
 # Tracing is configured by the environment while it is imported. Migrations are read as files, by Alembic.
-_LATE = ("normata.__main__", "normata.web.tracing", "normata.schema.migrations.")
+_LATE = ("normata.__main__", "normata.core.http.tracing", "normata.core.schema.migrations.")
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
 
 def _import_all() -> None:
     import normata.__main__
-    import normata.schema.migrations.upgrading
+    import normata.core.schema.migrations.upgrading
 
     for module in pkgutil.walk_packages(normata.__path__, "normata."):
         if not module.name.startswith(_LATE):

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from httpx2 import Response
 
+from normata.core.http.operation import ListOperation
 from normata.operations import OPERATIONS
-from normata.web.operation import ListOperation
 from tests import world
 from tests.client import TestClient
 

@@ -12,9 +12,9 @@ from httpx2 import Response
 from sqlalchemy import text
 
 from normata.app import Service, create_app
-from normata.db.database import Database, open_database
-from normata.identity import tokens
+from normata.core.db.database import Database, open_database
 from normata.identity.model import AccessToken
+from normata.identity.tokens import tokens
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world

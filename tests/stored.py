@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy import Table as SqlTable
 
-from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.identity.model import AccessToken
 from normata.identity.sign_in_model import Session
-from normata.schema.table import sql_table
 from normata.tables import Table
 from tests import world
 from tests.databases import path_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from normata.cli import check as checkup
-from normata.db.database import Database
-from normata.frameworks.coverage.recompute import recompute
+from normata.core.db.database import Database
+from normata.coverage.recompute import recompute
 from normata.operations import SECURITY
 from tests.databases import change, tamper
 from tests.world import ALPHA, BETA

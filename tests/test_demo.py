@@ -22,9 +22,9 @@ import pytest
 from normata.app import create_app
 from normata.bundle import reading
 from normata.cli import check as checkup
-from normata.db.database import Database
-from normata.db.transaction import Transaction
-from normata.demo import content as demo
+from normata.cli import demo
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.demo.files import paths
 from normata.notifications.texts import ENGLISH
 from normata.operations import SECURITY

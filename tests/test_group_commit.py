@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from normata.changes.unit_of_work import Actor
-from normata.db.transaction import TenantScope
+from normata.core.changes.unit_of_work import Actor
+from normata.core.db.transaction import TenantScope
 from normata.errors import NotArchived, NotFound, SlugTaken
 from normata.notifications.model import Notification
 from normata.records.kinds import Task

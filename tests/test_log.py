@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
-from normata import log
+from normata.core import log
 from normata.settings import Settings
 
 EVIL = "\x1b[2J\x9b31m\u202e\nevent"

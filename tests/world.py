@@ -12,11 +12,11 @@ from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
-from normata.changes.source import Row
-from normata.changes.tally import Tally
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.core.changes.source import Row
+from normata.core.changes.tally import Tally
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.identity import operators
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session

@@ -23,7 +23,7 @@ from benchmarks.attack.verdict import Outcomes, faults, grown
 from benchmarks.installations import PostgreSQL, Server, SQLite, Store, family, normata, tell
 from benchmarks.speed.data import arrays
 from benchmarks.world import EDITOR, Arrays, made_id
-from normata.identity.tokens import digest, generate
+from normata.identity.tokens.tokens import digest, generate
 from tests.postgres import running_server
 
 _CONTROLS = 1_500

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 from benchmarks.speed.data import ORGANIZATION
-from normata.identity.tokens import generate
+from normata.identity.tokens.tokens import generate
 
 ADDRESS = "127.0.0.2"
 IDLE = 1_024  # connections that send nothing

@@ -29,7 +29,7 @@ from benchmarks.scale.plans import Plan, explain
 from benchmarks.speed.report import table
 from benchmarks.speed.statements import noted
 from benchmarks.world import LIVE_SHARE, Tokens, World, member, notifications
-from normata.identity.tokens import generate
+from normata.identity.tokens.tokens import generate
 from normata.tables import Table
 from tests.postgres import running_server
 

@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from benchmarks.speed.statements import Statement
 from benchmarks.world import EDITOR, Tokens, World, made_id, member, moment
 from normata.app import create_app
+from normata.core.http.operation import ListOperation
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.records.kinds import Finding, Record, Task
 from normata.settings import Settings
-from normata.web.operation import ListOperation
 
 KINDS: tuple[type[Restorable], ...] = (Task, Finding, Record)
 AT_ONCE = 32  # sign-ins that wait for an answer together

@@ -24,7 +24,7 @@ from benchmarks.speed.figures import Figures, Loaded, Starting, this_machine
 from benchmarks.speed.memory import measure_memory
 from benchmarks.speed.targets import missed
 from benchmarks.world import Tokens
-from normata.identity.tokens import generate
+from normata.identity.tokens.tokens import generate
 from tests.postgres import running_server
 
 PARTS = ("pages", "restores", "records", "coverage", "console", "memory", "starting")

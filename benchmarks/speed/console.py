@@ -11,8 +11,8 @@ from benchmarks.speed.contenders import Contender
 from benchmarks.speed.coverage import SEARCHES, Request, send
 from benchmarks.speed.data import CALLER
 from normata.console.visit import SESSION_COOKIE
-from normata.identity import sessions
-from normata.schema.fields import COVERAGE_STATUSES
+from normata.core.schema.fields import COVERAGE_STATUSES
+from normata.identity.sessions import sessions
 from tests.browser.demonstrated import filled
 from tests.browser.pages import addresses_of
 from tests.databases import change, open_url

@@ -19,11 +19,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import ForeignKey, create_engine, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, joinedload, mapped_column, relationship, selectinload
 
+from normata.core.schema.fields import COVERAGE_STATUSES
 from normata.frameworks import control_wire as wire
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage, FrameworkAdoption
+from normata.frameworks.operations import ControlPage
 from normata.identity.model import AccessToken, Membership
-from normata.schema.fields import COVERAGE_STATUSES
-from normata.web.api.frameworks import ControlPage
 
 DATABASE = "BENCH_DATABASE"  # the environment variable with the URL
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from normata.core.http.server import run
 from normata.settings import Settings
-from normata.web.server import run
 
 ANSWER = "BENCH_ANSWER"  # the environment variable that names the file of the bare application's answer
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from benchmarks.speed.data import Post
 from normata.app import create_app
-from normata.schema.table import new_id
+from normata.core.schema.table import new_id
 from normata.settings import Settings
 
 _MADE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -13,32 +13,33 @@ from granian.utils.proxies import wrap_asgi_with_proxy_headers
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 
-from normata import log
-from normata.changes.idempotency import ForgetKeys, UnderWay
 from normata.console.routes import console_routes
-from normata.db.database import open_database
+from normata.core import log
+from normata.core.changes.idempotency import ForgetKeys, UnderWay
+from normata.core.db.database import open_database
+from normata.core.http import documentation, health, openapi
+from normata.core.http.counters import Counters
+from normata.core.http.gateway import Gateway, install_error_handlers
+from normata.core.http.metrics import Metrics
+from normata.core.http.page_cache import KeptPages
+from normata.core.http.rate_limit import Limit
+from normata.core.http.routing import Directory, resources
+from normata.core.http.services import Services
+from normata.core.http.telemetry import require_possible
 from normata.events.kept_totals import KeptTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse
 from normata.identity.mail import Mailer
 from normata.identity.sign_in_model import Session
+from normata.notifications import pages as texts
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
-from normata.web import documentation, health, openapi, texts
-from normata.web.counters import Counters
-from normata.web.gateway import Gateway, install_error_handlers
-from normata.web.metrics import Metrics
-from normata.web.page_cache import KeptPages
-from normata.web.rate_limit import Limit
-from normata.web.routing import Directory, resources
-from normata.web.services import Services
-from normata.web.telemetry import require_possible
 from normata.wiring import changes_of
 
 if TYPE_CHECKING:
-    from normata.web.tracing import Tracing
+    from normata.core.http.tracing import Tracing
 
 
 class Service(FastAPI):
@@ -60,7 +61,7 @@ class Service(FastAPI):
 def create_app(settings: Settings | None = None) -> Service:
     """The service as it is shipped. ``settings`` are read from the environment where they are not given.
 
-    Raises :class:`normata.db.database.BadDatabaseUrl`. The database need not be reachable yet.
+    Raises :class:`normata.core.db.database.BadDatabaseUrl`. The database need not be reachable yet.
     """
     settings = settings or Settings()
     log.configure(settings)
@@ -162,6 +163,6 @@ def _tracing(settings: Settings) -> Tracing | None:
     if not settings.tracing:
         return None
     require_possible(settings)
-    from normata.web.tracing import Tracing  # noqa: PLC0415 - an extra, which is slow to import
+    from normata.core.http.tracing import Tracing  # noqa: PLC0415 - an extra, which is slow to import
 
     return Tracing()

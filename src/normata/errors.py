@@ -1,6 +1,6 @@
 """What can go wrong in the domain, whoever asked: a request, a command, a form. Nothing here knows HTTP.
 
-``web/problems.py`` says how each is answered over HTTP; the command line prints the message.
+``core/http/problems.py`` says how each is answered over HTTP; the command line prints the message.
 """
 
 from __future__ import annotations

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from normata.changes.idempotency import KEY_WRITES, OLDEST_KEYS
-from normata.changes.unit_of_work import all_writes, update_of
+from normata.adoption import operations as adoption
+from normata.catalogs import operations as imports
 from normata.console.writes import SIGN_IN_LOOKUPS, SIGN_IN_WRITES
-from normata.db.security import Security
+from normata.core.changes.idempotency import KEY_WRITES, OLDEST_KEYS
+from normata.core.changes.unit_of_work import all_writes, update_of
+from normata.core.db.security import Security
+from normata.core.http.operation import ChangeOperation, Operation
+from normata.coverage import explanation_operations as explanation
+from normata.coverage import operations as statements
+from normata.events import operations as events
 from normata.events.sealing import SEALING_WRITES
-from normata.identity.invitations import ACCEPTING_WRITES, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS
+from normata.frameworks import operations as frameworks
+from normata.identity.invitations import operations as invitations
+from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS
+from normata.identity.me import operations as me
+from normata.identity.members import operations as members
 from normata.identity.model import AccessToken
-from normata.identity.organizations import NEXT_ORGANIZATIONS
+from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
+from normata.identity.organizations import operations as organizations
+from normata.identity.service_accounts import operations as service_accounts
+from normata.identity.sessions import operations as sessions
 from normata.identity.sign_in_model import Session
-from normata.identity.token_lookup import TOKEN_LOOKUP
+from normata.identity.tokens import operations as tokens
+from normata.identity.tokens.lookup import TOKEN_LOOKUP
+from normata.names import operations as names
+from normata.notifications import operations as notifications
 from normata.notifications.reminders import REMINDER_WRITES
+from normata.own_frameworks import match_operations as own_matches
+from normata.own_frameworks import operations as own_frameworks
+from normata.records import operations as records
+from normata.records.archive import operations as archive
+from normata.records.due import operations as due
+from normata.records.search import operations as every_kind
+from normata.reports import operations as reports
 from normata.tables import Table
-from normata.web.api import (
-    adoption,
-    archive,
-    due,
-    events,
-    every_kind,
-    explanation,
-    frameworks,
-    imports,
-    invitations,
-    me,
-    members,
-    names,
-    notifications,
-    organizations,
-    own_frameworks,
-    own_matches,
-    records,
-    reports,
-    service_accounts,
-    sessions,
-    statements,
-    tokens,
-)
-from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import SUBSCRIBERS
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -76,7 +74,7 @@ SECURITY = Security(
             *SEALING_WRITES,
             *REMINDER_WRITES,
             *SIGN_IN_WRITES,
-            *KEY_WRITES,  # by whatever comes with a key, see web/changing.py
+            *KEY_WRITES,  # by whatever comes with a key, see core/http/changing.py
             *ACCEPTING_WRITES,  # by the pages to sign in
         ],
         SUBSCRIBERS,

@@ -1,8 +1,9 @@
 """Every table there is: importing this module defines them all."""
 
-from normata.changes import idempotency as _idempotency
-from normata.changes import revisions as _revisions
-from normata.changes import short_ids as _short_ids
+from normata.core.changes import idempotency as _idempotency
+from normata.core.changes import revisions as _revisions
+from normata.core.changes import short_ids as _short_ids
+from normata.core.schema.table import Table
 from normata.events import model as _events
 from normata.frameworks import model as _frameworks
 from normata.identity import model as _identity
@@ -10,7 +11,6 @@ from normata.identity import sign_in_model as _sign_in
 from normata.notifications import model as _notifications
 from normata.records import archiving as _archiving
 from normata.records import kinds as _records
-from normata.schema.table import Table
 
 __all__ = ["Table"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from normata.changes.revisions import AdvanceRevisions
-from normata.changes.unit_of_work import Changes, Subscriber
-from normata.db.database import Database
+from normata.core.changes.revisions import AdvanceRevisions
+from normata.core.changes.unit_of_work import Changes, Subscriber
+from normata.core.db.database import Database
 from normata.events.recording import RecordEvents
 from normata.notifications.telling import RULES, NotifyMembers
 

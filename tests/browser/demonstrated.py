@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from normata.changes.unit_of_work import UnitOfWork
+from normata.cli import demo as content
 from normata.console.visit import SESSION_COOKIE
-from normata.demo import content
-from normata.identity import service_accounts, sessions
+from normata.core.changes.unit_of_work import UnitOfWork
 from normata.identity.model import User
+from normata.identity.service_accounts import service_accounts
+from normata.identity.sessions import sessions
 from tests.databases import change, migrate, open_url
 
 PLACE = "/app/harbourlight-robotics/"

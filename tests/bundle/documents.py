@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from normata.bundle import loading
-from normata.changes.source import FaultyInput, Row
-from normata.db.database import Database
-from normata.schema.table import Table, sql_table
-from normata.schema.wire import as_wire
+from normata.core.changes.source import FaultyInput, Row
+from normata.core.db.database import Database
+from normata.core.schema.table import Table, sql_table
+from normata.core.schema.wire import as_wire
 from tests import world
 from tests.databases import change
 from tests.world import ALPHA

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from sqlalchemy.orm import Mapped
 
-from normata.db.database import open_database
+from normata.core.db.database import open_database
+from normata.core.schema.fields import Identifier, Name, ShortId, Slug, Text, Timestamp
+from normata.core.schema.table import refers_to, sql_table
 from normata.records.base import Maintained
-from normata.schema.fields import Identifier, Name, ShortId, Slug, Text, Timestamp
-from normata.schema.table import refers_to, sql_table
 from normata.settings import Settings
 
 

@@ -11,17 +11,17 @@ from sqlalchemy import select
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
-from normata.changes.source import FaultyInput
-from normata.changes.unit_of_work import UnitOfWork
-from normata.db.database import Database
+from normata.core.changes.source import FaultyInput
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.database import Database
+from normata.core.schema.table import Table, sql_table
+from normata.core.schema.text import slugify
+from normata.core.schema.wire import as_wire, input_model, wire_names
 from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
 from normata.identity.model import Membership, Organization, User
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
-from normata.schema.table import Table, sql_table
-from normata.schema.text import slugify
-from normata.schema.wire import as_wire, input_model, wire_names
 from tests import mostly_sqlite, world
 from tests.databases import change, on_both, tamper
 from tests.world import ALPHA, BETA, EARLIER

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from normata.bundle import loading, reading
 from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
 from normata.bundle.dumping import dump
-from normata.changes.source import FaultyInput
-from normata.changes.unit_of_work import UnitOfWork
-from normata.db.database import Database
-from normata.db.transaction import Transaction
-from normata.demo import content as demo
-from normata.frameworks.coverage.recompute import stored_coverage
-from normata.identity import tokens
+from normata.cli import demo
+from normata.core.changes.source import FaultyInput
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
+from normata.core.schema.wire import wire_names
+from normata.coverage.recompute import stored_coverage
+from normata.identity.tokens import tokens
 from normata.records.base import Restorable
-from normata.schema.wire import wire_names
 from tests import world
 from tests.databases import build, change, migrate, open_url
 from tests.world import ALPHA, BETA

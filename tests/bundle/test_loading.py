@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from normata.bundle import loading
-from normata.changes.source import Fault, FaultyInput
-from normata.changes.tally import Tally
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database
+from normata.core.changes.source import Fault, FaultyInput
+from normata.core.changes.tally import Tally
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database
+from normata.core.schema.table import Table
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage, Framework
 from normata.identity.model import Organization, User
 from normata.records.kinds import Label, Policy
-from normata.schema.table import Table
 from tests import world
 from tests.bundle.documents import Document, faults, found, label, notification, policy, task
 from tests.databases import change

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from normata.bundle import loading, reading
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.reading import read
-from normata.changes.source import FaultyInput, Row
-from normata.changes.unit_of_work import COMMAND, UnitOfWork
-from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.core.changes.source import FaultyInput, Row
+from normata.core.changes.unit_of_work import COMMAND, UnitOfWork
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.operations import SECURITY
 from normata.records.kinds import Label
 from normata.tables import Table

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 
 from normata.bundle import reading
 from normata.bundle.reading import read
-from normata.frameworks.catalogs import files
+from normata.core.documents import files
 from tests.bundle.test_reading import LABEL, faults_of, file_of
 
 

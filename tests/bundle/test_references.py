@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
+from normata.core.schema.descriptions import with_article
 from normata.records.base import Restorable
 from normata.records.kinds import Asset, Task
-from normata.schema.descriptions import with_article
 from tests import world
 from tests.bundle.documents import Document, asset, faults, found, label, notification, policy, task
 from tests.world import ALPHA, BETA

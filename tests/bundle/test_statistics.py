@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from normata.db.database import Database
-from normata.db.postgresql.transaction import PostgreSQLTransaction
-from normata.db.sqlite.transaction import SQLiteTransaction
+from normata.core.db.database import Database
+from normata.core.db.postgresql.transaction import PostgreSQLTransaction
+from normata.core.db.sqlite.transaction import SQLiteTransaction
 from tests import world
 from tests.bundle.documents import Document
-from tests.db.sessions import session
+from tests.core.db.sessions import session
 from tests.served import served
 from tests.world import ALPHA
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
+from normata.core.schema.table import Table
 from normata.records.kinds import Label, Task
-from normata.schema.table import Table
 from tests import world
 from tests.bundle.documents import Document, asset, faults, found, label, task
 from tests.world import ALPHA, BETA

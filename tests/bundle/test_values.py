@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
 from normata.records.kinds import Asset, Label, Policy, Task
 from tests import mostly_sqlite, world
 from tests.bundle.documents import Document, asset, faults, found, label, notification, policy, task

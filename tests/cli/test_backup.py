@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from normata.schema import migrations
+from normata.core.schema import migrations
 from tests import stored
 from tests.cli.commands import GAMMA, Done, Run, break_last_array, bundle_file, failed, mode, organizations
 from tests.databases import open_url

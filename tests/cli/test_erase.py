@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from normata.changes.idempotency import IdempotencyKey
+from normata.core.changes.idempotency import IdempotencyKey
+from normata.core.schema.table import Table
 from normata.erasure.columns import called
 from normata.errors import Unavailable
 from normata.identity.model import AccessToken, Invitation, Membership, Operator, User
@@ -23,7 +24,6 @@ from normata.identity.sign_in_model import Passkey, Password, Session, SignInAtt
 from normata.notifications.model import Notification
 from normata.records.archiving import ArchiveEntry
 from normata.records.kinds import Policy, Task
-from normata.schema.table import Table
 from tests import stored
 from tests.cli.commands import Run, failed, on_terminal
 from tests.databases import on_sqlite, open_url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
 from tests import mostly_sqlite, world
 from tests.cli.commands import Run, failed
 from tests.databases import on_both, tamper

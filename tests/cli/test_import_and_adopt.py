@@ -14,7 +14,7 @@ import openpyxl
 import pytest
 
 from normata.app import create_app
-from normata.db.database import Database
+from normata.core.db.database import Database
 from normata.settings import Settings
 from tests import world
 from tests.cli.commands import Done, Run, bundle_file, failed, program

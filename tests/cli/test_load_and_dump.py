@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
 from tests import world
 from tests.cli.commands import GAMMA, LABEL, Done, Run, break_last_array, bundle_file, failed
 from tests.databases import on_sqlite

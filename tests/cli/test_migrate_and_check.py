@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from normata.db.database import Database
-from normata.schema import migrations
+from normata.core.db.database import Database
+from normata.core.schema import migrations
 from tests import world
 from tests.cli.commands import GAMMA, Done, Run, break_last_array, bundle_file, failed, mode
 from tests.databases import on_sqlite, tamper

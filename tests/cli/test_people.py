@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
 from normata.identity.model import Membership, Operator, User
 from normata.records.base import Restorable
 from tests import stored

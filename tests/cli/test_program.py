@@ -39,12 +39,12 @@ LATE = {
     ),
     # With several workers, the metrics find out at their first import that they are to be kept in files.
     "serve": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "prometheus_client"),
-    "token": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "normata.schema.paging"),
+    "token": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "normata.core.schema.paging"),
 }
 IMPORTING = """
 import json, sys
 from normata.cli import main
-from normata.web import server
+from normata.core.http import server
 server.run = lambda settings, **_: None
 loaded = {}
 for command in json.loads(sys.argv[1]):

@@ -13,7 +13,7 @@ from tests import mostly_sqlite, stored
 from tests.cli.commands import Done, Run, failed, mode, on_terminal, program
 from tests.client import TestClient
 from tests.databases import on_both, open_url
-from tests.frameworks.reports.reported import FRAMEWORK, document
+from tests.reports.reported import FRAMEWORK, document
 from tests.world import ALPHA
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url

@@ -11,9 +11,9 @@ import pytest
 import structlog
 
 from normata import __version__
-from normata.db.database import Database
+from normata.core.db.database import Database
+from normata.core.http import server
 from normata.settings import Settings
-from normata.web import server
 from tests.cli.commands import Done, Run, failed
 from tests.databases import tamper
 from tests.server import reserved_port

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from normata.db.database import Database
-from normata.frameworks.coverage.recompute import stored_coverage
+from normata.core.db.database import Database
+from normata.coverage.recompute import stored_coverage
 from normata.frameworks.model import ControlCoverage
 from tests import mostly_sqlite, stored
 from tests.cli.commands import Done, Run, failed
+from tests.coverage.stating import assert_consistent, large
 from tests.databases import on_both
-from tests.frameworks.stating import assert_consistent, large
 from tests.world import ALPHA
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from normata.log import visible
+from normata.core.log import visible
 from tests.cli.commands import Run, bundle_file, on_terminal
 
 # Clears the screen, sets the title, turns the text round (also in eight bits), and begins a line of its own.

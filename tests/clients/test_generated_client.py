@@ -13,15 +13,15 @@ import pytest
 from pydantic.alias_generators import to_snake
 
 from normata.cli.new_docs import DOCUMENTS
-from normata.identity import tokens
+from normata.core.http.operation import ChangeOperation, Operation
+from normata.identity.tokens import tokens
 from normata.operations import OPERATIONS
-from normata.web.operation import ChangeOperation, Operation
 from normata.wiring import changes_of
 from tests import world
+from tests.core.http import documented
+from tests.core.http.samples import enough, sample
 from tests.databases import open_url
 from tests.server import serving
-from tests.web import documented
-from tests.web.samples import enough, sample
 
 # What takes files as well as JSON.
 FILES = [one for one in OPERATIONS if isinstance(one, ChangeOperation) and one.body_formats]

@@ -7,7 +7,7 @@ from html import unescape
 
 from httpx2 import Response
 
-from normata.identity import sign_in_links
+from normata.identity.sign_in import links as sign_in_links
 from tests.client import TestClient
 from tests.databases import change
 from tests.served import Served

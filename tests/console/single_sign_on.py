@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import structlog
 from httpx2 import Response
 
-from normata.identity.invitations import invite
-from normata.identity.roles import Role
+from normata.core.http.roles import Role
+from normata.identity.invitations.invitations import invite
 from normata.wiring import changes_of
 from tests import world
 from tests.console.browser import Browser, is_refused

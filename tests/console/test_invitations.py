@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from normata.identity import invitations
+from normata.core.http.roles import Role
+from normata.identity.invitations import invitations
 from normata.identity.model import Invitation, Membership, User
-from normata.identity.roles import Role
 from normata.identity.sign_in_model import Session
 from tests import stored
 from tests.console.browser import Browser, is_refused, text_of

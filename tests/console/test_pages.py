@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from normata.console import texts
-from normata.identity.sign_in_links import link
+from normata.identity.sign_in.links import link
 from tests.console.browser import Browser, is_refused, new_link, text_of
 from tests.databases import on_both
 from tests.served import Served, served

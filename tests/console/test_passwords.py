@@ -8,10 +8,10 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import select
 
-from normata.identity import passwords
-from normata.identity.passwords import UnfitPassword, require_fit
+from normata.core.schema.table import sql_table
+from normata.identity.sign_in import passwords
+from normata.identity.sign_in.passwords import UnfitPassword, require_fit
 from normata.identity.sign_in_model import Password
-from normata.schema.table import sql_table
 from tests.console.browser import Browser, is_refused, text_of
 from tests.databases import change, on_both
 from tests.served import Served, run_sql, served

@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from normata.console.returning import safe_path
-from normata.identity import passwords
+from normata.identity.sign_in import passwords
 from tests.console.browser import Browser
 from tests.databases import change
 from tests.served import Served, served

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from httpx2 import Response
 
-from normata.db.types import format_timestamp
-from normata.web.operation import Operation
+from normata.core.db.types import format_timestamp
+from normata.core.http.operation import Operation
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link, text_of
+from tests.core.http.samples import all_operations, sample
 from tests.databases import on_both
 from tests.served import Served, refused, run_sql, served
-from tests.web.samples import all_operations, sample
 
 SignIn = Callable[[Browser, str], None]
 MakeLink = Callable[[str], str]

@@ -9,18 +9,18 @@ from typing import Any
 
 from sqlalchemy import Select, insert, select, update
 
-from normata.changes.idempotency import IdempotencyKey
-from normata.changes.registry import tables
-from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.core.changes.idempotency import IdempotencyKey
+from normata.core.changes.registry import tables
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import Table, sql_table
+from normata.core.schema.text import fold
 from normata.erasure.columns import keys_of, own_tables, texts_of
 from normata.events.model import AuditEvent
 from normata.identity import sign_in_model as sign_in
-from normata.identity import tokens
 from normata.identity.model import AccessToken, Invitation, Operator, User
+from normata.identity.tokens import tokens
 from normata.records.kinds import Asset, Policy
-from normata.schema.table import Table, sql_table
-from normata.schema.text import fold
 from tests.databases import change
 from tests.served import Served
 from tests.world import ALPHA, BETA, record_id

@@ -9,11 +9,11 @@ from sqlalchemy import BigInteger, Boolean, Integer, String
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.types import TypeEngine
 
-from normata.changes.registry import table_named
-from normata.db.types import Document, UtcTimestamp
+from normata.core.changes.registry import table_named
+from normata.core.db.types import Document, UtcTimestamp
+from normata.core.schema import fields
+from normata.core.schema.table import CODED, sql_table
 from normata.erasure.columns import texts_of, use_of, uses
-from normata.schema import fields
-from normata.schema.table import CODED, sql_table
 from normata.tables import Table
 
 # Types of columns in which nobody can write: numbers, flags, times, tokens of an enum.

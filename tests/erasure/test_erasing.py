@@ -10,8 +10,8 @@ import pytest
 
 from normata.bundle.dumping import dump
 from normata.cli.check import faults
-from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.erasure.columns import called
 from normata.erasure.erasing import Erased, erase
 from normata.erasure.person import LastOwner, NoSuchPerson, Wish, find_person

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from normata.core.http.operation import ChangeOperation, Operation
 from normata.erasure.erasing import erase
 from normata.erasure.person import Wish
 from normata.events.kept_totals import KeptTotals
@@ -20,12 +21,11 @@ from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
 from normata.records.kinds import Label
 from normata.records.listing import list_records, record_query
-from normata.web.operation import ChangeOperation, Operation
 from tests import mostly_sqlite, stored
+from tests.core.http.counting import counting
+from tests.core.http.samples import enough, families, sample
 from tests.databases import change, on_both, open_url
 from tests.served import Served, served
-from tests.web.counting import counting
-from tests.web.samples import enough, families, sample
 from tests.world import ALPHA, ARCHIVED, BETA
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from normata.db.database import Database
-from normata.db.transaction import Transaction
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.events.checking import event_faults
 from normata.events.model import AuditEvent, EventLeaf, UnsealedEvent
-from normata.identity import tokens
+from normata.identity.tokens import tokens
 from normata.records.kinds import Label
 from tests import stored, world
 from tests.databases import change, open_url

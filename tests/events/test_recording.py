@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
-from normata.changes.registry import tables
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database
+from normata.core.changes.registry import tables
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database
 from normata.events.content import difference, old_body, sealed_text
 from normata.events.model import AuditEvent
 from normata.frameworks.model import Control, ControlMatch
-from normata.identity import tokens
 from normata.identity.model import AccessToken, Organization
+from normata.identity.tokens import tokens
 from normata.records.kinds import Label, Policy
 from normata.tables import Table
 from tests import stored, world

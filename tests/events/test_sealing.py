@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database, open_database
-from normata.db.transaction import Transaction
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database, open_database
+from normata.core.db.transaction import Transaction
 from normata.events import sealing
 from normata.events.checking import event_faults
 from normata.events.content import sealed_text
@@ -24,10 +24,10 @@ from normata.events.sealing import seal, seal_all_now
 from normata.records.kinds import Label
 from normata.settings import Settings
 from tests import stored, world
+from tests.core.db.sessions import session
+from tests.core.http.counting import counting
 from tests.databases import change, open_url
-from tests.db.sessions import session
 from tests.served import Served, run_sql, served
-from tests.web.counting import counting
 from tests.world import ALPHA, BETA, record_id
 
 
@@ -119,7 +119,7 @@ def test_many_events_take_several_rounds(database: Database, serving: Sealing, m
 def test_what_a_round_does_depends_on_the_new_events_alone(
     database: Database, serving: Sealing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.web.counting.sealing", type("Other", (), {"__name__": "other"}))
+    monkeypatch.setattr("tests.core.http.counting.sealing", type("Other", (), {"__name__": "other"}))
     counts = []
     for times in (1, 1, 200, 1):
         touch(database, ALPHA, times=times)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database
 from normata.events.checking import event_faults
 from normata.events.content import ERASE, ERASED_EVENTS
 from normata.events.exporting import export

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from normata.db.database import Database
-from normata.demo import content
+from normata.cli import demo as content
+from normata.core.db.database import Database
 from normata.records.base import Restorable
 from tests.databases import change
 from tests.server import SCRIPT, serving

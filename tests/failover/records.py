@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from normata.db.database import open_database
-from normata.identity import tokens
+from normata.core.db.database import open_database
+from normata.identity.tokens import tokens
 from normata.records.base import Restorable
 from normata.settings import Settings
 from normata.wiring import changes_of

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from normata.changes.source import FaultyInput
-from normata.db.database import Database
+from normata.core.changes.source import FaultyInput
+from normata.core.db.database import Database
+from normata.core.schema.table import Table, sql_table
 from normata.frameworks.model import Control, ControlMatch, Framework
-from normata.schema.table import Table, sql_table
 from tests import world
 from tests.world import ALPHA, BETA
 

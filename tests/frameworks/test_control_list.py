@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from normata.frameworks.adoption import adopt
+from normata.adoption.adoption import adopt
 from normata.frameworks.control_list import ControlQuery
 from tests import world
 from tests.databases import change

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from normata.frameworks.control_list import ControlQuery
-from normata.web.api.frameworks import ControlPage
+from normata.frameworks.operations import ControlPage
 from tests import world
 from tests.listing import TIMESTAMP, Item, Listing, in_order, natural
 from tests.served import served

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from normata.adoption.adoption import adopt
 from normata.cli import check as checkup
-from normata.db.database import Database
-from normata.frameworks.adoption import adopt
+from normata.core.db.database import Database
+from normata.core.schema.table import sql_table
 from normata.frameworks.model import Control, Framework
 from normata.operations import SECURITY
-from normata.schema.table import sql_table
 from tests import world
 from tests.databases import change, tamper
 from tests.listing import Listing

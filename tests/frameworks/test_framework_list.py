@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from normata.frameworks.adoption import adopt
+from normata.adoption.adoption import adopt
 from normata.frameworks.framework_list import FrameworkQuery
 from tests import world
 from tests.databases import change

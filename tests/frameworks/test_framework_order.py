@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from normata.frameworks.framework_list import FrameworkQuery
-from normata.web.api.frameworks import FrameworkPage
+from normata.frameworks.operations import FrameworkPage
 from tests import world
 from tests.listing import TIMESTAMP, Item, Listing, in_order, natural
 from tests.served import served

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import select
 
 from normata.bundle.dumping import dump
-from normata.changes.source import FaultyInput
-from normata.db.database import Database
-from normata.frameworks.coverage.recompute import stored_coverage
+from normata.core.changes.source import FaultyInput
+from normata.core.db.database import Database
+from normata.coverage.recompute import stored_coverage
 from normata.frameworks.model import ControlMatch
 from tests import world
 from tests.listing import Listing

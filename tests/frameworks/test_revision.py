@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from normata.adoption.adoption import NoSuchFramework, adopt
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
-from normata.changes.revisions import ListRevision, current_revision
-from normata.changes.source import FaultyInput
-from normata.changes.unit_of_work import UnitOfWork
-from normata.db.database import Database
-from normata.frameworks.adoption import NoSuchFramework, adopt
-from normata.identity import tokens
+from normata.core.changes.revisions import ListRevision, current_revision
+from normata.core.changes.source import FaultyInput
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.database import Database
+from normata.core.schema.table import sql_table
+from normata.identity.tokens import tokens
 from normata.records.base import Restorable
-from normata.schema.table import sql_table
 from tests import mostly_sqlite, world
 from tests.client import TestClient
 from tests.databases import change, on_both, tamper

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from normata.changes.unit_of_work import Actor, UnitOfWork
-from normata.db.database import Database, open_database
-from normata.identity import invitations
-from normata.identity.invitations import ACCEPTING_WRITES, Invited, find_open, reach_of
-from normata.identity.roles import Role
+from normata.core.changes.unit_of_work import Actor, UnitOfWork
+from normata.core.db.database import Database, open_database
+from normata.core.http.roles import Role
+from normata.identity.invitations import invitations
+from normata.identity.invitations.invitations import ACCEPTING_WRITES, Invited, find_open, reach_of
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests.databases import change

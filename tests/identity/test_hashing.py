@@ -9,8 +9,8 @@ import time
 import pytest
 from argon2 import PasswordHasher
 
-from normata.identity import passwords
-from normata.identity.passwords import Crowded, Hashing
+from normata.identity.sign_in import passwords
+from normata.identity.sign_in.passwords import Crowded, Hashing
 
 PASSWORD = "a heron stands in the reeds"
 

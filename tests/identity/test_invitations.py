@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from normata.db.database import Database
+from normata.core.db.database import Database
+from normata.core.schema.text import fold
 from normata.errors import AlreadyMember, InvitationOver
-from normata.identity import invitations
-from normata.identity.invitations import INVITATIONS_OF_ADDRESS
+from normata.identity.invitations import invitations
+from normata.identity.invitations.invitations import INVITATIONS_OF_ADDRESS
 from normata.identity.model import Invitation, Membership, User
-from normata.schema.text import fold
 from tests import stored
 from tests.databases import change, on_both, tamper
 from tests.identity.inviting import accept, accept_found, as_service, find, invite

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from normata.app import Service
-from normata.db.database import Database
-from normata.db.types import format_timestamp
+from normata.core.db.database import Database
+from normata.core.db.types import format_timestamp
 from tests import stored
 from tests.client import TestClient
 from tests.databases import path_of, tamper

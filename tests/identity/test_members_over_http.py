@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
-from normata.changes.references import references_of
-from normata.identity import sessions
+from normata.core.changes.references import references_of
 from normata.identity.model import Membership
+from normata.identity.sessions import sessions
 from normata.identity.sign_in_model import Session
 from normata.notifications.model import Notification
 from normata.notifications.reminders import Reminders
-from normata.records import responsibilities
 from normata.records.base import Restorable
 from normata.records.kinds import Task
-from normata.records.responsibilities import member_columns
+from normata.records.responsibilities import responsibilities
+from normata.records.responsibilities.responsibilities import member_columns
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests import stored

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from normata.identity import organization_life
 from normata.identity.model import Invitation, Membership, Organization, User
+from normata.identity.organizations import commands as organization_life
 from normata.records.kinds import Task
 from tests import stored
 from tests.databases import change, on_both

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from normata.changes.idempotency import IdempotencyKey
-from normata.db.types import format_timestamp
-from normata.identity import tokens
+from normata.core.changes.idempotency import IdempotencyKey
+from normata.core.db.types import format_timestamp
+from normata.core.http.roles import SCOPES
 from normata.identity.model import AccessToken
-from normata.identity.roles import SCOPES
+from normata.identity.tokens import tokens
 from tests import stored
 from tests.databases import on_both
 from tests.identity.token_requests import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from normata.identity import sessions
+from normata.identity.sessions import sessions
 from tests import stored
 from tests.databases import change, on_both
 from tests.served import Served, refused, run_sql, served

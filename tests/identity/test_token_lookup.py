@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from normata.changes.revisions import ListRevision
-from normata.db.database import Database, open_database
+from normata.core.changes.revisions import ListRevision
+from normata.core.db.database import Database, open_database
 from normata.frameworks.model import Framework
-from normata.identity.token_lookup import TOKEN_LOOKUP
-from normata.identity.tokens import digest, generate
+from normata.identity.tokens.lookup import TOKEN_LOOKUP
+from normata.identity.tokens.tokens import digest, generate
 from normata.settings import Settings
 from tests import stored, world
 from tests.conftest import MakeToken

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database
-from normata.db.types import format_timestamp
-from normata.identity import organizations, tokens
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database
+from normata.core.db.types import format_timestamp
+from normata.identity import organization_lookup as organizations
 from normata.identity.model import AccessToken
+from normata.identity.tokens import tokens
 from tests import stored
 from tests.client import TestClient
 from tests.conftest import MakeToken

@@ -6,7 +6,7 @@ from typing import Any
 
 from httpx2 import Response
 
-from normata.identity import tokens
+from normata.identity.tokens import tokens
 from tests import stored
 from tests.served import Headers, Served
 from tests.world import ALPHA, BETA, TOKENS

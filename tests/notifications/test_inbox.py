@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from normata.web.api.notifications import NotificationPage
+from normata.notifications.operations import NotificationPage
 from tests import world
 from tests.databases import on_both
 from tests.listing import TIMESTAMP, Listing

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from normata.changes.unit_of_work import Actor, Change, UnitOfWork
+from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork
 from normata.notifications.model import Notification
 from normata.notifications.telling import RULES, NotifyMembers
 from normata.records.base import Restorable

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from normata.changes.unit_of_work import Actor, Change
-from normata.db.database import Database
-from normata.frameworks.coverage.recompute import CoverageLost
+from normata.core.changes.unit_of_work import Actor, Change
+from normata.core.db.database import Database
+from normata.core.schema.wire import columns
+from normata.coverage.recompute import CoverageLost
 from normata.frameworks.model import EffectiveCoverage
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload
 from normata.notifications.telling import RULES
 from normata.notifications.texts import ENGLISH
 from normata.records.base import Restorable
-from normata.records.due import due_dates
-from normata.schema.wire import columns
+from normata.records.due.due import due_dates
 from tests.databases import change, open_url
 from tests.served import Served
 from tests.world import ALPHA

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from normata.identity import tokens
+from normata.identity.tokens import tokens
 from tests import world
 from tests.databases import change, open_url
 from tests.postgres import Server

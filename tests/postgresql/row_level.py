@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from normata.db.transaction import TenantScope
-from tests.db.sessions import Service, Session, as_role, session
+from normata.core.db.transaction import TenantScope
+from tests.core.db.sessions import Service, Session, as_role, session
 from tests.postgres import Server
 from tests.world import ALPHA, BETA
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import asyncpg
 
-from normata.db.transaction import NotPermitted, TenantScope
-from tests.db.sessions import Service, Session, run
+from normata.core.db.transaction import NotPermitted, TenantScope
+from tests.core.db.sessions import Service, Session, run
 from tests.postgresql.test_row_level_security import OWNED, everything, stored, whole_rows
 from tests.world import ALPHA, BETA
 

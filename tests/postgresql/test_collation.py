@@ -14,14 +14,14 @@ import asyncpg
 import pytest
 
 from normata.app import create_app
-from normata.changes.source import FaultyInput
+from normata.core.changes.source import FaultyInput
 from normata.frameworks.control_list import ControlQuery
 from normata.frameworks.framework_list import FrameworkQuery
 from normata.settings import Settings
 from tests import world
 from tests.client import TestClient
+from tests.core.db.sessions import own_cluster, session
 from tests.databases import migrate, open_url
-from tests.db.sessions import own_cluster, session
 from tests.postgres import Server
 from tests.postgresql.conftest import new_token
 from tests.world import ALPHA, EARLIER

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from normata.adoption.adoption import adopt
 from normata.bundle import loading
-from normata.changes.revisions import current_revision
-from normata.changes.unit_of_work import UnitOfWork
 from normata.cli import check
-from normata.db.database import Database
-from normata.db.transaction import Transaction
-from normata.frameworks.adoption import adopt
+from normata.core.changes.revisions import current_revision
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
+from normata.core.http.operation import ListOperation
 from normata.frameworks.model import Framework
 from normata.operations import OPERATIONS, SECURITY
-from normata.web.operation import ListOperation
 from tests import world
+from tests.core.db.sessions import session, wait_until
 from tests.databases import change, open_url
-from tests.db.sessions import session, wait_until
 from tests.world import ALPHA
 
 Document = dict[str, list[dict[str, Any]]]

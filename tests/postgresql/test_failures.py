@@ -21,8 +21,8 @@ from normata.app import create_app
 from normata.records.kinds import Task
 from normata.settings import Settings
 from tests.client import TestClient
+from tests.core.db.sessions import Cluster, Session, own_cluster, session, wait_until
 from tests.databases import build
-from tests.db.sessions import Cluster, Session, own_cluster, session, wait_until
 from tests.postgresql.conftest import new_token
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, record_id

@@ -12,14 +12,14 @@ import asyncpg
 import pytest
 
 from normata.app import create_app
-from normata.db.transaction import Transaction
-from normata.identity.token_lookup import TOKEN_LOOKUP
-from normata.identity.tokens import digest
+from normata.core.db.transaction import Transaction
+from normata.identity.tokens.lookup import TOKEN_LOOKUP
+from normata.identity.tokens.tokens import digest
 from normata.records.base import Restorable
 from normata.settings import Settings
 from tests.client import TestClient
+from tests.core.db.sessions import Service, as_role, session
 from tests.databases import migrate, open_url
-from tests.db.sessions import Service, as_role, session
 from tests.postgres import Server
 from tests.postgresql.conftest import is_one_sentence, new_token, normata
 from tests.server import free_port, serving

@@ -17,15 +17,15 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, inspect
 
 from normata.cli import check
-from normata.db.types import UtcTimestamp
+from normata.core.db.types import UtcTimestamp
+from normata.core.schema import migrations
+from normata.core.schema.migrations import upgrading
+from normata.core.schema.migrations.comparing import belongs_to, differs
 from normata.errors import Unavailable
 from normata.operations import SECURITY
-from normata.schema import migrations
-from normata.schema.migrations import upgrading
-from normata.schema.migrations.comparing import belongs_to, differs
 from normata.tables import Table
+from tests.core.db.sessions import Session, as_role, session, wait_until
 from tests.databases import migrate, open_url
-from tests.db.sessions import Session, as_role, session, wait_until
 from tests.postgres import Server
 from tests.postgresql.conftest import is_one_sentence, normata, start
 from tests.server import reserved_port

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from normata.db.postgresql.transaction import PostgreSQLTransaction
-from normata.db.transaction import Transaction
-from normata.db.types import now
+from normata.core.db.postgresql.transaction import PostgreSQLTransaction
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import now
 from normata.records.base import Restorable
 from normata.records.restore import _restore
 from tests import world
+from tests.core.db.sessions import Service, session
 from tests.databases import open_url
-from tests.db.sessions import Service, session
 from tests.postgresql.row_level import IN_ALPHA
 from tests.world import ALPHA
 

@@ -20,11 +20,11 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from normata.core.schema import migrations
 from normata.records.kinds import Label, Task
-from normata.schema import migrations
 from tests import world
+from tests.core.db.sessions import as_role, session, wait_until
 from tests.databases import open_url
-from tests.db.sessions import as_role, session, wait_until
 from tests.postgres import Server
 from tests.postgresql.conftest import environment, new_token
 from tests.server import PLAIN, reserved_port, wait_until_ready
@@ -42,7 +42,7 @@ BEFORE, AFTER = "29990101_01", "29990101_02"
 ADDS_REMARKS = f"""
 import sqlalchemy as sa
 from alembic import op
-from normata.db.types import text
+from normata.core.db.types import text
 
 revision = "{BEFORE}"
 down_revision = "{migrations.head()}"

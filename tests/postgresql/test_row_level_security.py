@@ -10,20 +10,20 @@ import pytest
 from sqlalchemy import Table as SqlTable
 from sqlalchemy import insert, update
 
-from normata.changes.unit_of_work import Actor, UnitOfWork
-from normata.db.transaction import NO_TENANT, NotPermitted, TenantScope, Transaction
-from normata.db.types import now
+from normata.core.changes.unit_of_work import Actor, UnitOfWork
+from normata.core.db.transaction import NO_TENANT, NotPermitted, TenantScope, Transaction
+from normata.core.db.types import now
 from normata.errors import NotFound, Unavailable
 from normata.events.model import AuditEvent
 from normata.frameworks.control_list import ControlQuery, list_controls
 from normata.frameworks.framework_list import FrameworkQuery, list_frameworks
-from normata.identity.token_lookup import TOKEN_LOOKUP
+from normata.identity.tokens.lookup import TOKEN_LOOKUP
 from normata.notifications.inbox import NotificationQuery, list_notifications
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.restore import restore
 from normata.tables import Table
-from tests.db.sessions import Service, Session, run
+from tests.core.db.sessions import Service, Session, run
 from tests.postgresql.row_level import IN_ALPHA, IN_BETA
 from tests.world import ALPHA, BETA, record_id
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Table as SqlTable
 
-from normata.db.transaction import NO_TENANT, TenantScope
-from normata.db.types import UtcTimestamp
+from normata.core.db.transaction import NO_TENANT, TenantScope
+from normata.core.db.types import UtcTimestamp
 from normata.tables import Table
-from tests.db.sessions import Service, Session, run
+from tests.core.db.sessions import Service, Session, run
 from tests.postgresql.row_level import IN_ALPHA, IN_BETA
 from tests.world import ALPHA, BETA
 

@@ -7,9 +7,9 @@ from typing import Any
 from httpx2 import Response
 from pydantic.alias_generators import to_camel
 
+from normata.core.schema.wire import columns
 from normata.records.base import Restorable, is_id
 from normata.records.writing import writable
-from normata.schema.wire import columns
 from tests.records.shapes import SHAPES, full_record
 from tests.served import Headers, Served
 from tests.world import ALPHA, BETA

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from normata.core.schema.wire import wire_names
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
-from normata.schema.wire import wire_names
 from tests import mostly_sqlite, stored
 from tests.cells import all_cells
 from tests.databases import on_both, on_both_shared

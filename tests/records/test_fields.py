@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from normata.core.schema.table import Due
 from normata.records.base import Restorable
 from normata.records.fields import fields_of, referring_to
 from normata.records.kinds import Asset, Policy, Task
-from normata.schema.table import Due
 from tests.records.shapes import KINDS, SHAPES
 
 # The sorts that a field of each type on the wire may have.

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import UniqueConstraint
 
 from normata.bundle.arrays import ARRAYS
+from normata.core.schema.wire import columns, wire
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
-from normata.schema.wire import columns, wire
 from normata.tables import Table
+from tests.core.http.documented import document
 from tests.records.shapes import KINDS, SHAPES
-from tests.web.documented import document
 
 PATHS = {
     "/tasks/{id}/restore/": "restoreTask",
@@ -139,7 +139,7 @@ SEVENTEENTH = """
 import sys
 from sqlalchemy.orm import Mapped
 from normata.records.base import Maintained
-from normata.schema.fields import Name, ShortId, Slug, Text
+from normata.core.schema.fields import Name, ShortId, Slug, Text
 
 class PatchNote(Maintained):
     \"\"\"What changed, and why.\"\"\"
@@ -157,9 +157,9 @@ import json
 from tests import world
 from tests.databases import open_url
 from tests.served import served
-from tests.web.samples import sample
+from tests.core.http.samples import sample
 from normata.operations import OPERATIONS
-from normata.web.permissions import document
+from normata.core.http.permissions import document
 
 url = sys.argv[1]
 with closing(open_url(url)) as database:

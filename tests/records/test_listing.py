@@ -11,11 +11,11 @@ import pytest
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Boolean
 
-from normata.db.sqlite.transaction import SQLiteTransaction
+from normata.core.db.sqlite.transaction import SQLiteTransaction
+from normata.core.schema.wire import columns
 from normata.records import listing as records_list
 from normata.records.base import Maintained, Restorable, filter_columns, text_columns
 from normata.records.kinds import Asset, Policy, Task
-from normata.schema.wire import columns
 from tests.cells import all_cells
 from tests.listing import Item, in_order, natural
 from tests.records.living import foreign_references, read, references

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from normata.db.types import format_timestamp
+from normata.core.db.types import format_timestamp
 from normata.identity.model import AccessToken
-from normata.identity.tokens import digest
+from normata.identity.tokens.tokens import digest
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RiskReview
 from tests import stored

@@ -60,7 +60,7 @@ BAD_BODIES: dict[str, tuple[dict[str, Any], int, str, str | None]] = {
 
 @pytest.mark.parametrize("case", BAD_BODIES)
 def test_an_integration_check_refuses_other_bodies(shared: Served, case: str) -> None:
-    """What is refused of every body is in tests/web/test_every_refusal.py."""
+    """What is refused of every body is in tests/core/http/test_every_refusal.py."""
     sent, status, code, field = BAD_BODIES[case]
     before = written(shared, IntegrationCheck)
     problem = refused(send(shared, ARCHIVED_CHECK, shared.bearer("editor"), sent), status, code)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
+from normata.core.schema.wire import columns
 from normata.records.base import Restorable
-from normata.schema.wire import columns
 from tests import mostly_sqlite, stored
 from tests.cells import all_cells
 from tests.databases import on_both, on_both_shared

@@ -9,13 +9,13 @@ from typing import IO, Any
 from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, or_, select, union
 
 from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
-from normata.changes.references import references_of
-from normata.db.transaction import Transaction
+from normata.core.changes.references import references_of
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import as_wire
 from normata.frameworks.model import Control, ControlMatch, Framework
 from normata.frameworks.visibility import match_visible_to
 from normata.identity.model import Organization
-from normata.schema.table import sql_table
-from normata.schema.wire import as_wire
 from normata.tables import Table
 
 

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.spool import RowSpool
-from normata.changes.rows import PendingRow, PendingRows, read_row
-from normata.changes.source import Fault, FaultyInput, Row
-from normata.changes.tally import Tally
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.changes.validity import make_valid
-from normata.changes.writing import write
-from normata.frameworks.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
+from normata.core.changes.rows import PendingRow, PendingRows, read_row
+from normata.core.changes.source import Fault, FaultyInput, Row
+from normata.core.changes.tally import Tally
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.changes.validity import make_valid
+from normata.core.changes.writing import write
+from normata.core.schema.table import sql_table
+from normata.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.frameworks.rules import RULES, count_controls
-from normata.schema.table import sql_table
 from normata.tables import Table
 
 Progress = Callable[[str, int, int], None]

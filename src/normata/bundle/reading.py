@@ -12,10 +12,10 @@ from typing import IO, Any, NoReturn
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.spool import RowSpool
-from normata.changes.source import Fault, FaultyInput, Row
-from normata.frameworks.catalogs import json_text
-from normata.frameworks.catalogs.files import Unreadable, open_input
-from normata.frameworks.catalogs.json_text import Flaw, Step, is_too_large, place
+from normata.core.changes.source import Fault, FaultyInput, Row
+from normata.core.documents import json_text
+from normata.core.documents.files import Unreadable, open_input
+from normata.core.documents.json_text import Flaw, Step, is_too_large, place
 
 # The levels of a row, the row itself counted. Pydantic reads no more of them, be it from the row spool or from the body
 # of a request. orjson and Pydantic write 254. Python's own json reads and writes some 900.

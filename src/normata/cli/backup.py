@@ -56,7 +56,7 @@ def restore(
 
     This is for SQLite. On PostgreSQL, use pg_restore.
     """
-    from normata.schema import migrations
+    from normata.core.schema import migrations
 
     target = _path(database, "use pg_restore")
     _require_other(file, target)
@@ -75,8 +75,8 @@ def restore(
 
 def _path(url: str | None, tool: str) -> Path:
     """The file of the SQLite database. Raises CommandError, which names the ``tool`` to use, where it is another."""
-    from normata.db.database import open_database
-    from normata.db.sqlite.database import SQLite
+    from normata.core.db.database import open_database
+    from normata.core.db.sqlite.database import SQLite
 
     with closing(open_database(settings_with(database_url=url))) as database:
         if not isinstance(database, SQLite):

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from sqlalchemy import func, or_, select
 
-from normata.db.database import Database
-from normata.db.security import Security
-from normata.db.transaction import Transaction
+from normata.core.db.database import Database
+from normata.core.db.security import Security
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
+from normata.coverage.recompute import current_coverage, stored_coverage
 from normata.events.checking import event_faults
-from normata.frameworks.coverage.recompute import current_coverage, stored_coverage
 from normata.frameworks.model import Control, Framework
 from normata.identity.model import Organization
 from normata.identity.openid import groups
 from normata.identity.openid.configuration import Configuration
-from normata.schema.table import sql_table
 from normata.tables import Table
 
 

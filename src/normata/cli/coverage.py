@@ -11,9 +11,9 @@ import typer
 from normata.cli.shared import DatabaseOption, changed, echo, fail
 
 if TYPE_CHECKING:
-    from normata.changes.source import Fault
-    from normata.changes.unit_of_work import UnitOfWork
-    from normata.frameworks.statements import Saying
+    from normata.core.changes.source import Fault
+    from normata.core.changes.unit_of_work import UnitOfWork
+    from normata.coverage.statements import Saying
 
 _LARGEST_FILE = 64 * 2**20  # bytes
 
@@ -37,8 +37,8 @@ def adopt(
     database: DatabaseOption = None,
 ) -> None:
     """Have an organization adopt frameworks, and compute its coverage anew."""
-    from normata.frameworks.adoption import adopt as adopt_frameworks
-    from normata.identity.organizations import find
+    from normata.adoption.adoption import adopt as adopt_frameworks
+    from normata.identity.organization_lookup import find
 
     def work(unit: UnitOfWork) -> dict[str, bool]:
         return adopt_frameworks(unit, find(unit, organization), frameworks)
@@ -55,8 +55,8 @@ def leave(
     database: DatabaseOption = None,
 ) -> None:
     """Have an organization work with frameworks no longer. What it has stated of their controls is kept."""
-    from normata.frameworks import adoption
-    from normata.identity.organizations import find
+    from normata.adoption import adoption
+    from normata.identity.organization_lookup import find
 
     def work(unit: UnitOfWork) -> dict[str, bool]:
         organization_id = find(unit, organization)
@@ -98,9 +98,9 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
     database: DatabaseOption = None,
 ) -> None:
     """State how far an organization covers a control, or all controls of a file; what is left out stays as it is."""
-    from normata.changes.source import FaultyInput
-    from normata.frameworks import statements
-    from normata.identity.organizations import find
+    from normata.core.changes.source import FaultyInput
+    from normata.coverage import statements
+    from normata.identity.organization_lookup import find
 
     given = {
         "coverageStatus": status and status.upper(),
@@ -136,9 +136,9 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
 
 def _read_file(path: Path) -> tuple[list[Saying], list[Fault]]:
     """The statements of a file, and the faults that it has."""
-    from normata.changes.source import Fault
-    from normata.frameworks.catalogs.files import Unreadable, read_input
-    from normata.frameworks.statement_table import read_statements
+    from normata.core.changes.source import Fault
+    from normata.core.documents.files import Unreadable, read_input
+    from normata.coverage.statement_table import read_statements
 
     try:
         text = read_input(path, _LARGEST_FILE)
@@ -151,9 +151,9 @@ def _saying(control: str, framework: str | None, given: dict[str, Any]) -> Sayin
     """What the arguments say; where they cannot, the command fails."""
     from pydantic import ValidationError
 
-    from normata.changes.source import Row
-    from normata.frameworks.statements import Saying, StatementFields
-    from normata.schema.faults import describe
+    from normata.core.changes.source import Row
+    from normata.core.schema.faults import describe
+    from normata.coverage.statements import Saying, StatementFields
 
     source = Row("controlCoverages", "the command line", "", {}, _OPTIONS)
     try:

@@ -27,22 +27,22 @@ from normata.cli.shared import (
     progress,
     settings_with,
 )
-from normata.log import visible
+from normata.core.log import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from io import TextIOWrapper
 
-    from normata.changes.unit_of_work import UnitOfWork
-    from normata.db.database import Database
-    from normata.db.transaction import Transaction
-    from normata.frameworks.catalogs.unknown import LeftOut
+    from normata.catalogs.unknown import LeftOut
+    from normata.core.changes.unit_of_work import UnitOfWork
+    from normata.core.db.database import Database
+    from normata.core.db.transaction import Transaction
 
 
 def load(files: FilesArgument, database: DatabaseOption = None) -> None:
     """Load bundles: all their rows are inserted or updated by id, or none is and every fault is printed."""
     from normata.bundle import loading, reading
-    from normata.changes.source import FaultyInput
+    from normata.core.changes.source import FaultyInput
 
     with many_objects(), progress() as tell:
         rows, faults = reading.read_all(files)
@@ -69,7 +69,7 @@ def dump(
 ) -> None:
     """Write all of an organization, or everything, as a bundle that loads into an empty database."""
     from normata.bundle.dumping import dump as write_bundle
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
 
     if everything and organization is not None:
         fail("--all takes no organization", code=2)
@@ -130,10 +130,10 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
     The format of each file is told by its content. Importing the same version again changes nothing. OSCAL needs the
     extra normata[oscal].
     """
-    from normata.bundle.importing import import_for_all
-    from normata.frameworks.catalogs.reading import read_published
-    from normata.frameworks.own import uploads
-    from normata.identity.organizations import find
+    from normata.catalogs import uploads
+    from normata.catalogs.importing import import_for_all
+    from normata.catalogs.reading import read_published
+    from normata.identity.organization_lookup import find
 
     if left_out is not None and not skip_unknown:
         fail("--left-out goes with --skip-unknown", code=2)
@@ -163,7 +163,7 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
 def _write_left_out(path: Path, skipped: Sequence[LeftOut]) -> None:
     import csv
 
-    from normata.schema.text import harmless
+    from normata.core.schema.text import harmless
 
     with output_files.replacing(path, force=False) as part, part.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
@@ -184,8 +184,8 @@ def migrate(
 
     On a server the version before can go on serving, until `normata migrate --after`.
     """
-    from normata.frameworks.coverage.recompute import recompute_all
-    from normata.schema import migrations
+    from normata.core.schema import migrations
+    from normata.coverage.recompute import recompute_all
 
     with opened(database, create=True, migrate=True, finish=after) as migrated:
         if after and not migrated.embedded:
@@ -201,11 +201,11 @@ def check(database: DatabaseOption = None) -> None:
     """Check the settings, the files, the schema and the integrity of the database, and list what is in it."""
     from normata.cli import check as checkup
     from normata.console.site import Site
-    from normata.db.database import open_database
+    from normata.core.db.database import open_database
+    from normata.core.schema import migrations
     from normata.errors import Unavailable
+    from normata.identity.openid.from_settings import single_sign_on
     from normata.operations import SECURITY
-    from normata.schema import migrations
-    from normata.web.single_sign_on import single_sign_on
 
     settings = settings_with(database_url=database)
     provider = single_sign_on(settings)
@@ -232,7 +232,7 @@ def check(database: DatabaseOption = None) -> None:
 
 def _warnings(database: Database) -> list[str]:
     """What is no fault of the database, but should be otherwise."""
-    from normata.db.sqlite.database import SQLite
+    from normata.core.db.sqlite.database import SQLite
 
     if not isinstance(database, SQLite):
         return []

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from normata.cli.shared import DatabaseOption, change, echo, fail, opened
-from normata.log import visible
+from normata.core.log import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normata.db.database import Database
+    from normata.core.db.database import Database
     from normata.erasure.erasing import Erased
     from normata.erasure.person import Person, Wish
     from normata.erasure.survey import Place, Survey
@@ -61,7 +61,7 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
 
 
 def _looked_up(source: Database, wish: Wish) -> tuple[Person, Survey]:
-    from normata.db.transaction import Transaction
+    from normata.core.db.transaction import Transaction
     from normata.erasure.person import find_person
     from normata.erasure.survey import survey
 

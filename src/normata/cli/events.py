@@ -15,8 +15,8 @@ from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail, o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normata.db.database import Database
-    from normata.db.transaction import Transaction
+    from normata.core.db.database import Database
+    from normata.core.db.transaction import Transaction
 
 _PAUSE = 0.5  # seconds between two looks for new events
 
@@ -56,7 +56,7 @@ def list_(
     centralized frameworks.
     """
     from normata.events import following
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
 
     with opened(database, create=False) as source:
 
@@ -105,7 +105,7 @@ def export(
 
     from normata.events.exporting import export as write_log
     from normata.events.model import OPERATORS
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
 
     target = output_files.replacing(output, force=force) if output else nullcontext()
     with target as part, opened(database, create=False) as source:
@@ -131,7 +131,7 @@ def checkpoint(
     from normata.events.keys import Signer
     from normata.events.model import OPERATORS
     from normata.events.sealing import last_checkpoint
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
 
     with opened(database, create=False) as source:
         found = source.read_now(
@@ -153,7 +153,7 @@ def key(organization: OrganizationArgument = None, database: DatabaseOption = No
     from normata.events.keys import Signer
     from normata.events.model import OPERATORS
     from normata.identity.model import Organization
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
 
     def work(transaction: Transaction) -> list[str]:
         if organization is not None:

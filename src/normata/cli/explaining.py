@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from normata.cli.shared import DatabaseOption, opened
-from normata.log import visible
+from normata.core.log import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.tree import Tree
 
-    from normata.db.transaction import Transaction
-    from normata.frameworks.coverage.explain import ControlName, Explanation, Lift, Step
+    from normata.core.db.transaction import Transaction
+    from normata.coverage.explain import ControlName, Explanation, Lift, Step
 
 _WIDEST = 10_000  # columns, where the output is no terminal: one line each, for other programs
 
@@ -33,9 +33,9 @@ def explain(
     """Explain the coverage of a control: its proof, what else would do, what hangs on it, and what would lift it."""
     from rich.console import Console
 
+    from normata.coverage.explain import explain as explain_coverage
     from normata.frameworks.control_names import find_control
-    from normata.frameworks.coverage.explain import explain as explain_coverage
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
 
     def work(transaction: Transaction) -> Explanation:
         organization_id = find(transaction, organization)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import typer
 
+from normata.core.log import visible
 from normata.errors import CommandError
-from normata.log import visible
 
 
 @contextmanager

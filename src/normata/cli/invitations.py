@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from normata.cli.shared import echo, settings_with
 
 if TYPE_CHECKING:
-    from normata.identity.invitations import Invited
+    from normata.identity.invitations.invitations import Invited
 
 
 class InvitedByMail(NamedTuple):
@@ -19,7 +19,7 @@ class InvitedByMail(NamedTuple):
 
 def invited(one: InvitedByMail) -> None:
     """Print the link of a new invitation, alone on standard output; and mail it, where mail is set up."""
-    from normata.identity import invitations
+    from normata.identity.invitations import invitations
     from normata.identity.mail import Mailer, MailFailed, invitation_mail
 
     settings = settings_with()

@@ -91,11 +91,11 @@ def _tell(error: Exception) -> NoReturn:
     from pydantic import ValidationError
     from sqlalchemy.exc import DBAPIError
 
-    from normata.changes.source import FaultyInput
-    from normata.db.database import BadDatabaseUrl
-    from normata.db.transaction import ConstraintViolation, NotPermitted
+    from normata.core.changes.source import FaultyInput
+    from normata.core.db.database import BadDatabaseUrl
+    from normata.core.db.transaction import ConstraintViolation, NotPermitted
+    from normata.core.schema.faults import describe
     from normata.errors import BadSetting, DomainError, Unavailable
-    from normata.schema.faults import describe
 
     match error:
         case FaultyInput():

@@ -20,11 +20,11 @@ from normata.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from normata.changes.unit_of_work import UnitOfWork
-    from normata.db.transaction import Transaction
-    from normata.identity.leaving import Left
-    from normata.identity.roles import Role
-    from normata.records.responsibilities import Handed
+    from normata.core.changes.unit_of_work import UnitOfWork
+    from normata.core.db.transaction import Transaction
+    from normata.core.http.roles import Role
+    from normata.identity.members.leaving import Left
+    from normata.records.responsibilities.responsibilities import Handed
 
 user = typer.Typer(cls=Group, help="List, invite and remove the users of the instance.", no_args_is_help=True)
 member = typer.Typer(
@@ -60,7 +60,7 @@ def list_users(database: DatabaseOption = None) -> None:
 @user.command("remove")
 def remove_user(user: UserArgument, database: DatabaseOption = None) -> None:
     """End all memberships, tokens and sessions of a user at once. What they made stays, with their name."""
-    from normata.identity.leaving import remove_user as remove
+    from normata.identity.members.leaving import remove_user as remove
 
     left: Left = changed(database, lambda unit: remove(unit, _user(unit, user)))
     counts = ", ".join(f"{count} {what}" for what, count in left._asdict().items())
@@ -91,7 +91,7 @@ def make_operator(
 @user.command("link")
 def make_link(user: UserArgument, database: DatabaseOption = None) -> None:
     """Print a link that signs a user in: good once, within 15 minutes. Whoever has it is that user."""
-    from normata.identity import sign_in_links
+    from normata.identity.sign_in import links as sign_in_links
 
     def work(unit: UnitOfWork) -> str:
         found = _user(unit, user)
@@ -108,8 +108,8 @@ def make_link(user: UserArgument, database: DatabaseOption = None) -> None:
 @member.command("list")
 def list_members(organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
     """List the members of an organization, one a line, with tabs between the columns."""
-    from normata.identity.members import every_member
-    from normata.identity.organizations import find
+    from normata.identity.members.members import every_member
+    from normata.identity.organization_lookup import find
 
     with opened(database, create=False) as source:
         rows = source.read_now(lambda transaction: every_member(transaction, find(transaction, organization)))
@@ -125,8 +125,8 @@ def invite(
     database: DatabaseOption = None,
 ) -> None:
     """Invite somebody to an organization: print the link that makes them a member, and mail it where mail is set up."""
-    from normata.identity import invitations
-    from normata.identity.organizations import find, name_of
+    from normata.identity.invitations import invitations
+    from normata.identity.organization_lookup import find, name_of
 
     require_address(email)
     chosen = _role(role)
@@ -146,7 +146,7 @@ def change_role(
     database: DatabaseOption = None,
 ) -> None:
     """Change the role of a member."""
-    from normata.identity import members
+    from normata.identity.members import members
 
     chosen = _role(role)
     row: Any = changed(database, lambda unit: members.change_role(unit, _member(unit, user, organization).id, chosen))
@@ -156,8 +156,8 @@ def change_role(
 @member.command("remove")
 def remove_member(user: UserArgument, organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
     """Remove a member from an organization at once, and tell what is left to hand over."""
-    from normata.identity import members
-    from normata.records.responsibilities import count_responsibilities
+    from normata.identity.members import members
+    from normata.records.responsibilities.responsibilities import count_responsibilities
 
     def work(unit: UnitOfWork) -> dict[str, int]:
         row = members.remove(unit, _member(unit, user, organization).id)
@@ -182,7 +182,7 @@ def hand_over(
     database: DatabaseOption = None,
 ) -> None:
     """Have another member answer for what a member answers for. It changes some hundred records at a time."""
-    from normata.records.responsibilities import hand_over as hand
+    from normata.records.responsibilities.responsibilities import hand_over as hand
 
     def work(unit: UnitOfWork) -> Handed:
         one, other = (_member(unit, name, organization) for name in (user, to))
@@ -205,7 +205,7 @@ def hand_over(
 
 
 def _role(role: str) -> Role:
-    from normata.identity.roles import ROLES
+    from normata.core.http.roles import ROLES
 
     if role not in ROLES:
         fail(f"the role must be one of {', '.join(ROLES)}", code=2)
@@ -228,8 +228,8 @@ def _fail_without_user(name: str) -> NoReturn:
 
 def _member(transaction: Transaction, name: str, organization: str | None) -> Any:
     """The membership of a user, by the user's address or id or by its own id; ends the command where there is none."""
-    from normata.identity.members import member_named, member_of
-    from normata.identity.organizations import find
+    from normata.identity.members.members import member_named, member_of
+    from normata.identity.organization_lookup import find
 
     organization_id = find(transaction, organization)
     direct = member_named(transaction, name)

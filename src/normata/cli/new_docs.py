@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from normata.core.http import openapi, permissions
 from normata.operations import OPERATIONS
-from normata.web import openapi, permissions
 
 
 def _openapi() -> str:

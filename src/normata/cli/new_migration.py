@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from alembic import command
 from sqlalchemy import Connection
 
-from normata.db.database import open_database
+from normata.core.db.database import open_database
+from normata.core.schema.migrations import known_versions, upgrading
 from normata.operations import SECURITY
-from normata.schema.migrations import known_versions, upgrading
 from normata.settings import Settings
 from normata.tables import Table
 

@@ -22,7 +22,7 @@ from normata.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from normata.changes.unit_of_work import UnitOfWork
+    from normata.core.changes.unit_of_work import UnitOfWork
 
 app = typer.Typer(cls=Group, help="List, make, rename, remove and restore organizations.", no_args_is_help=True)
 
@@ -44,8 +44,8 @@ def init(
 
     Again is harmless: it prints another link.
     """
-    from normata.identity import sign_in_links
-    from normata.identity.beginning import begin
+    from normata.identity.organizations.beginning import begin
+    from normata.identity.sign_in import links as sign_in_links
 
     require_name(organization)
     if name is not None:
@@ -73,7 +73,7 @@ def init(
 @app.command("list")
 def list_organizations(database: DatabaseOption = None) -> None:
     """List all organizations, one a line, with tabs between the columns."""
-    from normata.identity.organizations import listing
+    from normata.identity.organization_lookup import listing
 
     with opened(database, create=False) as source:
         rows = source.read_now(listing)
@@ -88,9 +88,10 @@ def create_organization(
     database: DatabaseOption = None,
 ) -> None:
     """Make an organization, and print the link that makes somebody its owner."""
-    from normata.changes.source import FaultyInput
-    from normata.identity import invitations, organization_life
-    from normata.schema.table import new_id
+    from normata.core.changes.source import FaultyInput
+    from normata.core.schema.table import new_id
+    from normata.identity.invitations import invitations
+    from normata.identity.organizations import commands as organization_life
 
     require_name(name)
     _require_slug(slug)
@@ -113,8 +114,8 @@ def rename_organization(
     database: DatabaseOption = None,
 ) -> None:
     """Give an organization another name. Its slug stays, since addresses have it."""
-    from normata.identity import organization_life
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
+    from normata.identity.organizations import commands as organization_life
 
     require_name(name)
     row: Any = changed(database, lambda unit: organization_life.rename(unit, find(unit, organization), name))
@@ -124,8 +125,8 @@ def rename_organization(
 @app.command("remove")
 def remove_organization(organization: OrganizationArgument, database: DatabaseOption = None) -> None:
     """Remove an organization: nobody sees it any more, and nothing of it is deleted."""
-    from normata.identity import organization_life
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
+    from normata.identity.organizations import commands as organization_life
 
     row: Any = changed(database, lambda unit: organization_life.remove(unit, find(unit, organization)))
     echo(f"{row.slug}: removed; `normata organization restore {row.slug}` brings it back")
@@ -134,15 +135,15 @@ def remove_organization(organization: OrganizationArgument, database: DatabaseOp
 @app.command("restore")
 def restore_organization(organization: OrganizationArgument, database: DatabaseOption = None) -> None:
     """Bring a removed organization back, with the members that it had."""
-    from normata.identity import organization_life
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
+    from normata.identity.organizations import commands as organization_life
 
     count = changed(database, lambda unit: organization_life.restore(unit, find(unit, organization)))
     echo(f"{organization}: restored, with {count} member{'s' if count != 1 else ''}")
 
 
 def _require_slug(slug: str | None) -> None:
-    from normata.schema.fields import Slug
+    from normata.core.schema.fields import Slug
 
     if slug is not None:
         require(Slug, slug, "a slug has 1 to 200 characters, without blanks and slashes, and is neither . nor ..")

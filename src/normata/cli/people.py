@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from normata.cli.shared import DatabaseOption, Group, changed, echo, fail, opened
-from normata.log import visible
+from normata.core.log import visible
 
 _COLUMNS = (
     *("id", "email", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"),
@@ -52,8 +52,8 @@ def create_token(
     database: DatabaseOption = None,
 ) -> None:
     """Create a token and print it, alone, on standard output. Note it: it is stored nowhere and never shown again."""
-    from normata.identity import tokens as life
-    from normata.identity.roles import SCOPES
+    from normata.core.http.roles import SCOPES
+    from normata.identity.tokens import tokens as life
 
     if scope not in SCOPES:
         fail("--scope must be read, write or admin", code=2)
@@ -101,7 +101,7 @@ def list_tokens(
     database: DatabaseOption = None,
 ) -> None:
     """List tokens, one a line, with tabs between the columns. The tokens themselves are not shown."""
-    from normata.identity import tokens as life
+    from normata.identity.tokens import tokens as life
 
     try:
         with opened(database, create=False) as source:
@@ -123,7 +123,7 @@ def revoke_token(
     database: DatabaseOption = None,
 ) -> None:
     """Revoke a token. From the next request on it is refused."""
-    from normata.identity import tokens as life
+    from normata.identity.tokens import tokens as life
 
     if not changed(database, lambda unit: life.revoke(unit, token_id)):
         fail(f"there is no token with the id {token_id}")

@@ -11,11 +11,11 @@ import typer
 
 from normata.cli import files as output_files
 from normata.cli.shared import DatabaseOption, ForceOption, echo, fail, opened
-from normata.log import visible
+from normata.core.log import visible
 
 if TYPE_CHECKING:
-    from normata.db.transaction import Transaction
-    from normata.web.formats import FormatName
+    from normata.core.db.transaction import Transaction
+    from normata.core.http.formats import FormatName
 
 _SHOWN = 40  # rows of a table on a terminal
 
@@ -75,7 +75,7 @@ def _report(
     force: bool,
     database: str | None,
 ) -> None:
-    from normata.web.api.reports import APPLICABILITY, GAPS
+    from normata.reports.operations import APPLICABILITY, GAPS
 
     formats = {"gaps": GAPS, "soa": APPLICABILITY}[kind]
     name = wanted or _format_of(output)
@@ -97,10 +97,10 @@ def _report(
 
 def _read(kind: _Kind, organization: str, framework: str, database: str | None) -> Any:
     """What the database has for a report."""
-    from normata.frameworks.reports.applicability import read_applicability
-    from normata.frameworks.reports.gaps import read_gaps
-    from normata.frameworks.reports.head import find_adopted
-    from normata.identity.organizations import find
+    from normata.identity.organization_lookup import find
+    from normata.reports.applicability import read_applicability
+    from normata.reports.gaps import read_gaps
+    from normata.reports.head import find_adopted
 
     read = {"gaps": read_gaps, "soa": read_applicability}[kind]
 

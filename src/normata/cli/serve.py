@@ -39,11 +39,11 @@ def serve(
 ) -> None:
     """Serve the HTTP interface until interrupted."""
     from normata.console.site import Site
-    from normata.db.database import open_database
-    from normata.schema import migrations
-    from normata.web.server import require_free_address, run
-    from normata.web.single_sign_on import single_sign_on
-    from normata.web.telemetry import require_possible
+    from normata.core.db.database import open_database
+    from normata.core.http.server import require_free_address, run
+    from normata.core.http.telemetry import require_possible
+    from normata.core.schema import migrations
+    from normata.identity.openid.from_settings import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=workers, database_url=database)
     require_possible(settings)
@@ -63,7 +63,7 @@ def serve(
 def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None:
     """Say where the service is: as a line of the log where programs read that, else as a sentence."""
     from normata import __version__
-    from normata.web.server import base_url
+    from normata.core.http.server import base_url
 
     url = base_url(settings)
     if settings.log_format == "text" or sys.stderr.isatty():
@@ -72,7 +72,7 @@ def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None
 
     import structlog
 
-    from normata import log
+    from normata.core import log
 
     log.configure(settings)
     logger = structlog.get_logger("normata")
@@ -87,10 +87,10 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
 
     If the demo is already there, nothing in it is changed, but you get a new link and a new token.
     """
-    from normata.demo import content
-    from normata.web.server import base_url, require_free_address, run
-    from normata.web.single_sign_on import single_sign_on
-    from normata.web.telemetry import require_possible
+    from normata.cli import demo as content
+    from normata.core.http.server import base_url, require_free_address, run
+    from normata.core.http.telemetry import require_possible
+    from normata.identity.openid.from_settings import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)

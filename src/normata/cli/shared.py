@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from normata.log import visible
+from normata.core.log import visible
 
 if TYPE_CHECKING:
     from normata.bundle.loading import Progress
-    from normata.changes.unit_of_work import UnitOfWork
-    from normata.db.database import Database
+    from normata.core.changes.unit_of_work import UnitOfWork
+    from normata.core.db.database import Database
     from normata.settings import Settings
 
 T = TypeVar("T")
@@ -79,9 +79,9 @@ def opened(
     still needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a
     server's database that is empty gets its schema.
     """
-    from normata.db.database import open_database
+    from normata.core.db.database import open_database
+    from normata.core.schema import migrations
     from normata.errors import Unavailable
-    from normata.schema import migrations
 
     database = open_database(settings_with(database_url=url), create=create)
     try:
@@ -90,9 +90,9 @@ def opened(
             raise Unavailable(f"there is {missing}")
         found = database.read_now(migrations.version)
         if found != migrations.head() if database.embedded else migrate or (begin and found is None):
+            from normata.core.schema.migrations import upgrading
             from normata.events.sealing import seal_all_now
             from normata.operations import SECURITY
-            from normata.schema.migrations import upgrading
             from normata.tables import Table
 
             upgrading.prepare(database, Table.metadata, SECURITY, finish=finish or database.embedded)
@@ -112,7 +112,7 @@ def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = 
 
 def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
     """:func:`changed`, in a database that is open."""
-    from normata.changes.unit_of_work import Actor
+    from normata.core.changes.unit_of_work import Actor
     from normata.events.sealing import seal_all_now
     from normata.wiring import changes_of
 
@@ -144,14 +144,14 @@ def require(kind: Any, value: str, sentence: str) -> None:
 
 def require_address(email: str) -> None:
     """End the command unless ``email`` is an address."""
-    from normata.schema.fields import VisibleEmail
+    from normata.core.schema.fields import VisibleEmail
 
     require(VisibleEmail, email, f"{email} is no address of e-mail")
 
 
 def require_name(name: str) -> None:
     """End the command unless ``name`` is one that people can read."""
-    from normata.schema.fields import VisibleName
+    from normata.core.schema.fields import VisibleName
 
     require(
         VisibleName,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from normata.console.site import Site
+from normata.core.http.negotiation import Headers
 from normata.identity.refusals import SignInRefused
-from normata.web.negotiation import Headers
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 

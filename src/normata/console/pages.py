@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 from normata.console.showing import FILTERS
 from normata.console.static import Assets
 from normata.console.texts import has_text, text
-from normata.web.content import Content
-from normata.web.context import RequestContext, context_of
+from normata.core.http.content import Content
+from normata.core.http.context import RequestContext, context_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _METHODS = frozenset(dir(dict))

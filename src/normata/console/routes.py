@@ -22,13 +22,13 @@ from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
 from normata.console.visit import Console, Endpoint
+from normata.core.http.operation import Operation
+from normata.core.http.services import Services
 from normata.identity.openid.configuration import CALLBACK, Configuration
-from normata.identity.passwords import Hashing
-from normata.identity.webauthn import RelyingParty
+from normata.identity.openid.from_settings import single_sign_on
+from normata.identity.sign_in.passwords import Hashing
+from normata.identity.sign_in.webauthn import RelyingParty
 from normata.settings import Settings
-from normata.web.operation import Operation
-from normata.web.services import Services
-from normata.web.single_sign_on import single_sign_on
 
 
 def console_routes(services: Services, settings: Settings, operations: Iterable[Operation]) -> Iterator[Route]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from starlette.routing import Route
 
-from normata.web.content import Content
-from normata.web.pages import content_page
+from normata.core.http.content import Content
+from normata.core.http.pages import content_page
 
 _FOLDER = Path(__file__).with_name("static")
 _PREFIX = "/static/"

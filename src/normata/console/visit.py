@@ -12,28 +12,28 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.changes.unit_of_work import Actor, UnitOfWork
 from normata.console.guard import SAFE_METHODS, require_own_page, require_safe_site
 from normata.console.pages import HEADERS, Pages
 from normata.console.returning import safe_path
 from normata.console.site import Site
 from normata.console.texts import refusal, text
 from normata.console.throttles import Throttles
-from normata.db.security import Write
-from normata.db.transaction import NO_ORGANIZATION, TenantScope
-from normata.db.types import now
-from normata.identity import sessions
-from normata.identity.passwords import Hashing
+from normata.core.changes.unit_of_work import Actor, UnitOfWork
+from normata.core.db.security import Write
+from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
+from normata.core.db.types import now
+from normata.core.http.context import RequestContext, context_of
+from normata.core.http.operation import Operation
+from normata.core.http.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
+from normata.core.http.services import Services
 from normata.identity.refusals import SignInRefused
-from normata.identity.session_lookup import SESSION_LOOKUP
-from normata.identity.sessions import Visitor
-from normata.identity.sign_in_secrets import digest_of, is_secret
-from normata.identity.webauthn import RelyingParty
+from normata.identity.secrets import digest_of, is_secret
+from normata.identity.sessions import sessions
+from normata.identity.sessions.lookup import SESSION_LOOKUP
+from normata.identity.sessions.sessions import Visitor
+from normata.identity.sign_in.passwords import Hashing
+from normata.identity.sign_in.webauthn import RelyingParty
 from normata.settings import Settings
-from normata.web.context import RequestContext, context_of
-from normata.web.operation import Operation
-from normata.web.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
-from normata.web.services import Services
 
 T = TypeVar("T")
 

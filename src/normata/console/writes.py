@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from normata.identity import invitations, passkeys, passwords, sessions, sign_in_attempts, sign_in_links, tokens
+from normata.identity.invitations import invitations
 from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
 from normata.identity.openid.identities import ADDRESS_LOOKUP, DISCONNECT_WRITES, IDENTITY_LOOKUP, IDENTITY_WRITES
-from normata.identity.session_lookup import SESSION_LOOKUP
+from normata.identity.sessions import sessions
+from normata.identity.sessions.lookup import SESSION_LOOKUP
+from normata.identity.sign_in import attempts as sign_in_attempts
+from normata.identity.sign_in import links as sign_in_links
+from normata.identity.sign_in import passkeys, passwords
+from normata.identity.tokens import tokens
 
 SIGN_IN_WRITES = (
     *sessions.BEGIN_WRITES,

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Column, String
 
-from normata.changes.registry import tables
-from normata.db.types import Document
+from normata.core.changes.registry import tables
+from normata.core.db.types import Document
+from normata.core.schema.table import sql_table
 from normata.identity.model import User
 from normata.notifications.model import Notification
-from normata.schema.table import sql_table
 from normata.tables import Table
 
 # How a column is treated. Of ``key`` and ``coded`` nothing is changed, ``derived`` follows from the others, ``whole``

@@ -14,15 +14,15 @@ from typing import Any
 
 from sqlalchemy import Delete, Select, Update, bindparam, delete, select, update
 
-from normata.changes.defaults import free_slug
-from normata.changes.unit_of_work import Change, UnitOfWork
+from normata.core.changes.defaults import free_slug
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.schema.table import Table, sql_table
 from normata.erasure.columns import called, keys_of, own_tables, owner_of, texts_of
 from normata.erasure.person import Person, Wish, find_person
 from normata.erasure.survey import Place, Survey, survey, without
 from normata.events.content import ERASE, ERASED_EVENTS
 from normata.events.model import AuditEvent
 from normata.identity.model import Membership, User
-from normata.schema.table import Table, sql_table
 
 ERASED_NAME = "Erased person"
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
-from normata.changes.registry import tables
-from normata.db.transaction import Transaction
+from normata.core.changes.registry import tables
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import fold
 from normata.erasure.columns import person_members, uses
 from normata.erasure.traces import Called, Traces, is_ambiguous
 from normata.errors import CommandError
 from normata.identity.model import Membership, User
-from normata.schema.table import sql_table
-from normata.schema.text import fold
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 _FEWEST = 2  # letters of a name

@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import Select, String, bindparam, select
 
-from normata.changes.registry import tables
-from normata.db.transaction import Transaction
+from normata.core.changes.registry import tables
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import Table, sql_table
 from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_of
 from normata.erasure.person import Person
 from normata.identity.model import User
-from normata.schema.table import Table, sql_table
 
 _CLEARED = "user_id"  # says whose name a column has that names a person
 _ACCOUNT_OF = "organization_id"  # of a user: a service account, whose name others have given it

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from normata.schema.text import fold, slugify
+from normata.core.schema.text import fold, slugify
 
 ERASED = "[erased]"
 _ERASED_SLUG = "erased"

@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from normata.db.transaction import Transaction
-from normata.db.types import format_timestamp
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import format_timestamp
+from normata.core.schema.table import sql_table
 from normata.events.content import ERASE, erased_by, sealed_text, values_of
 from normata.events.history import kind_of
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.events.walking import Walk, content_faults
-from normata.schema.table import sql_table
 
 _PATIENCE = timedelta(minutes=1)  # until an event that has no leaf is worth a word
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from normata.changes.unit_of_work import Actor, Change
-from normata.schema.table import Table
-from normata.schema.wire import wire_names
+from normata.core.changes.unit_of_work import Actor, Change
+from normata.core.schema.table import Table
+from normata.core.schema.wire import wire_names
 
 Values = dict[str, Any] | None
 

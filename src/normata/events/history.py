@@ -9,16 +9,16 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import Select, bindparam, select
 
-from normata.changes.registry import tables
-from normata.db.transaction import Transaction
+from normata.core.changes.registry import tables
+from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import Identifier, ShortName, Timestamp
+from normata.core.schema.paging import PageQuery, envelope, fetch_page
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire
 from normata.errors import NotFound
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
 from normata.records.base import Restorable
-from normata.schema.fields import Identifier, ShortName, Timestamp
-from normata.schema.paging import PageQuery, envelope, fetch_page
-from normata.schema.table import sql_table
-from normata.schema.wire import Wire
 
 Changed = dict[str, Any]
 

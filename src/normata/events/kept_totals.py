@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, cast, literal, null, select, union_all
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
 from normata.events.content import ERASE
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.records.base import Restorable
-from normata.schema.table import sql_table
 
 _WORTH_KEEPING = 2_000  # records; fewer are counted in less time than it takes to see whether anything has changed
 _MOST_KEPT = 1_000

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from normata.core.schema.table import new_id
 from normata.errors import CommandError
 from normata.events.merkle import Checkpoint
-from normata.schema.table import new_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -7,10 +7,10 @@ from typing import Annotated
 from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.db.transaction import NO_ORGANIZATION
-from normata.db.types import text
-from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp
-from normata.schema.table import CODED, Table, erased_to, foreign_key
+from normata.core.db.transaction import NO_ORGANIZATION
+from normata.core.db.types import text
+from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp
+from normata.core.schema.table import CODED, Table, erased_to, foreign_key
 
 # The log of what belongs to no organization: centralized frameworks, users, tokens. It is the operator's.
 OPERATORS = NO_ORGANIZATION

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert
 
-from normata.changes.unit_of_work import Actor, Change, insert_of
-from normata.db.transaction import Transaction, batches
+from normata.core.changes.unit_of_work import Actor, Change, insert_of
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.table import new_id, sql_table
 from normata.events.content import body_of
 from normata.events.model import AuditEvent, UnsealedEvent
-from normata.schema.table import new_id, sql_table
 
 
 class RecordEvents:
@@ -24,7 +24,7 @@ class RecordEvents:
     writes = (insert_of(AuditEvent), insert_of(UnsealedEvent))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
-        """See :class:`normata.changes.unit_of_work.Subscriber`."""
+        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
         told = [change for change in changes if change.row_id is not None or change.counts is not None]
         if len(told) == 1:
             transaction.rows(_EVENT, _event(told[0], actor, moment))

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import structlog
 
-from normata.db.database import Database
+from normata.core.db.database import Database
 from normata.errors import Unavailable
 from normata.events.keys import KeyUnusable, Signer
 from normata.events.merkle import Checkpoint

@@ -14,15 +14,15 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select
 
-from normata.changes.unit_of_work import delete_of, insert_of
-from normata.db.database import Database
-from normata.db.security import Write
-from normata.db.transaction import TenantScope, Transaction, batches
-from normata.db.types import now
+from normata.core.changes.unit_of_work import delete_of, insert_of
+from normata.core.db.database import Database
+from normata.core.db.security import Write
+from normata.core.db.transaction import TenantScope, Transaction, batches
+from normata.core.db.types import now
+from normata.core.schema.table import sql_table
 from normata.events.content import sealed_text
 from normata.events.merkle import Checkpoint, Frontier, leaf_hash
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
-from normata.schema.table import sql_table
 
 SEALING_WRITES: tuple[Write, ...] = (insert_of(EventLeaf), insert_of(EventCheckpoint), delete_of(UnsealedEvent))
 

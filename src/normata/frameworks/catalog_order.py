@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Select, String, and_, cast, func, select
 
-from normata.db.transaction import NO_PARAMETERS, Parameters, Transaction
+from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
+from normata.core.schema.paging import matching
 from normata.frameworks.model import Control
-from normata.schema.paging import matching
 
 
 class SortedQuery(Protocol):
@@ -25,7 +25,7 @@ class SortedQuery(Protocol):
 
     @property
     def offset(self) -> int | None:
-        """See :attr:`normata.schema.paging.PageQuery.offset`."""
+        """See :attr:`normata.core.schema.paging.PageQuery.offset`."""
 
 
 def part(query: SortedQuery, total: int) -> tuple[int, int]:

@@ -14,7 +14,9 @@ from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, lit
 from sqlalchemy.orm import aliased
 from sqlalchemy.sql.visitors import iterate
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
+from normata.core.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
+from normata.core.schema.wire import columns, wire_names
 from normata.errors import NotFound
 from normata.frameworks.catalog_order import PLACES, part, places_found, searched, spans
 from normata.frameworks.early_places import Sayings, places_from_the_beginning
@@ -29,8 +31,6 @@ from normata.frameworks.model import (
     FrameworkAdoption,
 )
 from normata.frameworks.visibility import match_visible_to
-from normata.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.schema.wire import columns, wire_names
 
 
 class ControlQuery(PageQuery):

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, or_, select
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
 from normata.errors import CommandError
 from normata.frameworks.model import Control, Framework, FrameworkAdoption
-from normata.schema.table import sql_table
 
 _SHOWN = 10
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from normata.core.schema.fields import CoverageStatus, MatchLevel
+from normata.core.schema.wire import Wire, wire
 from normata.frameworks.model import Control as ControlTable
-from normata.schema.fields import CoverageStatus, MatchLevel
-from normata.schema.wire import Wire, wire
 
 
 class FrameworkReference(Wire):

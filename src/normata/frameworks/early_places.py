@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func, select, union_all
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
 from normata.frameworks.catalog_order import SortedQuery
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 

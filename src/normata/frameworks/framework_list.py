@@ -8,15 +8,24 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, select
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import Timestamp
+from normata.core.schema.paging import (
+    PageQuery,
+    QueryFlag,
+    Search,
+    SortDirection,
+    envelope,
+    fetch_page,
+    matching,
+    ordered,
+)
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire, as_wire, wire
 from normata.errors import NotFound
 from normata.frameworks.model import Framework as FrameworkTable
 from normata.frameworks.model import FrameworkAdoption
 from normata.frameworks.visibility import visible_to
-from normata.schema.fields import Timestamp
-from normata.schema.paging import PageQuery, QueryFlag, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.schema.table import sql_table
-from normata.schema.wire import Wire, as_wire, wire
 
 
 class FrameworkCount(Wire):

@@ -8,8 +8,8 @@ import sqlalchemy
 from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, literal_column, true
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.db.types import text
-from normata.schema.fields import (
+from normata.core.db.types import text
+from normata.core.schema.fields import (
     Count,
     Coverage,
     Flag,
@@ -23,8 +23,8 @@ from normata.schema.fields import (
     Text,
     Timestamp,
 )
-from normata.schema.table import Table, defaults_to, derived, foreign_key, names_person, refers_to
-from normata.schema.text import natural_key, search_text, slugify
+from normata.core.schema.table import Table, defaults_to, derived, foreign_key, names_person, refers_to
+from normata.core.schema.text import natural_key, search_text, slugify
 
 
 class Framework(Table):

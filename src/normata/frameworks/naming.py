@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, null, select, true
 
+from normata.core.schema.naming import Naming
+from normata.core.schema.table import sql_table
 from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
-from normata.schema.naming import Naming
-from normata.schema.table import sql_table
 
 _FRAMEWORK, _CONTROL = sql_table(Framework).c, sql_table(Control).c
 _STATEMENT, _ADOPTION = sql_table(ControlCoverage).c, sql_table(FrameworkAdoption).c

@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select, update
 
-from normata.changes.references import References
-from normata.changes.rows import PendingRow
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.changes.validity import OwnRules
-from normata.db.transaction import batches
+from normata.core.changes.references import References
+from normata.core.changes.rows import PendingRow
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.changes.validity import OwnRules
+from normata.core.db.transaction import batches
+from normata.core.schema.table import sql_table
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
-from normata.schema.table import sql_table
 
 
 def _check_frameworks(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:

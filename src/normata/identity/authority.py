@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, select
 
-from normata.changes.unit_of_work import UnitOfWork
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.roles import Role, role_suffices
+from normata.core.schema.table import sql_table
 from normata.errors import Forbidden, RoleTooSmall
 from normata.identity.model import Membership
-from normata.identity.roles import Role, role_suffices
-from normata.schema.table import sql_table
 
 _LARGER = "That takes a larger role than yours in the organization."
 

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Update, bindparam, update
 
-from normata.changes.repeating import repeat
-from normata.db.database import Database
-from normata.db.transaction import TenantScope, Transaction
-from normata.db.types import format_timestamp
+from normata.core.changes.repeating import repeat
+from normata.core.db.database import Database
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import format_timestamp
+from normata.core.schema.table import sql_table
 from normata.errors import Unavailable
 from normata.identity.model import AccessToken
 from normata.identity.sign_in_model import Session
-from normata.schema.table import sql_table
 
 _GRAIN = timedelta(minutes=1)  # last use is told no finer than that
 _TO_THE_MINUTE = len("2026-11-20T09:14")

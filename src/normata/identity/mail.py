@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 
-from normata.schema.text import UNSEEN, plain
+from normata.core.schema.text import UNSEEN, plain
 
 log = structlog.get_logger("normata")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.http.roles import Role
+from normata.core.schema.table import new_id, sql_table
 from normata.identity.model import Membership
-from normata.identity.roles import Role
-from normata.schema.table import new_id, sql_table
 
 JOINING_WRITES = (insert_of(Membership), update_of(Membership, "role", "removed_at"))
 

@@ -9,11 +9,11 @@ from pydantic import StringConstraints
 from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.db.types import text
-from normata.identity.roles import Role, TokenScope
-from normata.schema.fields import Email, Identifier, Name, Slug, Timestamp
-from normata.schema.table import CODED, Table, defaults_to, derived, foreign_key
-from normata.schema.text import fold
+from normata.core.db.types import text
+from normata.core.http.roles import Role, TokenScope
+from normata.core.schema.fields import Email, Identifier, Name, Slug, Timestamp
+from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
+from normata.core.schema.text import fold
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
 RoleColumn = Annotated[Role, mapped_column(text(8), info=CODED)]

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, select
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
+from normata.core.schema.naming import NameQuery, name_of
+from normata.core.schema.paging import envelope
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import fold
 from normata.identity.model import Membership, User
-from normata.schema.naming import NameQuery, name_of
-from normata.schema.paging import envelope
-from normata.schema.table import sql_table
-from normata.schema.text import fold
 
 _MEMBER, _USER = sql_table(Membership).c, sql_table(User).c
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, delete, insert, select
 
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.transaction import Transaction
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.transaction import Transaction
+from normata.core.http.caller import Caller
+from normata.core.schema.table import sql_table
 from normata.errors import NotOperator
-from normata.identity.caller import Caller
 from normata.identity.model import Operator
-from normata.schema.table import sql_table
 
 
 def require_operator(transaction: Transaction, caller: Caller) -> None:

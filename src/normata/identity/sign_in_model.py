@@ -7,10 +7,10 @@ from typing import Annotated, Literal, get_args
 from sqlalchemy import BigInteger, Index, Integer, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.db.types import text
+from normata.core.db.types import text
+from normata.core.schema.fields import Identifier, Name, Timestamp
+from normata.core.schema.table import CODED, Table, foreign_key
 from normata.identity.model import Digest
-from normata.schema.fields import Identifier, Name, Timestamp
-from normata.schema.table import CODED, Table, foreign_key
 
 Means = Literal["link", "invitation", "password", "passkey", "oidc"]
 MEANS: tuple[Means, ...] = get_args(Means)

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, insert, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
-from normata.db.transaction import Transaction
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import fold, plain
 from normata.identity.model import Membership, Operator, User
-from normata.schema.table import sql_table
-from normata.schema.text import fold, plain
 
 # What :func:`create` and :func:`bring_back` write.
 CREATION_WRITES = (insert_of(User), update_of(User, "removed_at"))

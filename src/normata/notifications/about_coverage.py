@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from sqlalchemy import BindParameter, bindparam, select
 
-from normata.changes.unit_of_work import Actor, Change
-from normata.db.transaction import Transaction, batches
-from normata.frameworks.coverage.recompute import CoverageLost
+from normata.core.changes.unit_of_work import Actor, Change
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.table import sql_table
+from normata.coverage.recompute import CoverageLost
 from normata.frameworks.model import Control, ControlCoverage, Framework
 from normata.identity.model import Membership
 from normata.notifications.message import Message, name_of, payload
 from normata.records.kinds import Task
-from normata.schema.table import sql_table
 
 _FIRST = 5  # controls that are named
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from normata.changes.unit_of_work import Actor, Change
-from normata.db.transaction import Transaction
+from normata.core.changes.unit_of_work import Actor, Change
+from normata.core.db.transaction import Transaction
 from normata.notifications.message import Message, name_of, payload
 from normata.records.base import Restorable
 

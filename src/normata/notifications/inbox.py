@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import bindparam, func, select
 
-from normata.db.transaction import Transaction
+from normata.core.db.transaction import Transaction
+from normata.core.schema.descriptions import known_values
+from normata.core.schema.fields import Timestamp, Token
+from normata.core.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire
 from normata.notifications.model import Notification as NotificationTable
 from normata.notifications.model import NotificationPayload
-from normata.schema.descriptions import known_values
-from normata.schema.fields import Timestamp, Token
-from normata.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
-from normata.schema.table import sql_table
-from normata.schema.wire import Wire
 
 _CATEGORIES = sql_table(NotificationTable).c.category.info["known"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.schema.table import sql_table
 from normata.errors import NotFound
-from normata.identity.organizations import reached
+from normata.identity.organization_lookup import reached
 from normata.notifications.inbox import as_item
 from normata.notifications.model import Notification
-from normata.schema.table import sql_table
 
 MARKING_WRITES = (update_of(Notification, "read_at"),)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from normata.changes.unit_of_work import Actor, Change
-from normata.db.transaction import Transaction
+from normata.core.changes.unit_of_work import Actor, Change
+from normata.core.db.transaction import Transaction
 
 
 class Message(NamedTuple):

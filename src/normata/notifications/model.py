@@ -9,9 +9,9 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.db.types import Document
-from normata.schema.fields import Identifier, ShortName, ShortText, Timestamp, Token
-from normata.schema.table import Table, defaults_to, foreign_key, known
+from normata.core.db.types import Document
+from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp, Token
+from normata.core.schema.table import Table, defaults_to, foreign_key, known
 
 # An id of 255 characters, escaped, takes twelve times as many.
 Address = Annotated[str, StringConstraints(max_length=4_000)]

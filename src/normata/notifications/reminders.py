@@ -15,18 +15,18 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, bindparam, insert, literal_column, select, union
 
-from normata.changes.repeating import repeat
-from normata.changes.unit_of_work import Actor, Changes, UnitOfWork, insert_of
-from normata.db.database import Database
-from normata.db.transaction import TenantScope, Transaction
-from normata.db.types import UtcTimestamp, now
+from normata.core.changes.repeating import repeat
+from normata.core.changes.unit_of_work import Actor, Changes, UnitOfWork, insert_of
+from normata.core.db.database import Database
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import UtcTimestamp, now
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import columns
 from normata.identity.model import Membership
-from normata.identity.organizations import NEXT_ORGANIZATIONS
+from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
-from normata.records.due import DueDate, due_dates
-from normata.schema.table import sql_table
-from normata.schema.wire import columns
+from normata.records.due.due import DueDate, due_dates
 
 REMINDER_WRITES = (insert_of(Reminder),)
 

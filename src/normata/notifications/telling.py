@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, insert, select
 
-from normata.changes.unit_of_work import Actor, Change, insert_of
-from normata.db.transaction import Transaction
+from normata.core.changes.unit_of_work import Actor, Change, insert_of
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import new_id, sql_table
 from normata.identity.model import Membership
 from normata.notifications.about_coverage import coverage_lost
 from normata.notifications.about_records import archived, assigned, reminded, restored
 from normata.notifications.message import Rule
 from normata.notifications.model import Notification
-from normata.schema.table import new_id, sql_table
 
 
 class NotifyMembers:
@@ -28,7 +28,7 @@ class NotifyMembers:
         self._rules = rules
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
-        """See :class:`normata.changes.unit_of_work.Subscriber`."""
+        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
         told: set[tuple[str | None, str, str]] = set()
         for change in changes:
             rule = self._rules.get(change.action)

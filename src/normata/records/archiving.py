@@ -9,15 +9,15 @@ from typing import Any
 from sqlalchemy import Index, Insert, Update, bindparam, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
-from normata.db.security import Write
-from normata.db.upsert import upsert
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.db.security import Write
+from normata.core.db.upsert import upsert
+from normata.core.schema.fields import Identifier, Name, ShortName, ShortText, Timestamp
+from normata.core.schema.table import CODED, Table, foreign_key, names_person, sql_table
+from normata.core.schema.wire import columns
 from normata.errors import Archived
 from normata.records.base import Restorable
 from normata.records.finding import found_for_change
-from normata.schema.fields import Identifier, Name, ShortName, ShortText, Timestamp
-from normata.schema.table import CODED, Table, foreign_key, names_person, sql_table
-from normata.schema.wire import columns
 
 
 class ArchiveEntry(Table):

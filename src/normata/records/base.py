@@ -22,11 +22,11 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from normata.schema.descriptions import with_article
-from normata.schema.fields import Identifier, Text, Timestamp
-from normata.schema.table import Due, Table, foreign_key, sql_table
-from normata.schema.text import natural_key, search_text
-from normata.schema.wire import columns
+from normata.core.schema.descriptions import with_article
+from normata.core.schema.fields import Identifier, Text, Timestamp
+from normata.core.schema.table import Due, Table, foreign_key, sql_table
+from normata.core.schema.text import natural_key, search_text
+from normata.core.schema.wire import columns
 
 _EMPTY: ColumnElement[str] = literal_column("''")
 

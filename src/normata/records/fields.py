@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Boolean, Column, Integer, String
 
-from normata.changes.registry import table_named
-from normata.db.types import Document, UtcTimestamp
+from normata.core.changes.registry import table_named
+from normata.core.db.types import Document, UtcTimestamp
+from normata.core.schema.table import Due
+from normata.core.schema.wire import columns
 from normata.records.base import Restorable, filter_columns, is_id
 from normata.records.writing import writable
-from normata.schema.table import Due
-from normata.schema.wire import columns
 
 # A ``token`` is one of an open enum, a ``reference`` names a row that Normata keeps, a ``foreign`` one something in
 # another system, a ``text`` is a short one, and a ``prose`` a long one.

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, select
 
-from normata.changes.unit_of_work import UnitOfWork
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.schema.wire import columns
 from normata.errors import NotFound
 from normata.records.base import Restorable
-from normata.schema.wire import columns
 
 
 def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -> Any:

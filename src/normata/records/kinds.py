@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped
 
-from normata.records.base import Maintained, Restorable
-from normata.schema.fields import (
+from normata.core.schema.fields import (
     Count,
     Flag,
     Identifier,
@@ -19,7 +18,8 @@ from normata.schema.fields import (
     Timestamp,
     Token,
 )
-from normata.schema.table import defaults_to, due, known, names_person, refers_to
+from normata.core.schema.table import defaults_to, due, known, names_person, refers_to
+from normata.records.base import Maintained, Restorable
 
 
 class Task(Maintained):

@@ -22,13 +22,11 @@ from sqlalchemy import (
     union_all,
 )
 
-from normata.db.transaction import Transaction
-from normata.db.types import Document
-from normata.errors import NotFound
-from normata.records.base import NEVER, Restorable, filter_columns
-from normata.schema.descriptions import known_values
-from normata.schema.fields import Identifier, Token, parse_timestamp
-from normata.schema.paging import (
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import Document
+from normata.core.schema.descriptions import known_values
+from normata.core.schema.fields import Identifier, Token, parse_timestamp
+from normata.core.schema.paging import (
     PageQuery,
     QueryFlag,
     Search,
@@ -39,7 +37,9 @@ from normata.schema.paging import (
     matching,
     ordered,
 )
-from normata.schema.wire import as_wire, columns, wire_names
+from normata.core.schema.wire import as_wire, columns, wire_names
+from normata.errors import NotFound
+from normata.records.base import NEVER, Restorable, filter_columns
 
 _MOST_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)

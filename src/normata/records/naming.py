@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import null, select
 
+from normata.core.schema.naming import Naming
 from normata.records.base import Restorable
-from normata.schema.naming import Naming
 
 
 def record_names(kind: type[Restorable], organization_id: str) -> Naming:

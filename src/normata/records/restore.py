@@ -20,14 +20,14 @@ from sqlalchemy import (
     update,
 )
 
-from normata.changes.unit_of_work import Change, UnitOfWork, update_of
-from normata.db.security import Write
+from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.db.security import Write
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import columns
 from normata.errors import NotArchived, NotFound, SlugTaken, Unavailable
 from normata.identity.model import Organization
 from normata.records.base import Restorable
 from normata.records.finding import found_for_change
-from normata.schema.table import sql_table
-from normata.schema.wire import columns
 
 _ORGANIZATION = sql_table(Organization)
 

@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from normata.changes.merge_patch import merge_patch
-from normata.changes.rows import PendingRow
-from normata.changes.short_ids import COUNTER_WRITES
-from normata.changes.source import Fault, Row
-from normata.changes.storing import BODY, every_column_of, valid_rows
-from normata.changes.unit_of_work import Change, UnitOfWork, insert_of
-from normata.changes.writing import write_one
-from normata.db.security import Write
-from normata.db.types import Document
+from normata.core.changes.merge_patch import merge_patch
+from normata.core.changes.rows import PendingRow
+from normata.core.changes.short_ids import COUNTER_WRITES
+from normata.core.changes.source import Fault, Row
+from normata.core.changes.storing import BODY, every_column_of, valid_rows
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of
+from normata.core.changes.writing import write_one
+from normata.core.db.security import Write
+from normata.core.db.types import Document
+from normata.core.schema.table import new_id
+from normata.core.schema.text import slugify
+from normata.core.schema.wire import columns, wire_names
 from normata.errors import Archived
-from normata.identity.organizations import reached
+from normata.identity.organization_lookup import reached
 from normata.records.base import Restorable
 from normata.records.finding import found_for_change
-from normata.schema.table import new_id
-from normata.schema.text import slugify
-from normata.schema.wire import columns, wire_names
 
 LARGEST = (
     4 * 2**20

@@ -14,7 +14,7 @@ from normata.console.app.asking import Outcome, Question
 from normata.console.app.routes import PAGES
 from normata.console.app.visiting import OrganizationVisit
 from normata.operations import OPERATIONS
-from normata.records.archive_list import KINDS
+from normata.records.archive.archive_list import KINDS
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from normata.core.schema.table import sql_table
 from normata.events.keys import read_note
 from normata.events.model import EventCheckpoint
 from normata.events.sealing import seal_all_now
-from normata.schema.table import sql_table
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed

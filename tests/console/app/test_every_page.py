@@ -9,7 +9,7 @@ import pytest
 
 from normata.console import texts
 from normata.console.app.routes import PAGES
-from normata.identity.roles import role_suffices
+from normata.core.http.roles import role_suffices
 from normata.operations import OPERATIONS
 from tests import stored
 from tests.console.app.conftest import People

@@ -14,8 +14,8 @@ import pytest
 from httpx2 import Response
 from openpyxl import Workbook
 
+from normata.catalogs.operations import OPERATIONS
 from normata.frameworks.model import Control, Framework
-from normata.web.api.imports import OPERATIONS
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send

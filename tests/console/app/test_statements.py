@@ -9,8 +9,8 @@ import pytest
 
 from tests.console.app.conftest import People
 from tests.console.app.pages import READ, address_of
+from tests.core.http.counting import counting
 from tests.served import served
-from tests.web.counting import counting
 from tests.world import ALPHA as ALPHA_ID
 
 _MANY = 40

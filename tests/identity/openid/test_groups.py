@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from normata.core.http.roles import Role
 from normata.identity.openid.groups import Allotment, role_by
-from normata.identity.roles import Role
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,16 @@ from sqlalchemy import bindparam, select
 from starlette.responses import Response
 
 from normata.console.visit import Visit
-from normata.db.transaction import TenantScope, Transaction
-from normata.db.types import format_timestamp, now
-from normata.identity import passkeys, passwords, sessions, tokens
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import format_timestamp, now
+from normata.core.schema.table import sql_table
 from normata.identity.model import User
 from normata.identity.openid import identities
 from normata.identity.refusals import SignInRefused
-from normata.identity.sessions import Visitor
-from normata.schema.table import sql_table
+from normata.identity.sessions import sessions
+from normata.identity.sessions.sessions import Visitor
+from normata.identity.sign_in import passkeys, passwords
+from normata.identity.tokens import tokens
 
 _FRESH = timedelta(hours=1)
 

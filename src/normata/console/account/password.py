@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.account.page import account_page, require_fresh
 from normata.console.sign_in.password import proves
 from normata.console.texts import refusal, text
 from normata.console.visit import NotSignedIn, Visit
-from normata.identity import passwords, sessions
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.problems import ServiceUnavailable
 from normata.identity.refusals import SignInRefused
-from normata.web.problems import ServiceUnavailable
+from normata.identity.sessions import sessions
+from normata.identity.sign_in import passwords
 
 
 async def change_password(visit: Visit) -> Response:

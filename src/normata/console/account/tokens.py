@@ -7,14 +7,15 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.account.page import account_page, require_fresh
 from normata.console.texts import text
 from normata.console.visit import Visit
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.roles import TokenScope
 from normata.errors import NotFound
-from normata.identity import token_life, tokens
-from normata.identity.roles import TokenScope
-from normata.identity.sessions import Visitor
+from normata.identity.sessions.sessions import Visitor
+from normata.identity.tokens import commands as token_life
+from normata.identity.tokens import tokens
 
 LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # by what the form sends
 SCOPES = get_args(TokenScope)

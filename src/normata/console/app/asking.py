@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from normata.web.negotiation import entity_tag
-from normata.web.problems import problem, sort_of
-from normata.web.responses import encode
+from normata.core.http.negotiation import entity_tag
+from normata.core.http.problems import problem, sort_of
+from normata.core.http.responses import encode
 
 Query = Mapping[str, str | Sequence[str]]
 

@@ -12,7 +12,7 @@ from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.proofs import as_tree
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.schema.fields import COVERAGE_STATUSES, REASONS
+from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
 # What the address may say of the list; each is a parameter of the operation.
 _FILTERS = (

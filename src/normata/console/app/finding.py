@@ -14,8 +14,8 @@ from normata.console.app.visiting import OrganizationVisit
 from normata.console.pages import HEADERS
 from normata.console.showing import kind_words
 from normata.console.texts import text
-from normata.records.archive_list import KINDS
-from normata.schema.text import fold
+from normata.core.schema.text import fold
+from normata.records.archive.archive_list import KINDS
 
 _MOST = 8  # of each group
 _LOOKED_AT = 40  # controls, of which those come first that have the words in their name

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from normata.console.app.asking import Question
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.web.problems import InvalidRequest
+from normata.core.http.problems import InvalidRequest
 
 _LARGEST_PAGE = 100
 _MOST_PAGES = 20  # of the controls of a framework in a crosswalk

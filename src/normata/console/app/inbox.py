@@ -13,8 +13,8 @@ from normata.console.app.records.naming import Named, names_of
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.showing import is_moment
 from normata.console.texts import text
+from normata.core.http.problems import InvalidRequest
 from normata.notifications.texts import sentence
-from normata.web.problems import InvalidRequest
 
 _LIMIT = "50"
 _MAY_BE_LEFT = ("frameworks", "controls")  # what has no page where the framework is not adopted any more

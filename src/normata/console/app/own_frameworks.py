@@ -18,9 +18,9 @@ from starlette.responses import Response
 from normata.console.app.asking import Outcome, Question, Refusal, Seen, Upload, tag_of
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
+from normata.core.http.operation import ChangeOperation
+from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMediaType
 from normata.errors import Forbidden
-from normata.web.operation import ChangeOperation
-from normata.web.problems import InvalidRequest, TooLarge, UnsupportedMediaType
 
 _IMPORT = "importCatalog"
 _FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # without a file it may be either

@@ -23,7 +23,7 @@ from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
 from normata.console.app.visiting import OrganizationHandler, of_organization
 from normata.console.visit import Console, Endpoint
-from normata.identity.roles import Role
+from normata.core.http.roles import Role
 
 
 class Page(NamedTuple):

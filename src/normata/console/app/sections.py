@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from normata.identity.roles import Role
+from normata.core.http.roles import Role
 
 
 class Section(NamedTuple):

@@ -18,9 +18,6 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from normata.changes.idempotency import KeyedRequest
-from normata.changes.source import FaultyInput
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.app.asking import (
     Asked,
     Fields,
@@ -39,18 +36,21 @@ from normata.console.pages import HEADERS
 from normata.console.returning import safe_path
 from normata.console.texts import text
 from normata.console.visit import Console, Handler, Visit
-from normata.db.transaction import TenantScope, Transaction
+from normata.core.changes.idempotency import KeyedRequest
+from normata.core.changes.source import FaultyInput
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.http.caller import Caller
+from normata.core.http.changing import ChangeEndpoint, require_current
+from normata.core.http.operation import Asker, ChangeOperation, Given, ReadOperation
+from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
+from normata.core.http.responses import encode
+from normata.core.http.roles import Role, role_suffices
+from normata.core.schema.paging import OrganizationQuery
 from normata.errors import NotFound, RoleTooSmall
-from normata.identity.caller import Caller
-from normata.identity.roles import Role, role_suffices
-from normata.identity.sessions import Place, Visitor
-from normata.identity.sign_in_secrets import new_secret
+from normata.identity.secrets import new_secret
+from normata.identity.sessions.sessions import Place, Visitor
 from normata.notifications.model import Notification
-from normata.schema.paging import OrganizationQuery
-from normata.web.changing import ChangeEndpoint, require_current
-from normata.web.operation import Asker, ChangeOperation, Given, ReadOperation
-from normata.web.problems import FieldFault, InvalidRequest, PreconditionFailed
-from normata.web.responses import encode
 
 _NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
 _UNREAD = "countUnreadNotifications"
@@ -169,7 +169,7 @@ class OrganizationVisit(Visit):
 
     @staticmethod
     async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
-        """The answers as they travel: a report is made on a thread of its own, see :mod:`normata.web.reading`."""
+        """The answers as they travel: a report is made on a thread of its own, see :mod:`normata.core.http.reading`."""
         for number, operation in enumerate(operations):
             if operation.formats is not None:
                 answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])

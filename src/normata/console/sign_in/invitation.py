@@ -6,14 +6,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.sign_in.signing_in import START, Proof, signed_in
 from normata.console.visit import Visit
-from normata.db.transaction import ConstraintViolation
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import ConstraintViolation
 from normata.errors import InvitationOver
-from normata.identity import invitations
+from normata.identity.invitations import invitations
 from normata.identity.refusals import SignInRefused
-from normata.identity.sessions import Visitor
+from normata.identity.sessions.sessions import Visitor
 
 _LONGEST_NAME = 500
 

@@ -8,10 +8,10 @@ from starlette.responses import Response
 
 from normata.console.sign_in.signing_in import Proof, signed_in
 from normata.console.visit import Visit
-from normata.db.types import now
-from normata.identity import sign_in_links
+from normata.core.db.types import now
 from normata.identity.refusals import SignInRefused
-from normata.identity.sign_in_secrets import digest_of, is_secret
+from normata.identity.secrets import digest_of, is_secret
+from normata.identity.sign_in import links as sign_in_links
 
 
 async def show_link(visit: Visit) -> Response:

@@ -11,16 +11,15 @@ from urllib.parse import parse_qsl
 import structlog
 from starlette.responses import RedirectResponse, Response
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.account.page import require_fresh
 from normata.console.pages import HEADERS
 from normata.console.returning import safe_path
 from normata.console.sign_in.signing_in import START, Proof, signed_in
 from normata.console.texts import text
 from normata.console.visit import Visit
-from normata.db.transaction import NO_TENANT, ConstraintViolation
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import NO_TENANT, ConstraintViolation
 from normata.errors import InvitationOver
-from normata.identity import sign_in_attempts
 from normata.identity.openid import groups, identities
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.groups import GROUP_WRITES
@@ -28,7 +27,8 @@ from normata.identity.openid.identities import CONNECT_WRITES, DISCONNECT_WRITES
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
 from normata.identity.refusals import SignInRefused
-from normata.identity.sign_in_secrets import digest_of, is_secret, new_secret
+from normata.identity.secrets import digest_of, is_secret, new_secret
+from normata.identity.sign_in import attempts as sign_in_attempts
 
 COOKIE = "normata-oidc"
 _KIND = "oidc"

@@ -11,12 +11,13 @@ from starlette.responses import Response
 from normata.console.pages import HEADERS
 from normata.console.sign_in.signing_in import Proof, signed_in
 from normata.console.visit import Visit
-from normata.db.transaction import NO_TENANT
-from normata.identity import passkeys, sign_in_attempts
+from normata.core.db.transaction import NO_TENANT
+from normata.core.http.responses import JsonResponse
 from normata.identity.refusals import SignInRefused
-from normata.identity.sign_in_secrets import new_secret
-from normata.identity.webauthn import RelyingParty, challenge_of
-from normata.web.responses import JsonResponse
+from normata.identity.secrets import new_secret
+from normata.identity.sign_in import attempts as sign_in_attempts
+from normata.identity.sign_in import passkeys
+from normata.identity.sign_in.webauthn import RelyingParty, challenge_of
 
 _KIND = "passkey"
 _SIGN_IN = ""  # whom a challenge to sign in is for: that is not known yet

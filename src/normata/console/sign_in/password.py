@@ -6,16 +6,16 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.sign_in.signing_in import Proof, signed_in
 from normata.console.sign_in.start import start_page
 from normata.console.texts import refusal
 from normata.console.visit import Visit
-from normata.identity import passwords
-from normata.identity.passwords import PASSWORD_BY_EMAIL
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.problems import ServiceUnavailable
+from normata.core.schema.text import fold
 from normata.identity.refusals import SignInRefused
-from normata.schema.text import fold
-from normata.web.problems import ServiceUnavailable
+from normata.identity.sign_in import passwords
+from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
 
 async def use_password(visit: Visit) -> Response:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from normata.changes.unit_of_work import UnitOfWork
 from normata.console.returning import safe_path
 from normata.console.visit import SESSION_COOKIE, Visit
-from normata.db.security import Write
-from normata.db.transaction import NO_ORGANIZATION, TenantScope
-from normata.identity import sessions
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.security import Write
+from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
+from normata.identity.sessions import sessions
 from normata.identity.sign_in_model import Means
 
 START = "/account/"  # where a person can see to how they sign in

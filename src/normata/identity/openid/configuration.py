@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from normata.core.http.roles import ROLES, Role
 from normata.errors import BadSetting
-from normata.identity.roles import ROLES, Role
 
 CALLBACK = "/sign-in/oidc/callback/"
 

@@ -11,18 +11,19 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork
-from normata.db.database import Database
-from normata.db.lookup import Lookup
-from normata.db.transaction import Transaction
-from normata.db.types import text
-from normata.identity import invitations, members
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.db.database import Database
+from normata.core.db.lookup import Lookup
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import text
+from normata.core.http.roles import ROLES, Role, role_suffices
+from normata.core.schema.table import sql_table
 from normata.identity.authority import lock_members
+from normata.identity.invitations import invitations
+from normata.identity.members import members
 from normata.identity.memberships import JOINING_WRITES, join
 from normata.identity.model import Membership, Organization, User
 from normata.identity.openid.configuration import Grant
-from normata.identity.roles import ROLES, Role, role_suffices
-from normata.schema.table import sql_table
 
 GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
 

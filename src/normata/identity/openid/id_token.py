@@ -19,9 +19,9 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 from pydantic import TypeAdapter, ValidationError
 
+from normata.core.schema.fields import Identifier
 from normata.identity.openid.errors import ProviderFailed
 from normata.identity.refusals import SignInRefused
-from normata.schema.fields import Identifier
 
 LEEWAY = 60  # seconds that the two clocks may differ
 

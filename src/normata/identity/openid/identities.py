@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from normata.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
-from normata.db.database import Database
-from normata.db.lookup import Lookup
-from normata.db.transaction import Transaction
-from normata.db.types import UtcTimestamp, now, text
+from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.core.db.database import Database
+from normata.core.db.lookup import Lookup
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import UtcTimestamp, now, text
+from normata.core.schema.table import new_id, sql_table
+from normata.core.schema.text import fold
 from normata.errors import NotFound
-from normata.identity.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
+from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
 from normata.identity.openid.person import Person
 from normata.identity.refusals import SignInRefused
 from normata.identity.sign_in_model import ExternalIdentity
-from normata.schema.table import new_id, sql_table
-from normata.schema.text import fold
 
 CONNECT_WRITES = (insert_of(ExternalIdentity),)
 DISCONNECT_WRITES = (delete_of(ExternalIdentity),)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from authlib.integrations.base_client import OAuthError
 from pydantic import TypeAdapter, ValidationError
 
+from normata.core.schema.fields import Name, VisibleEmail
 from normata.identity.openid import id_token
 from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
@@ -17,7 +18,6 @@ from normata.identity.openid.exchange import Exchange, trust
 from normata.identity.openid.kept import Kept
 from normata.identity.openid.person import Person
 from normata.identity.refusals import SignInRefused
-from normata.schema.fields import Name, VisibleEmail
 
 
 class Question(NamedTuple):

@@ -14,8 +14,8 @@ from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
 from tests.console.app.records.recording import Sheet, bearer, made, new_of, page_of
 from tests.console.browser import text_of
+from tests.core.http.counting import counting
 from tests.records.shapes import KINDS
-from tests.web.counting import counting
 
 # What people write, and what must never be anything but text; the last has no place to break.
 HOSTILE = " ".join(

@@ -21,9 +21,9 @@ from normata.console.app.records.undoing import (
 )
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
+from normata.core.http.problems import InvalidRequest
 from normata.errors import RoleTooSmall
-from normata.records.archive_list import KINDS
-from normata.web.problems import InvalidRequest
+from normata.records.archive.archive_list import KINDS
 
 _FILTERS = ("kind", "userId", "from", "to", "search", "archiveId")
 _ORDER = ("page", "limit")

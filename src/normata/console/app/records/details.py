@@ -25,7 +25,7 @@ from normata.console.app.records.naming import names_of
 from normata.console.app.records.undoing import Undoing, joined
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.markdown import markdown
-from normata.db.types import now
+from normata.core.db.types import now
 from normata.records.fields import Field, fields_of, referring_to
 
 _MOST_REFERRERS = "10"  # of each kind

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from normata.changes.merge_patch import is_same, merge_patch, patch_between
 from normata.console.app.asking import Fields
 from normata.console.app.records.kinds import Kind
 from normata.console.texts import text
+from normata.core.changes.merge_patch import is_same, merge_patch, patch_between
+from normata.core.schema.fields import parse_timestamp
 from normata.records.fields import Field, fields_of
-from normata.schema.fields import parse_timestamp
 
 Typed = Mapping[str, str]  # what stands in the form, by the names of fields
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import has_text, text
 from normata.errors import NotFound
-from normata.records.archive_list import KINDS
+from normata.records.archive.archive_list import KINDS
 from normata.records.base import Restorable
 from normata.records.fields import Field, fields_of
-from normata.web.api.record_reads import list_id
+from normata.records.read_operations import list_id
 
 Kind = type[Restorable]
 

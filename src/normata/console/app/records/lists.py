@@ -12,7 +12,7 @@ from normata.console.app.records.kinds import Kind, kind_of, label, listing, sor
 from normata.console.app.records.naming import choices_of, names_of
 from normata.console.app.records.undoing import Undoing
 from normata.console.app.visiting import OrganizationVisit
-from normata.db.types import now
+from normata.core.db.types import now
 from normata.records.fields import Field, fields_of
 
 _ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "limit")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from normata.console.app.asking import Query, Question
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.visit import SESSION_COOKIE
-from normata.records.archive_list import KINDS
+from normata.records.archive.archive_list import KINDS
 
 _MOST = 100  # records that an address names
 _LONGEST = 6_000  # characters of them; what is longer, proxies do not take

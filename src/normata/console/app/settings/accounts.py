@@ -12,10 +12,10 @@ from normata.console.app.asking import Fields, Question, Refusal
 from normata.console.app.settings.members import roles_within
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.db.types import now
-from normata.identity.service_accounts import ServiceRole
-from normata.identity.tokens import later
-from normata.web.problems import InvalidRequest
+from normata.core.db.types import now
+from normata.core.http.problems import InvalidRequest
+from normata.identity.service_accounts.service_accounts import ServiceRole
+from normata.identity.tokens.tokens import later
 
 _UNTYPED: Mapping[str, str] = {"name": "", "role": "viewer"}
 _ROLES = get_args(ServiceRole)

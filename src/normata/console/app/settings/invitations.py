@@ -12,7 +12,7 @@ from normata.console.app.people import PEOPLE, names_of, with_all
 from normata.console.app.settings.members import roles_within
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.web.problems import InvalidRequest
+from normata.core.http.problems import InvalidRequest
 
 _UNTYPED: Mapping[str, str] = {"email": "", "role": "editor"}
 

@@ -13,8 +13,8 @@ from normata.console.app.people import with_all
 from normata.console.app.records.kinds import label
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.identity.roles import ROLES, Role, role_suffices
-from normata.web.problems import InvalidRequest
+from normata.core.http.problems import InvalidRequest
+from normata.core.http.roles import ROLES, Role, role_suffices
 
 _SHOWN = ("exclude", "only", "include")
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from normata.console.app.asking import Question, Refusal
 from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
-from normata.web.problems import InvalidRequest
+from normata.core.http.problems import InvalidRequest
 
 
 async def show(visit: OrganizationVisit) -> Response:

@@ -1,0 +1,139 @@
+"""What adopting a framework would bring, before anybody does it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import BindParameter, bindparam, select
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import CoverageStatus
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire
+from normata.coverage.engine import Computed, Level
+from normata.coverage.recompute import current_coverage, stored_coverage
+from normata.errors import NotFound
+from normata.frameworks.control_wire import ControlReference, FrameworkReference
+from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
+from normata.frameworks.visibility import visible_to
+from normata.reports.counts import StatusCounts
+from normata.reports.leaves import HAS_CHILDREN, IS_APPLICABLE, STATEMENT_OF_CONTROL, read_leaves
+
+MOST_GAPS = 500
+
+
+class PreviewedGap(ControlReference):
+    """A leaf that would be covered in part, or not at all."""
+
+    effective_coverage_status: CoverageStatus = Field(description="How far it would be covered.")
+
+
+class Gain(Wire):
+    """What another adopted framework would gain."""
+
+    framework: FrameworkReference = Field(description="The framework.")
+    gained: int = Field(description="How many of its applicable leaves would be covered further than now.")
+    effective: StatusCounts = Field(description="Its applicable leaves by the status that they would have.")
+
+
+class AdoptionPreview(Wire):
+    """What adopting a framework would bring, from what is stated already."""
+
+    framework: FrameworkReference = Field(description="The framework.")
+    is_adopted: bool = Field(description="Whether the organization has adopted it already: then nothing would change.")
+    applicable: int = Field(description="How many leaves (controls without children) apply to the organization.")
+    not_applicable: int = Field(description="How many do not, as was stated when the framework was adopted before.")
+    effective: StatusCounts = Field(description="The applicable leaves by the status that they would have.")
+    gaps: list[PreviewedGap] = Field(
+        description=f"The applicable leaves that would not be covered fully, in catalog order; the first {MOST_GAPS}."
+    )
+    others: list[Gain] = Field(description="Other adopted frameworks of which leaves would be covered further.")
+
+
+def preview_adoption(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
+    """What adopting a framework would bring, as it travels. Raises NotFound where the organization cannot see it."""
+    key = {"organization": organization_id, "framework": framework_id}
+    framework = transaction.row(_VISIBLE, key)
+    if framework is None:
+        raise NotFound
+    now = stored_coverage(transaction, organization_id)
+    then = current_coverage(transaction, organization_id, also=framework_id)
+    leaves = read_leaves(transaction, organization_id, framework_id)
+    applicable = [leaf for leaf in leaves if leaf.is_applicable]
+    gaps = [leaf for leaf in applicable if then[leaf.id].effective < Level.FULL]
+    return {
+        "framework": _reference(framework),
+        "isAdopted": framework.adoption_id is not None,
+        "applicable": len(applicable),
+        "notApplicable": len(leaves) - len(applicable),
+        "effective": _counts(then[leaf.id] for leaf in applicable),
+        "gaps": [
+            {
+                "id": leaf.id,
+                "identifier": leaf.identifier,
+                "name": leaf.name,
+                "effectiveCoverageStatus": then[leaf.id].effective.name,
+            }
+            for leaf in gaps[:MOST_GAPS]
+        ],
+        "others": _gains(transaction, key, now, then),
+    }
+
+
+def _gains(
+    transaction: Transaction, key: Mapping[str, str], now: Mapping[str, Computed], then: Mapping[str, Computed]
+) -> list[dict[str, Any]]:
+    gained = {control_id for control_id, before in now.items() if then[control_id].effective > before.effective}
+    if not gained:
+        return []
+    found: dict[str, tuple[Any, list[str]]] = {}
+    for row in transaction.rows(_OTHERS, key):
+        found.setdefault(row.id, (row, []))[1].append(row.control_id)
+    return [
+        {
+            "framework": _reference(framework),
+            "gained": len(gained.intersection(leaves)),
+            "effective": _counts(then[control_id] for control_id in leaves),
+        }
+        for framework, leaves in found.values()
+        if not gained.isdisjoint(leaves)
+    ]
+
+
+def _counts(computed: Iterable[Computed]) -> dict[str, int]:
+    counted = Counter(one.effective for one in computed)
+    return {level.name.lower(): counted[level] for level in Level}
+
+
+def _reference(row: Any) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "identifier": row.identifier,
+        "identifierColor": row.identifier_color,
+    }
+
+
+_FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_GIVEN: BindParameter[str] = bindparam("framework")
+_SHOWN = (_FRAMEWORK.c.id, _FRAMEWORK.c.name, _FRAMEWORK.c.identifier, _FRAMEWORK.c.identifier_color)
+
+_VISIBLE = (
+    select(*_SHOWN, _ADOPTION.c.id.label("adoption_id"))
+    .outerjoin(
+        _ADOPTION, (_ADOPTION.c.framework_id == _FRAMEWORK.c.id) & (_ADOPTION.c.organization_id == _ORGANIZATION)
+    )
+    .where(_FRAMEWORK.c.id == _GIVEN, visible_to(_ORGANIZATION))
+)
+_OTHERS = (
+    select(*_SHOWN, Control.id.label("control_id"))
+    .join(_ADOPTION, _ADOPTION.c.framework_id == _FRAMEWORK.c.id)
+    .join(Control, Control.framework_id == _FRAMEWORK.c.id)
+    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
+    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _FRAMEWORK.c.id != _GIVEN, ~HAS_CHILDREN, IS_APPLICABLE)
+    .order_by(_FRAMEWORK.c.identifier_key, _FRAMEWORK.c.id)
+)

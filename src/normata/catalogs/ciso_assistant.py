@@ -1,0 +1,236 @@
+"""Libraries in the format of CISO Assistant: one framework, mapping sets between frameworks, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+from normata.catalogs.matches import (
+    MOST_MATCHES,
+    MappingSet,
+    Relation,
+    Side,
+    levels_of,
+    no_relation,
+    too_many,
+)
+from normata.catalogs.versions import version_in
+from normata.core.changes.source import Fault, Row
+from normata.core.documents.json_text import place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from normata.catalogs.documents import Document
+
+# The current spelling and the one before it. Either may hold one mapping set or a list of them.
+_MAPPING_SETS = ("requirement_mapping_sets", "requirement_mapping_set")
+
+# YAML 1.1, in which these libraries are written, has more words for a truth value than true and false.
+_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+
+
+def read_library(document: Document, faults: list[Fault]) -> tuple[list[Row], list[Relation]]:
+    """The framework and the controls of a CISO Assistant library, and the relations that it states.
+
+    Both are in the order of the file. What is wrong with the library goes to ``faults``.
+    """
+    library = _Entry(document.file, "", document.values, faults)
+    library.required("urn")
+    objects = library.entry("objects")
+    if objects is None:
+        return [], []
+    if not {"framework", *_MAPPING_SETS} & objects.values.keys():
+        objects.fault(None, "holds neither a framework nor a mapping set")
+    framework = objects.entry("framework") if "framework" in objects.values else None
+    rows = [] if framework is None else list(_framework(library, framework))
+    relations = [
+        relation
+        for spelling in _MAPPING_SETS
+        for entry in objects.one_or_more(spelling)
+        for relation in _relations(_mapping_set(document, library, entry), entry)
+    ]
+    if 2 * len(relations) > MOST_MATCHES:
+        objects.fault(None, too_many(2 * len(relations)))
+        relations = []
+    return rows, relations
+
+
+# Frameworks
+
+
+def _framework(library: _Entry, framework: _Entry) -> Iterator[Row]:
+    urn = framework.required("urn")
+    reference = framework.text("ref_id")
+    name = framework.text("name") or library.text("name")
+    # The library has a number of its own, which says how often its packager has changed it. It is the last resort.
+    version = framework.text("version") or version_in(reference, name) or library.text("version")
+    values = {
+        "id": urn,
+        "identifier": reference or _last_part(urn),
+        "name": name,
+        "version": version,
+        "description": framework.text("description"),
+        "publishedAt": library.moment("publication_date"),
+        "createdBy": library.text("provider"),
+        "isCentralized": True,
+    }
+    origin = {"id": "urn", "identifier": "ref_id"}
+    if urn:
+        yield Row("frameworks", framework.file, framework.place, values, origin)
+    for node in framework.entries("requirement_nodes"):
+        yield from _control(urn, node)
+
+
+def _control(framework: str, node: _Entry) -> Iterator[Row]:
+    urn = node.required("urn")
+    reference = node.text("ref_id")
+    values = {
+        "id": urn,
+        "frameworkId": framework,
+        "parentId": node.text("parent_urn"),
+        "identifier": reference or _last_part(urn),
+        "name": node.text("name"),
+        "description": node.text("description"),
+        "purpose": node.text("annotation"),
+        "type": "CATEGORY" if node.truth("assessable") is False else "CONTROL",
+    }
+    origin = {
+        "id": "urn",
+        "frameworkId": "urn",
+        "parentId": "parent_urn",
+        "identifier": "ref_id" if reference else "urn",
+        "purpose": "annotation",
+        "type": "assessable",
+    }
+    if urn:
+        yield Row("controls", node.file, node.place, values, origin)
+
+
+# Mapping sets
+
+
+def _mapping_set(document: Document, library: _Entry, entry: _Entry) -> MappingSet:
+    return MappingSet(
+        document.file, document.identity, _side(library, entry, "source"), _side(library, entry, "target")
+    )
+
+
+def _side(library: _Entry, entry: _Entry, name: str) -> Side:
+    key = f"{name}_framework_urn"
+    framework = entry.text(key) or ""
+    obtain = _how_to_get(framework, library.texts("dependencies")) if framework else ""
+    return Side(f"{name}_requirement_urn", framework, entry.place + (place(key) if framework else ""), obtain)
+
+
+def _how_to_get(framework: str, dependencies: list[str]) -> str:
+    """A sentence. By convention a library, its framework and its file have the same last part."""
+    name = _last_part(framework)
+    library = next((urn for urn in dependencies if _last_part(urn) == name), "")
+    if library:
+        library = f" ({library}, usually the file {name}.yaml)"
+    return f"Import its library first{library}, or together with this file"
+
+
+def _relations(mapping_set: MappingSet, entry: _Entry) -> Iterator[Relation]:
+    for mapping in entry.entries("requirement_mappings"):
+        source = mapping.required("source_requirement_urn")
+        target = mapping.required("target_requirement_urn")
+        relationship = mapping.required("relationship")
+        levels = levels_of(relationship)
+        if relationship and levels is None:
+            mapping.fault("relationship", no_relation(relationship))
+        elif source and target and levels and any(levels):
+            yield Relation(mapping_set, mapping.place, source, target, relationship)
+
+
+# What both consist of
+
+
+def _last_part(urn: str) -> str:
+    return urn.rpartition(":")[2] or urn
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One mapping of the library, that says what is wrong with its values instead of failing over them."""
+
+    file: str
+    place: str
+    values: Mapping[str, object]
+    faults: list[Fault]
+
+    def fault(self, key: str | None, reason: str) -> None:
+        self.faults.append(Fault(self.file, self.place if key is None else self.place + place(key), reason))
+
+    def text(self, key: str) -> str | None:
+        """Trimmed; None where there is none."""
+        value = self.values.get(key)
+        if value is None or isinstance(value, str):
+            return (value or "").strip() or None
+        self.fault(key, "must be text")
+        return None
+
+    def texts(self, key: str) -> list[str]:
+        """The texts of a list; what else it holds is passed over."""
+        value = self.values.get(key)
+        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+    def required(self, key: str) -> str:
+        """As text, but its absence is a fault, after which it is empty."""
+        text = self.text(key)
+        if text is None and (self.values.get(key) is None or isinstance(self.values[key], str)):
+            self.fault(key, "is required")
+        return text or ""
+
+    def truth(self, key: str) -> bool | None:
+        value = self.values.get(key)
+        if isinstance(value, str):
+            value = _WORDS.get(value.strip().lower(), value)
+        if value is None or isinstance(value, bool):
+            return value
+        self.fault(key, "must be true or false")
+        return None
+
+    def moment(self, key: str) -> str | None:
+        """A plain date as it is, or a point in time with its offset, which is UTC where YAML leaves it out."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            if len(text) == len("2024-06-29"):
+                return date.fromisoformat(text).isoformat()
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.fault(key, "must be a date, such as 2024-06-29, or a date and time")
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
+
+    def entry(self, key: str) -> _Entry | None:
+        value = self.values.get(key)
+        if isinstance(value, dict):
+            return _Entry(self.file, self.place + place(key), value, self.faults)
+        self.fault(key, "must be a mapping")
+        return None
+
+    def entries(self, key: str) -> Iterator[_Entry]:
+        """The mappings of a list that has to be there."""
+        value = self.values.get(key)
+        if not isinstance(value, list):
+            self.fault(key, "is required" if value is None else "must be a list")
+            return
+        for index, item in enumerate(value):
+            here = self.place + place(key, index)
+            if isinstance(item, dict):
+                yield _Entry(self.file, here, item, self.faults)
+            else:
+                self.faults.append(Fault(self.file, here, "must be a mapping"))
+
+    def one_or_more(self, key: str) -> Iterator[_Entry]:
+        """The mappings of a list, or the one that stands there itself, or none."""
+        value = self.values.get(key)
+        if isinstance(value, dict):
+            yield _Entry(self.file, self.place + place(key), value, self.faults)
+        elif value is not None:
+            yield from self.entries(key)

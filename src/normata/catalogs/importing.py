@@ -1,0 +1,32 @@
+"""From what publishers publish to centralized catalogs: by command, or by an operator over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from normata.bundle.loading import Progress, load
+from normata.catalogs.reading import Published
+from normata.catalogs.stored import StoredCatalogs
+from normata.catalogs.unknown import LeftOut, rows_to_load
+from normata.core.changes.source import Fault
+from normata.core.changes.tally import Tally
+from normata.core.changes.unit_of_work import UnitOfWork
+
+
+def import_for_all(
+    unit: UnitOfWork,
+    published: Published,
+    progress: Progress = lambda *_: None,
+    *,
+    skip_unknown: bool,
+    option: str = "--skip-unknown",
+    faults: Sequence[Fault] = (),
+) -> tuple[dict[str, Tally], list[LeftOut]]:
+    """Make what is published centralized: what was done, by array, and the mappings that were left out.
+
+    See :func:`rows_to_load` for ``skip_unknown`` and ``option``, and :func:`load` for ``progress`` and ``faults``.
+    Raises FaultyInput.
+    """
+    unit.lock("content")  # what is stored now must still be stored when the rows are written
+    rows, left_out = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown, option=option)
+    return load(unit, rows, progress, sync=True, faults=faults), left_out

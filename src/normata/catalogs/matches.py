@@ -1,0 +1,143 @@
+"""What a mapping says of two controls, and the matches that follow from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
+
+from normata.core.changes.source import Fault, Row, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_MATCHES = 200_000  # of one file; the largest that is published has some 5,000
+
+# Never change this: the ids of all matches follow from it, and a library imported again must find its own.
+_MATCHES = UUID("6f0e6a3c-5d0b-5b0e-9a55-2f1c7d1f4b7e")
+
+_RANK = {"PARTIAL": 1, "FULL": 2}
+
+# The set theory relations of NIST IR 8477, in the spelling of OSCAL ("superset-of") and of CISO Assistant ("superset").
+# Both say what the source is to the target: "superset" is a source that asks for all that the target asks for, and
+# more, so that who covers the source covers the target. Each gives the level of source → target and of target → source.
+_LEVELS: dict[str, tuple[str | None, str | None]] = {
+    "equal": ("FULL", "FULL"),
+    "equal-to": ("FULL", "FULL"),
+    "equivalent": ("FULL", "FULL"),
+    "equivalent-to": ("FULL", "FULL"),
+    "superset": ("FULL", "PARTIAL"),
+    "superset-of": ("FULL", "PARTIAL"),
+    "subset": ("PARTIAL", "FULL"),
+    "subset-of": ("PARTIAL", "FULL"),
+    "intersect": ("PARTIAL", "PARTIAL"),
+    "intersects": ("PARTIAL", "PARTIAL"),
+    "intersects-with": ("PARTIAL", "PARTIAL"),
+    "not-related": (None, None),
+    "no-relationship": (None, None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a mapping set: all its sources, or all its targets.
+
+    ``key`` is what the file calls a control of this side. ``framework`` is the id of the framework that they belong to,
+    empty where the file does not say; ``place`` is where it does. ``obtain`` says how to get the framework.
+    """
+
+    key: str
+    framework: str
+    place: str
+    obtain: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappingSet:
+    """What relations of one set have in common. ``identity`` is that of the whole document."""
+
+    file: str
+    identity: str
+    source: Side
+    target: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a mapping says of two controls, in its own word.
+
+    ``forward`` and ``backward`` are the highest levels that this can mean for these two controls alone: a mapping may
+    speak of several controls together, or of parts of them.
+    """
+
+    within: MappingSet
+    place: str
+    source: str
+    target: str
+    relationship: str
+    forward: str = "FULL"
+    backward: str = "FULL"
+
+    def ends(self) -> tuple[tuple[Side, str], tuple[Side, str]]:
+        """The two controls, each with its side."""
+        return (self.within.source, self.source), (self.within.target, self.target)
+
+    def fault(self, key: str, reason: str) -> Fault:
+        """A fault of what the file has under ``key``."""
+        return Fault(self.within.file, self.place + pointer(key), reason)
+
+
+def levels_of(relationship: str) -> tuple[str | None, str | None] | None:
+    """The levels of source → target and of target → source; null for a word that is no relation of sets."""
+    return _LEVELS.get(relationship.strip().lower().replace("_", "-").replace(" ", "-"))
+
+
+def no_relation(relationship: str) -> str:
+    """Why a word is refused."""
+    return f'"{relationship}" is not equal, superset, subset, intersect (in OSCAL: intersects-with) or not_related'
+
+
+def too_many(count: int, detail: str = "") -> str:
+    """Why a file is refused that means so many matches."""
+    return f"means {count:,} matches{detail}; one file may mean {MOST_MATCHES:,} at most"
+
+
+def matches_of(relations: Iterable[Relation]) -> list[Row]:
+    """One match for each pair of controls and direction, at the highest level that a relation of the document gives it.
+
+    Published mapping sets say much twice: forth and back, or the same pair for several reasons.
+    """
+    best: dict[tuple[str, str, str], tuple[Relation, bool, str]] = {}
+    for relation in relations:
+        forward, backward = levels_of(relation.relationship) or (None, None)
+        for level, most, is_backward in ((forward, relation.forward, False), (backward, relation.backward, True)):
+            if level is not None:
+                level = min(level, most, key=_RANK.__getitem__)  # noqa: PLW2901 - what it can mean here
+                ends = (relation.target, relation.source) if is_backward else (relation.source, relation.target)
+                key = (relation.within.identity, *ends)
+                if key not in best or _RANK[level] > _RANK[best[key][2]]:
+                    best[key] = (relation, is_backward, level)
+    origin = cache(_origin)  # many rows share one
+    return [
+        Row(
+            "controlMatches",
+            relation.within.file,
+            relation.place,
+            {
+                "id": str(uuid5(_MATCHES, json.dumps([identity, source, target]))),
+                "sourceControlId": source,
+                "targetControlId": target,
+                "matchLevel": level,
+            },
+            origin(relation.within.source.key, relation.within.target.key, is_backward=is_backward),
+        )
+        for (identity, source, target), (relation, is_backward, level) in best.items()
+    ]
+
+
+def _origin(source_key: str, target_key: str, *, is_backward: bool) -> dict[str, str]:
+    if is_backward:
+        source_key, target_key = target_key, source_key
+    return {"sourceControlId": source_key, "targetControlId": target_key, "matchLevel": "relationship"}

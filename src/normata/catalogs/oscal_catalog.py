@@ -1,0 +1,169 @@
+"""Catalogs in OSCAL: a framework, and its groups and controls."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+from uuid import UUID, uuid5
+
+from normata.catalogs.documents import MOST_CHARACTERS
+from normata.catalogs.oscal_parameters import Parameters
+from normata.catalogs.oscal_validation import validated
+from normata.core.changes.source import Fault, Row, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from trestle.oscal import catalog as catalog_model
+    from trestle.oscal import common
+
+    from normata.catalogs.documents import Document
+
+    _Group: TypeAlias = catalog_model.Group1 | catalog_model.Group2
+
+
+def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
+    """The rows of an OSCAL catalog: its framework, and its groups and controls in pre-order.
+
+    What is wrong with it goes to ``faults``. An invalid catalog has no rows.
+    """
+    model = validated(document, "catalog", faults)
+    if model is None:
+        return []
+    reader = _CatalogReader(document.file, model.catalog, faults)
+    try:
+        return [_framework(document.file, model.catalog), *reader.rows()]
+    except _TooLong:
+        reason = f"holds more than {MOST_CHARACTERS:,} characters once its parameters are written out"
+        faults.append(Fault(document.file, "/catalog", reason))
+        return []
+
+
+class _TooLong(Exception):
+    """The catalog's text is far longer than its file."""
+
+
+def _framework(file: str, catalog: catalog_model.Catalog) -> Row:
+    metadata = catalog.metadata
+    values = {
+        "id": catalog.uuid,
+        "identifier": _document_identifier(metadata),
+        "name": metadata.title,
+        "version": metadata.version,
+        "description": metadata.remarks,
+        "publishedAt": (metadata.published or metadata.last_modified).isoformat(),
+        "createdBy": _creator(metadata),
+        "isCentralized": True,
+    }
+    origin = {name: "uuid" if name == "id" else "metadata" for name in values}
+    return Row("frameworks", file, "/catalog", values, origin)
+
+
+# The words of a title that everybody abbreviates: "NIST SP 800-53 Rev. 5.1.1" is how people name that catalog.
+_ABBREVIATIONS = {"Special Publication": "SP", "Revision": "Rev.", "Version": "v."}
+
+
+def _document_identifier(metadata: common.Metadata) -> str:
+    """The publisher's own identifier; where there is none, as in the catalogs of NIST, the title, abbreviated."""
+    if metadata.document_ids:
+        return str(metadata.document_ids[0].identifier)
+    title = str(metadata.title)
+    for long, short in _ABBREVIATIONS.items():
+        title = re.sub(rf"\b{long}\b", short, title, flags=re.IGNORECASE)
+    return title.strip()
+
+
+def _creator(metadata: common.Metadata) -> str | None:
+    names = {party.uuid: party.name for party in metadata.parties or ()}
+    for responsible in metadata.responsible_parties or ():
+        if responsible.role_id == "creator":
+            return next((names[uuid] for uuid in responsible.party_uuids if names.get(uuid)), None)
+    return None
+
+
+class _CatalogReader:
+    """The groups and controls of one catalog, with the parameters of all of it at hand for their text."""
+
+    def __init__(self, file: str, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
+        self._file = file
+        self._catalog = catalog
+        self._parameters = Parameters(file, catalog, faults)
+        self._characters = 0
+
+    def rows(self) -> Iterator[Row]:
+        yield from self._groups(self._catalog.groups, "/catalog", None)
+        yield from self._controls(self._catalog.controls, "/catalog", None)
+
+    def _groups(self, groups: Sequence[_Group] | None, place: str, parent: str | None) -> Iterator[Row]:
+        for index, group in enumerate(groups or ()):
+            here = place + pointer("groups", index)
+            row = self._row(group, here, parent, "CATEGORY")
+            yield row
+            yield from self._groups(getattr(group, "groups", None), here, row.values["id"])
+            yield from self._controls(getattr(group, "controls", None), here, row.values["id"])
+
+    def _controls(
+        self, controls: Sequence[catalog_model.Control] | None, place: str, parent: str | None
+    ) -> Iterator[Row]:
+        for index, control in enumerate(controls or ()):
+            here = place + pointer("controls", index)
+            enclosing = parent
+            # What has been withdrawn asks for nothing any more: it would wait for a statement of coverage forever and
+            # keep the control above it from ever being covered in full.
+            if not _is_withdrawn(control):
+                row = self._row(control, here, parent, "CONTROL")
+                enclosing = row.values["id"]
+                yield row
+            yield from self._controls(control.controls, here, enclosing)
+
+    def _row(self, item: _Group | catalog_model.Control, place: str, parent: str | None, kind: str) -> Row:
+        values = {
+            "id": self._id(item),
+            "frameworkId": self._catalog.uuid,
+            "parentId": parent,
+            "identifier": _label(item.props) or (item.id.upper() if item.id else item.title.strip()),
+            "name": item.title,
+            "description": self._text(item.parts, "statement"),
+            "purpose": self._text(item.parts, "overview", "guidance"),
+            "type": kind,
+        }
+        origin = {
+            "frameworkId": "id",
+            "parentId": "id",
+            "identifier": "props" if item.props else "id",
+            "name": "title",
+            "description": "parts",
+            "purpose": "parts",
+            "type": "id",
+        }
+        return Row("controls", self._file, place, values, origin)
+
+    def _id(self, item: _Group | catalog_model.Control) -> str:
+        """Control ids such as ``ac-1`` are unique in their catalog only. A group may even have none."""
+        return f"{self._catalog.uuid}:{item.id or uuid5(UUID(self._catalog.uuid), item.title)}"
+
+    def _text(self, parts: Iterable[common.Part] | None, *names: str) -> str | None:
+        lines = [line for part in parts or () if part.name in names for line in self._lines(part, "")]
+        return "\n".join(lines) or None
+
+    def _lines(self, part: common.Part, indent: str) -> Iterator[str]:
+        """The part as text: its label, title and prose, and below it its own parts, indented below an item."""
+        head = " ".join(filter(None, (_label(part.props), part.title, self._parameters.written_into(part.prose or ""))))
+        self._characters += len(head)
+        if self._characters > MOST_CHARACTERS:
+            raise _TooLong
+        for line in head.splitlines():
+            yield (indent + line).rstrip()
+        for inner in part.parts or ():
+            yield from self._lines(inner, indent + "  " if head and part.name == "item" else indent)
+
+
+def _is_withdrawn(control: catalog_model.Control) -> bool:
+    return any(prop.name == "status" and prop.value.lower() == "withdrawn" for prop in control.props or ())
+
+
+def _label(props: Iterable[common.Property] | None) -> str | None:
+    """The label for readers: NIST gives others with a class, such as the zero-padded one that sorts."""
+    labels = [prop for prop in props or () if prop.name == "label"]
+    plain = [prop for prop in labels if prop.class_ is None]
+    return next((str(prop.value) for prop in plain or labels), None)

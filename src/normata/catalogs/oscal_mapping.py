@@ -1,0 +1,181 @@
+"""Mapping collections in OSCAL: what the controls of one resource are to those of another."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from normata.catalogs.matches import (
+    MOST_MATCHES,
+    MappingSet,
+    Relation,
+    Side,
+    levels_of,
+    no_relation,
+    too_many,
+)
+from normata.catalogs.oscal_validation import validated
+from normata.core.changes.source import Fault, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from trestle.oscal import common
+    from trestle.oscal import mapping as mapping_model
+
+    from normata.catalogs.documents import Document
+
+_OBTAIN = "Import that catalog first, or together with this file"
+_NAMESPACE = "http://csrc.nist.gov/ns/oscal"
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def read_mapping_collection(document: Document, catalogs: Mapping[str, str], faults: list[Fault]) -> list[Relation]:
+    """The relations that an OSCAL mapping collection states, each between one control and another.
+
+    ``catalogs`` has the uuid of each catalog that is imported with it, by file. What is wrong goes to ``faults``. An
+    invalid collection has no relations.
+    """
+    model = validated(document, "mapping", faults)
+    if model is None:
+        return []
+    known = len(faults)
+    maps = list(_maps(document, model.mapping_collection, catalogs, faults))
+    count = sum(map(_count, maps))
+    if count > MOST_MATCHES:
+        # Counted before they are made: a few hundred kilobytes can mean millions.
+        largest = max(maps, key=_count)
+        sides = f"{len(largest.sources):,} sources times {len(largest.targets):,} targets"
+        rest = " with the maps beside it" if count > _count(largest) else ""
+        faults.append(Fault(document.file, largest.place, too_many(count, f"{rest} ({sides}, both ways)")))
+    if len(faults) > known:
+        return []
+    return [relation for entry in maps for relation in _relations(entry)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    """One entry of a mapping. Of each control it tells whether all of it is meant, not only some of its statements."""
+
+    within: MappingSet
+    place: str
+    relationship: str
+    sources: Mapping[str, bool]
+    targets: Mapping[str, bool]
+
+
+def _maps(
+    document: Document, collection: mapping_model.MappingCollection, catalogs: Mapping[str, str], faults: list[Fault]
+) -> Iterator[_Map]:
+    """The entries of all mappings that mean something."""
+    file = document.file
+    for place, mapping in _mappings(collection):
+        sources = _prefix(mapping.source_resource, collection.back_matter, catalogs)
+        targets = _prefix(mapping.target_resource, collection.back_matter, catalogs)
+        within = MappingSet(
+            file,
+            document.identity,
+            Side("sources", sources, place + "/source-resource", _OBTAIN),
+            Side("targets", targets, place + "/target-resource", _OBTAIN),
+        )
+        for number, entry in enumerate(mapping.maps):
+            here = place + pointer("maps", number)
+            levels = levels_of(entry.relationship)
+            if entry.ns is not None and str(entry.ns.root) != _NAMESPACE:
+                faults.append(Fault(file, here + "/ns", f"only relationships of {_NAMESPACE} are known"))
+            elif levels is None:
+                faults.append(Fault(file, here + "/relationship", no_relation(entry.relationship)))
+            named = _Map(
+                within,
+                here,
+                entry.relationship,
+                _ends(file, here + "/sources", sources, entry.sources, faults),
+                _ends(file, here + "/targets", targets, entry.targets, faults),
+            )
+            if levels and any(levels):
+                yield named
+
+
+def _mappings(collection: mapping_model.MappingCollection) -> Iterator[tuple[str, mapping_model.Mapping]]:
+    """The mappings with their places: OSCAL lets a single one stand without a list around it."""
+    place = "/mapping-collection/mappings"
+    if not isinstance(collection.mappings, list):
+        yield place, collection.mappings
+        return
+    for index, mapping in enumerate(collection.mappings):
+        yield place + pointer(index), mapping
+
+
+def _count(entry: _Map) -> int:
+    """How many matches it means."""
+    return 2 * len(entry.sources) * len(entry.targets)
+
+
+def _relations(entry: _Map) -> Iterator[Relation]:
+    """A relation for each source and target.
+
+    The map relates all sources together to all targets together. So one source stands for the sources only if it is
+    the only one, and what they say of a target holds for the whole of it only if not just some of its statements are
+    meant. The same is true backward.
+    """
+    for source, all_of_source in entry.sources.items():
+        for target, all_of_target in entry.targets.items():
+            forward = "FULL" if len(entry.sources) == 1 and all_of_target else "PARTIAL"
+            backward = "FULL" if len(entry.targets) == 1 and all_of_source else "PARTIAL"
+            yield Relation(entry.within, entry.place, source, target, entry.relationship, forward, backward)
+
+
+def _ends(
+    file: str, place: str, prefix: str, items: Iterable[mapping_model.MappingItem], faults: list[Fault]
+) -> dict[str, bool]:
+    """The controls that one side of a map names, and whether it means all of each, not only some statements."""
+    ends: dict[str, bool] = {}
+    for index, item in enumerate(items):
+        # A statement is named after its control: ac-2_smt is all that AC-2 states, ac-2_smt.a its item a.
+        name, mark, rest = item.id_ref.partition("_smt") if item.type == "statement" else (item.id_ref, "", "")
+        if item.type not in ("control", "statement"):
+            faults.append(Fault(file, place + pointer(index, "type"), "must be control or statement"))
+        elif item.type == "statement" and not (name and mark):
+            reason = "must be named after its control, as ac-2_smt.a is"
+            faults.append(Fault(file, place + pointer(index, "id-ref"), reason))
+        else:
+            control = f"{prefix}:{name}"
+            ends[control] = ends.get(control, False) or not rest
+    return ends
+
+
+def _prefix(
+    resource: mapping_model.MappingResourceReference, back_matter: common.BackMatter | None, catalogs: Mapping[str, str]
+) -> str:
+    """The uuid of the catalog that a mapped resource is, which the ids of its controls begin with.
+
+    A reference may give that uuid, or the name of the catalog's file, itself or through a resource of the back matter.
+    A catalog of the same import is looked for first; without one, the uuid counts as that of a catalog loaded before.
+    With no uuid either, the reference itself is the prefix, so that controls of other formats can be named as well.
+    """
+    addresses = _addresses(str(resource.href), back_matter)
+    named = [uuid.lower() for address in addresses for uuid in _UUID.findall(address)]
+    for uuid in catalogs.values():
+        if uuid.lower() in named:
+            return uuid
+    files = {_file_name(address) for address in addresses}
+    same_name = [uuid for file, uuid in catalogs.items() if Path(file).name in files]
+    if len(same_name) == 1:
+        return same_name[0]
+    return named[0] if named else str(resource.href)
+
+
+def _addresses(href: str, back_matter: common.BackMatter | None) -> list[str]:
+    """Where a reference leads: to itself, or by way of the back matter to the links and identifiers given there."""
+    for resource in (back_matter.resources or ()) if back_matter and href.startswith("#") else ():
+        if resource.uuid.lower() == href[1:].lower():
+            links = [str(link.href) for link in resource.rlinks or ()]
+            return [*links, *(str(document.identifier) for document in resource.document_ids or ()), href]
+    return [href]
+
+
+def _file_name(address: str) -> str:
+    return unquote(address.partition("#")[0].partition("?")[0].rpartition("/")[2])

@@ -1,0 +1,180 @@
+"""Catalogs that people keep in a spreadsheet: CSV, or the first sheet of an XLSX workbook.
+
+The first row names the columns, in any order. A row is a control. Rows are counted as spreadsheets count them, so that
+a fault in ``/rows/4/parent`` is about the fourth row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
+
+from normata.catalogs.workbooks import LAST_ROW, require_harmless
+from normata.core.changes.source import Fault, Row, pointer
+from normata.core.documents.files import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory")
+
+MOST_ROWS = 20_000
+_MOST_COLUMNS = 50
+_MOST_PLACES = 20_000_000  # of cells in a workbook, also empty ones: a cell far to the right makes a wide row
+_DELIMITERS = (",", ";", "\t")
+_WORDS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True, "x": True}
+
+# Never change this: the ids of what tables have follow from it, and a table imported again must find its own.
+_TABLES = UUID("a4f3c5de-52a0-5d07-8f3f-7d0f6f1a9c11")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows of a table by their numbers, each with its cells by column; ``name`` is that of the framework."""
+
+    file: str
+    name: str
+    rows: Sequence[tuple[int, Mapping[str, str]]]
+
+
+def is_workbook(content: bytes) -> bool:
+    """Whether this is a zip file, as every XLSX workbook is."""
+    return content.startswith(b"PK\x03\x04")
+
+
+def is_csv(text: str) -> bool:
+    """Whether the first line names the columns of a table."""
+    line = text.lstrip().partition("\n")[0]
+    return "identifier" in map(_column, line.split(_delimiter(line)))
+
+
+def read_csv(file: str, name: str, text: str, faults: list[Fault]) -> Sheet:
+    """The table in a CSV text (RFC 4180), separated by comma, semicolon or tab. Raises Unreadable."""
+    delimiter = _delimiter(text.lstrip().partition("\n")[0])
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return _sheet(file, name, reader, faults)
+    except csv.Error as error:
+        raise Unreadable(f"is not CSV: line {reader.line_num}: {error}") from error
+
+
+def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> Sheet:
+    """The table in the first sheet of an XLSX workbook (ISO/IEC 29500). Raises Unreadable."""
+    require_harmless(content)
+    from openpyxl import load_workbook  # noqa: PLC0415 - it takes a while, and few need it
+
+    try:
+        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what it declares may leave cells out
+            return _sheet(file, name, _texts(sheet.iter_rows(max_row=LAST_ROW, values_only=True)), faults)
+        finally:
+            book.close()
+    except Unreadable:
+        raise
+    except Exception as error:  # it raises whatever its parts raise, from KeyError to XML's own
+        raise Unreadable("is not an XLSX workbook that can be read") from error
+
+
+def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:
+    """The framework and the controls of a table. What is wrong with it goes to ``faults``."""
+    framework_id = str(uuid5(_TABLES, sheet.name))
+    ids = {cells["identifier"]: _control_id(framework_id, cells["identifier"]) for _, cells in sheet.rows}
+    parents = {cells["parent"] for _, cells in sheet.rows}
+    framework = {"id": framework_id, "identifier": sheet.name, "name": sheet.name, "isCentralized": True}
+    rows = [Row("frameworks", sheet.file, "", framework)]
+    for number, cells in sheet.rows:
+        place, identifier, parent = pointer("rows", number), cells["identifier"], cells["parent"]
+        mandatory = _WORDS.get(cells["mandatory"].casefold())
+        if not identifier:
+            faults.append(Fault(sheet.file, place + pointer("identifier"), "is required"))
+            continue
+        if parent and parent not in ids:
+            reason = f"{parent!r} is the identifier of no row"
+            faults.append(Fault(sheet.file, place + pointer("parent"), reason))
+        if mandatory is None:
+            faults.append(Fault(sheet.file, place + pointer("mandatory"), "must be yes or no"))
+        values = {
+            "id": ids[identifier],
+            "frameworkId": framework_id,
+            "parentId": ids.get(parent) if parent else None,
+            "identifier": identifier,
+            "name": cells["name"],
+            "purpose": cells["purpose"] or None,
+            "description": cells["description"] or None,
+            "isMandatory": bool(mandatory),
+            "type": "CATEGORY" if identifier in parents else "CONTROL",
+        }
+        rows.append(Row("controls", sheet.file, place, values, _ORIGIN))
+    return rows
+
+
+_ORIGIN = {
+    "id": "identifier",
+    "frameworkId": "identifier",
+    "parentId": "parent",
+    "isMandatory": "mandatory",
+    "type": "identifier",
+}
+
+
+def _control_id(framework_id: str, identifier: str) -> str:
+    return str(uuid5(_TABLES, json.dumps([framework_id, identifier])))
+
+
+def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fault]) -> Sheet:
+    """Raises Unreadable where there is no row that names the columns, or there are too many rows."""
+    numbered = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1) if row)
+    filled = ((number, row) for number, row in numbered if any(row))
+    number, header = next(filled, (1, []))
+    if any(header[_MOST_COLUMNS:]):
+        raise Unreadable(f"has more than {_MOST_COLUMNS} columns")
+    columns = [_column(cell) for cell in header]
+    if "identifier" not in columns:
+        raise Unreadable(
+            f"is no table: its first row must name the columns, identifier at least ({', '.join(COLUMNS)})"
+        )
+    faults += _wrong_columns(file, number, columns)
+    found: list[tuple[int, Mapping[str, str]]] = []
+    for number, row in filled:
+        if len(found) == MOST_ROWS:
+            raise Unreadable(f"has more than {MOST_ROWS:,} rows")
+        if any(row[len(columns) :]) or any(cell for cell, column in zip(row, columns, strict=False) if not column):
+            faults.append(
+                Fault(file, pointer("rows", number), "has a cell in a column that the first row does not name")
+            )
+        found.append((number, dict.fromkeys(COLUMNS, "") | dict(zip(columns, row, strict=False))))
+    return Sheet(file, name, found)
+
+
+def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
+    """The cells of a workbook as texts. Raises Unreadable where they are strewn too far."""
+    places = 0
+    for row in rows:
+        places += len(row)
+        if places > _MOST_PLACES:
+            raise Unreadable(f"has more than {_MOST_PLACES:,} cells, counting the empty ones to the left of others")
+        is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows: they must cost little
+        yield () if is_blank else ["" if cell is None else str(cell) for cell in row]
+
+
+def _wrong_columns(file: str, number: int, columns: Sequence[str]) -> Iterator[Fault]:
+    known = ", ".join(COLUMNS)
+    for place, column in enumerate(columns):
+        if column and column not in COLUMNS:
+            yield Fault(file, pointer("rows", number, column), f"is no column that is known here: {known}")
+        elif column and column in columns[:place]:
+            yield Fault(file, pointer("rows", number, column), "is there twice")
+
+
+def _column(cell: str) -> str:
+    return cell.strip().strip('"').strip().casefold()
+
+
+def _delimiter(line: str) -> str:
+    return max(_DELIMITERS, key=line.count)

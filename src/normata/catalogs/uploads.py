@@ -1,0 +1,231 @@
+"""Uploads: catalogs and mappings that an organization imports as its own. They never become centralized."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid5
+
+from sqlalchemy import and_, bindparam, select
+
+from normata.catalogs.documents import Input
+from normata.catalogs.matches import matches_of
+from normata.catalogs.reading import Published, read_inputs
+from normata.catalogs.unknown import LeftOut, known_relations
+from normata.core.changes.rows import PendingRow, good, read_row
+from normata.core.changes.source import Fault, FaultyInput, Row
+from normata.core.changes.storing import BODY
+from normata.core.changes.tally import Tally
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.changes.validity import make_valid
+from normata.core.changes.writing import write
+from normata.core.db.transaction import batches
+from normata.core.schema.table import Table, sql_table
+from normata.coverage.recompute import Touched, lock_coverage
+from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
+from normata.frameworks.rules import RULES, count_controls
+from normata.frameworks.visibility import visible_to
+from normata.identity.model import Organization
+from normata.identity.organization_lookup import reached
+from normata.own_frameworks.following import follow
+from normata.own_frameworks.pairs import once_each
+
+MOST_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
+
+# Never change this: an upload finds what an earlier one has made by ids that follow from it.
+_OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
+
+_TABLES: Mapping[str, type[Table]] = {"frameworks": Framework, "controls": Control, "controlMatches": ControlMatch}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What an upload holds, with the ids of its publisher, and what is wrong with it."""
+
+    published: Published
+    faults: list[Fault] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an upload has done.
+
+    ``tallies`` has every array. ``framework_ids`` are those of the organization's own frameworks that it is about.
+    """
+
+    tallies: dict[str, Tally]
+    framework_ids: list[str]
+    left_out: list[LeftOut]
+
+
+def read_upload(one: Input) -> Upload:
+    """Read an upload. That may take a while, and needs no database."""
+    try:
+        published = read_inputs([one])
+    except FaultyInput as error:
+        return Upload(Published([], []), error.faults)
+    count = sum(row.array == "controls" for row in published.rows) + len(published.relations)
+    if count > MOST_ROWS:
+        reason = f"holds {count:,} controls and mappings; an upload may have {MOST_ROWS:,} at most"
+        return Upload(Published([], []), [Fault(BODY, "", reason)])
+    return Upload(published)
+
+
+def take(
+    unit: UnitOfWork,
+    organization: str,
+    upload: Upload,
+    *,
+    name: str | None = None,
+    skip_unknown: bool = False,
+    option: str = "--skip-unknown",
+) -> Outcome:
+    """Make what an upload holds the organization's own.
+
+    ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
+    unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
+    again, and changed where it differs. A match is not added where the organization has one of its own between the same
+    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput.
+    """
+    organization_id = reached(unit, organization)
+    lock_coverage(unit, organization_id)
+    faults = list(upload.faults)
+    known = _Known(unit, organization_id)
+    rows = [_as_own(row, organization_id, name) for row in upload.published.rows]
+    left_out: list[LeftOut] = []
+    already_there = 0  # matches between controls that have another one of the organization's own
+    try:
+        relations, left_out = known_relations(upload.published, known, skip_unknown=skip_unknown, option=option)
+        matches = [known.as_own_match(row) for row in matches_of(relations)]
+        kept = once_each(unit, organization_id, matches)
+        already_there = len(matches) - len(kept)
+        rows += kept
+    except FaultyInput as error:
+        faults += error.faults
+    groups: dict[type[Table], list[PendingRow]] = {table: [] for table in _TABLES.values()}
+    for row in rows:
+        pending = read_row(_TABLES[row.array], row, faults)
+        if pending is not None:
+            groups[_TABLES[row.array]].append(pending)
+    make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
+    if faults:
+        raise FaultyInput(faults)
+    tallies = {array: Tally.of(good(groups[table])) for array, table in _TABLES.items()}
+    tallies["controlMatches"].unchanged += already_there
+    _write(unit, organization_id, groups)
+    return Outcome(tallies, [row.id for row in groups[Framework]], left_out)
+
+
+def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:
+    written = {table: write(unit, table, rows) for table, rows in groups.items()}
+    if not any(written.values()):
+        return
+    # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
+    counts = {table.array: Tally.of(rows).written() for table, rows in written.items() if rows}
+    unit.publish(Change("import", Organization, organization_id, organization_id, counts=counts))
+    for row in written[Framework]:
+        unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
+    for table in (Control, ControlMatch):
+        if written[table]:
+            unit.publish(Change("import", table, organization_id))
+    count_controls(unit, {row.final["framework_id"] for row in written[Control]})
+    moved = set(_moved(written[Control]))
+    versions = [row for one in written[ControlMatch] for row in (one.stored, one.final) if row is not None]
+    ends = {row[end] for row in versions for end in ("source_control_id", "target_control_id")}
+    frameworks = {row.final["framework_id"] for row in written[Control]} | _frameworks_of(unit, ends)
+    if moved or ends:
+        follow(unit, organization_id, frameworks, Touched(controls=moved, matches=ends))
+
+
+def _moved(written: Sequence[PendingRow]) -> Iterator[str]:
+    """The controls that are new or have another parent, and their former parents."""
+    for row in written:
+        former = None if row.stored is None else row.stored["parent_id"]
+        if row.stored is None or former != row.final["parent_id"]:
+            yield row.id
+            if former is not None:
+                yield former
+
+
+def _frameworks_of(unit: UnitOfWork, ids: Collection[str]) -> set[str]:
+    return {found for batch in batches(sorted(ids)) for found in unit.scalars(_FRAMEWORKS, {"ids": batch})}
+
+
+# --- Ids: a publisher's are everybody's, so an organization gets its own of each
+
+
+def _own_id(organization_id: str, published: str) -> str:
+    return str(uuid5(_OWN, json.dumps([organization_id, published])))
+
+
+def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
+    """A framework or control as the organization's own."""
+    values = dict(row.values)
+    for key in ("id", "frameworkId", "parentId"):
+        if values.get(key) is not None:
+            values[key] = _own_id(organization_id, values[key])
+    if row.array == "frameworks":
+        values |= {"organizationId": organization_id, "isCentralized": False, "name": name or values["name"]}
+    return Row(row.array, row.file, row.place, values, row.origin)
+
+
+class _Known:
+    """Which controls and frameworks there are for an organization.
+
+    An id leads to the organization's own upload first, and then to what has this very id.
+    """
+
+    def __init__(self, unit: UnitOfWork, organization_id: str) -> None:
+        self._unit = unit
+        self._organization_id = organization_id
+        self._named_by_id: set[str] = set()  # centralized controls, and own ones that were made over HTTP
+
+    def controls(self, ids: Collection[str]) -> set[str]:
+        """Those of these controls that are known; see :class:`normata.catalogs.unknown.Stored`."""
+        own = self._own(_CONTROLS, ids)
+        self._named_by_id = self._stored(_CONTROLS, set(ids) - own)
+        return own | self._named_by_id
+
+    def frameworks(self, ids: Collection[str]) -> set[str]:
+        """Those of these frameworks that are known."""
+        own = self._own(_FRAMEWORKS_IN_SIGHT, ids)
+        return own | self._stored(_FRAMEWORKS_IN_SIGHT, set(ids) - own)
+
+    def as_own_match(self, row: Row) -> Row:
+        """A match between known controls as the organization's own."""
+        values = dict(row.values) | {"organizationId": self._organization_id}
+        values["id"] = _own_id(self._organization_id, values["id"])
+        for end in ("sourceControlId", "targetControlId"):
+            if values[end] not in self._named_by_id:
+                values[end] = _own_id(self._organization_id, values[end])
+        return Row(row.array, row.file, row.place, values, row.origin)
+
+    def _own(self, statement: Any, ids: Collection[str]) -> set[str]:
+        made = {_own_id(self._organization_id, one): one for one in ids}
+        return {made[found] for found in self._stored(statement, made)}
+
+    def _stored(self, statement: Any, ids: Collection[str]) -> set[str]:
+        return {
+            found
+            for batch in batches(sorted(ids))
+            for found in self._unit.scalars(statement, {"organization": self._organization_id, "ids": list(batch)})
+        }
+
+
+_CONTROL, _FRAMEWORK, _ADOPTION = sql_table(Control), sql_table(Framework), sql_table(FrameworkAdoption)
+_IDS: Any = bindparam("ids", expanding=True)
+_ADOPTED = and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == bindparam("organization"))
+_FRAMEWORKS_IN_SIGHT = (
+    select(_FRAMEWORK.c.id)
+    .outerjoin(_ADOPTION, _ADOPTED)
+    .where(_FRAMEWORK.c.id.in_(_IDS), visible_to(bindparam("organization")))
+)
+_CONTROLS = (
+    select(_CONTROL.c.id)
+    .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
+    .outerjoin(_ADOPTION, _ADOPTED)
+    .where(_CONTROL.c.id.in_(_IDS), visible_to(bindparam("organization")))
+)
+_FRAMEWORKS = select(_CONTROL.c.framework_id).where(_CONTROL.c.id.in_(_IDS))

@@ -1,0 +1,175 @@
+"""Defaults: what a new row gets where the input leaves it out."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, bindparam, select
+
+from normata.core.changes.rows import PendingRow
+from normata.core.changes.short_ids import NUMBERS, raise_to, reserve
+from normata.core.changes.uniqueness import unique_keys
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import batches
+from normata.core.schema.fields import LARGEST_NUMBER
+from normata.core.schema.table import Table, sql_table
+from normata.core.schema.text import slugify
+
+
+def give_defaults(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
+    """Give new rows the slugs and numbers that they lack. ``rows`` must be all rows of the table in the input."""
+    if _slug_key(table) is not None:
+        _give_slugs(unit, table, rows)
+    for column in _numbered(table):
+        _give_numbers(unit, table, column, rows)
+
+
+def with_defaults(table: type[Table], given: Mapping[str, Any], moment: str) -> dict[str, Any]:
+    """A new row with all other defaults, but without derived columns. What only the sender can know stays null."""
+    row: dict[str, Any] = {**_constants(table), **given}
+    # A time that is missing follows the one that is there: what was never updated was last updated when created.
+    created, updated = row.get("created_at"), row.get("updated_at")
+    for name, default in (("created_at", created or updated), ("updated_at", updated or created), ("adopted_at", None)):
+        if name in row:
+            row[name] = row[name] or default or moment
+    table.fill(row)
+    return row
+
+
+@cache
+def _constants(table: type[Table]) -> dict[str, Any]:
+    return {column.name: column.info.get("default") for column in sql_table(table).columns}
+
+
+# --- Slugs
+
+
+@cache
+def _slug_key(table: type[Table]) -> tuple[str, ...] | None:
+    """The columns within whose values a slug is unique; null where a table has no slugs, or need not tell them apart.
+
+    A slug within an organization is kept free of the slugs of archived records, too: they may be restored.
+    """
+    keys = (columns for columns, _ in unique_keys(table) if "slug" in columns)
+    return next((tuple(name for name in columns if name != "slug") for columns in keys), None)
+
+
+def _give_slugs(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
+    title = table.title_column()
+    taken: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)  # by the rest of the key
+    lacking: defaultdict[tuple[Any, ...], list[PendingRow]] = defaultdict(list)
+    for row in rows:
+        rest = tuple(_value(row, name) for name in _slug_key(table) or ())
+        if "slug" in row.given:
+            taken[rest].add(row.given["slug"])
+        elif row.stored is None and row.given.get(title) and None not in rest:
+            lacking[rest].append(row)
+    for rest, those in lacking.items():
+        wanted = [slugify(row.given[title]) for row in those]
+        for row, slug in zip(those, _free_slugs(unit, table, rest, wanted, taken[rest]), strict=True):
+            row.given["slug"] = row.free_slug = slug
+
+
+def free_slug(unit: UnitOfWork, table: type[Table], row: Mapping[str, Any], wanted: str) -> str:
+    """The slug that is wanted for a row, with a number where another row has it and must not."""
+    key = _slug_key(table)
+    return wanted if key is None else _free_slugs(unit, table, tuple(row[name] for name in key), [wanted], set())[0]
+
+
+def _free_slugs(
+    unit: UnitOfWork, table: type[Table], rest: tuple[Any, ...], wanted: Sequence[str], taken: set[str]
+) -> list[str]:
+    """A free slug for each one that is wanted: itself, else with a number. Those found are added to ``taken``.
+
+    Only candidates are looked up. At first there are as many as rows want the slug; where all of those are taken,
+    eight times as many follow.
+    """
+    if len(wanted) == 1 and not taken and not _stored_slugs(unit, table, rest, wanted):
+        taken.update(wanted)  # a request makes one record, and mostly its slug is free
+        return [*wanted]
+    found: dict[int, str] = {}
+    following: Counter[str] = Counter()  # how many candidates of each slug have been tried
+    looked_up: Counter[str] = Counter()
+    lacking = list(enumerate(wanted))
+    while lacking:
+        candidates: list[str] = []
+        for slug, count in Counter(slug for _, slug in lacking).items():
+            start = looked_up[slug]
+            looked_up[slug] += max(count, 7 * start)
+            candidates += (_numbered_slug(slug, number) for number in range(start, looked_up[slug]))
+        taken |= _stored_slugs(unit, table, rest, candidates)
+        still_lacking: list[tuple[int, str]] = []
+        for index, slug in lacking:
+            while following[slug] < looked_up[slug]:
+                candidate = _numbered_slug(slug, following[slug])
+                following[slug] += 1
+                if candidate not in taken:
+                    taken.add(candidate)
+                    found[index] = candidate
+                    break
+            else:
+                still_lacking.append((index, slug))
+        lacking = still_lacking
+    return [found[index] for index in range(len(wanted))]
+
+
+def _numbered_slug(slug: str, number: int) -> str:
+    return slug if number == 0 else f"{slug}-{number + 1}"
+
+
+def _stored_slugs(unit: UnitOfWork, table: type[Table], rest: tuple[Any, ...], candidates: Iterable[str]) -> set[str]:
+    key = {f"key_{number}": value for number, value in enumerate(rest)}
+    return {
+        slug
+        for batch in batches(sorted(set(candidates)))
+        for slug in unit.scalars(_slugs_among(table), {**key, "candidates": batch})
+    }
+
+
+@cache
+def _slugs_among(table: type[Table]) -> Select[Any]:
+    columns = sql_table(table).columns
+    within = (columns[name] == bindparam(f"key_{number}") for number, name in enumerate(_slug_key(table) or ()))
+    return select(columns.slug).where(*within, columns.slug.in_(bindparam("candidates", expanding=True)))
+
+
+# --- Numbers
+
+
+@cache
+def _numbered(table: type[Table]) -> tuple[str, ...]:
+    """The columns that an organization's counters number."""
+    columns = sql_table(table).columns
+    return tuple(name for name in NUMBERS if name in columns and name in table.generated)
+
+
+def _give_numbers(unit: UnitOfWork, table: type[Table], column: str, rows: Sequence[PendingRow]) -> None:
+    lacking: defaultdict[str, list[PendingRow]] = defaultdict(list)
+    highest: dict[str, int] = {}
+    for row in rows:
+        organization_id, number = _value(row, "organization_id"), row.given.get(column)
+        if organization_id is None:
+            continue
+        if number is not None and (row.stored is None or row.stored[column] != number):
+            highest[organization_id] = max(number, highest.get(organization_id, number))
+        elif number is None and row.stored is None:
+            lacking[organization_id].append(row)
+    # In a fixed order, so that two transactions do not wait for each other in a circle.
+    for organization_id in sorted(highest.keys() | lacking.keys()):
+        if organization_id in highest:
+            raise_to(unit, table, column, organization_id, highest[organization_id])
+        those = lacking.get(organization_id, [])
+        first = reserve(unit, table, column, organization_id, len(those)) if those else None
+        for offset, row in enumerate(those):
+            if first is None:
+                row.blame(column, f"is used up: the organization has had number {LARGEST_NUMBER}")
+            else:
+                row.given[column] = first + offset
+
+
+def _value(row: PendingRow, column: str) -> Any:
+    """What a column will hold."""
+    return row.given.get(column, None if row.stored is None else row.stored[column])

@@ -1,0 +1,236 @@
+"""Requests with a key are carried out once: who sends one again gets the first answer.
+
+So the draft of the IETF has it, "The Idempotency-Key HTTP Header Field". The key is stored in the transaction of the
+change itself, so that a crash leaves both or neither. No transaction is kept open to tell others that a request is
+under way. On PostgreSQL a transaction holds a lock of the key, which goes with it. SQLite lets one transaction at a
+time write, so a second one finds what the first has stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Index, bindparam, delete, select
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.orm import Mapped, mapped_column
+
+from normata.core.changes.repeating import repeat
+from normata.core.changes.unit_of_work import UnitOfWork, delete_of, insert_of
+from normata.core.db.database import Database
+from normata.core.db.lookup import Lookup
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import UtcTimestamp, format_timestamp, now, text
+from normata.core.schema.fields import Count, Identifier, Json, Timestamp
+from normata.core.schema.table import CODED, Table, erased_to, foreign_key, sql_table
+from normata.errors import AnswerNotKept, KeyReused, RequestUnderWay
+
+KEPT_FOR = timedelta(hours=24)
+LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any record. A larger one is not, but its key
+
+
+class IdempotencyKey(Table):
+    """A key that a user has sent, the request that came with it, and its answer; null where that was not kept.
+
+    The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
+    is not shown the answer again.
+    """
+
+    __tablename__ = "idempotency_key"
+    published = False
+
+    user_id: Mapped[Identifier] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(text(255), primary_key=True)
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    method: Mapped[str] = mapped_column(text(16), info=CODED)
+    path: Mapped[str] = mapped_column(text())
+    fingerprint: Mapped[str] = mapped_column(text(64), info=CODED)
+    status: Mapped[Count]
+    headers: Mapped[Json]
+    body: Mapped[str | None] = mapped_column(text(), info=erased_to(None))
+    created_at: Mapped[Timestamp]
+
+    __table_args__ = (Index(None, "created_at"), {"info": {"owned_by": "user_id"}})
+
+
+KEY_WRITES = (insert_of(IdempotencyKey), delete_of(IdempotencyKey))
+
+
+class KeyedRequest(NamedTuple):
+    """A request with a key: whose it is, and what it asks for. ``fingerprint`` differs where query or body do."""
+
+    user_id: str
+    key: str
+    method: str
+    path: str
+    fingerprint: str
+
+
+class Answer(NamedTuple):
+    """An answer as it is sent; ``headers`` are those that not every answer has."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class UnderWay:
+    """The keyed requests that this process is carrying out."""
+
+    def __init__(self) -> None:
+        self._keys: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def begin(self, request: KeyedRequest) -> Iterator[None]:
+        """Have others with the same key wait while a block runs. Raises RequestUnderWay."""
+        key = request.user_id, request.key
+        if key in self._keys:
+            raise RequestUnderWay
+        self._keys.add(key)
+        try:
+            yield
+        finally:
+            self._keys.remove(key)
+
+
+def answered_once(
+    unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], *, keep: bool = True
+) -> Answer:
+    """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
+
+    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret. Then it does not matter
+    whose it was.
+    Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
+    with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
+    """
+    if not unit.try_lock(f"idempotency_key {request.user_id} {request.key}"):
+        raise RequestUnderWay
+    meant = {"user": request.user_id, "name": request.key}
+    # Who has left the organization since is not shown the answer, whatever the database.
+    readable = list(unit.scope.readable) if unit.scope is not None else []
+    kept = unit.row(_FIND, meant | {"organizations": readable})
+    if kept is not None and kept.created_at > _expired_before(unit.moment):
+        return _first_answer(kept, request, keep=keep)
+    if kept is not None:
+        unit.rows(_FORGET, meant)
+    answer = work(unit)
+    body = answer.body.decode()
+    row = request._asdict() | {
+        "organization_id": unit.reached if keep else None,
+        "status": answer.status,
+        "headers": answer.headers,
+        "body": body if keep and len(body) <= LARGEST_ANSWER else None,
+        "created_at": unit.moment,
+    }
+    if not unit.rows(_KEEP, row):
+        raise KeyReused  # for something in an organization that the caller has left since
+    return answer
+
+
+def _first_answer(kept: Any, request: KeyedRequest, *, keep: bool) -> Answer:
+    if (kept.method, kept.path, kept.fingerprint) != (request.method, request.path, request.fingerprint):
+        raise KeyReused
+    if kept.body is None:
+        raise AnswerNotKept(None if keep else _NOT_TO_KEEP)
+    return Answer(kept.status, kept.headers, kept.body.encode())
+
+
+def _expired_before(moment: str) -> str:
+    return format_timestamp(datetime.fromisoformat(moment) - KEPT_FOR)
+
+
+_NOT_TO_KEEP = "The request with this Idempotency-Key was carried out; its answer had a secret, so it was not kept."
+_TABLE = sql_table(IdempotencyKey)
+_IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
+_FIND = select(*_TABLE.c).where(
+    _IS_MEANT,
+    _TABLE.c.organization_id.is_(None) | _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)),
+)
+_FORGET = delete(_TABLE).where(_IS_MEANT)
+# SQLite's compiler takes PostgreSQL's construct as it is.
+_KEEP = (
+    postgresql.insert(_TABLE)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
+    .on_conflict_do_nothing(index_elements=[_TABLE.c.user_id, _TABLE.c.key])
+    .returning(_TABLE.c.key)
+)
+
+
+# --- Keys that have served their time
+
+_STEP = 100  # keys that are removed in one transaction
+_REST = 600.0  # seconds between two looks at them
+_PAUSE = 0.1  # seconds between two steps
+
+
+def _oldest(user: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} oldest.user_id, oldest.created_at"  # noqa: S608 - of our own making
+        f" FROM {asked and asked + ' CROSS JOIN'}"
+        f" (SELECT user_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
+        f" WHERE {user} IS NULL OR oldest.user_id = {user}"
+        f" ORDER BY {number and number + ','} oldest.created_at"
+    )
+
+
+# The users of the oldest keys. The service has no other way to know: it reads what is in a request's reach.
+OLDEST_KEYS = Lookup(
+    name="normata_oldest_keys_2",  # the version before calls the first one, which tells organizations
+    arguments=("of_user",),
+    columns={"user_id": text(), "created_at": UtcTimestamp()},
+    select=_oldest,
+)
+
+
+class ForgetKeys:
+    """Removes keys that are older than 24 hours, a few at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keep_forgetting(self) -> None:
+        """Remove them now and then, until cancelled."""
+        await repeat(
+            self.forget_all,
+            # Processes that were started together do not look together.
+            pause=lambda: _REST * random.uniform(0.5, 1.5),  # noqa: S311 - nobody gains by guessing it
+            failure="keys_not_removed",
+        )
+
+    async def forget_all(self) -> None:
+        """Remove all that there are now, with pauses in which others can write. Raises Unavailable."""
+        more = await self.forget()
+        while more:
+            await asyncio.sleep(_PAUSE)
+            more = await self.forget()
+
+    async def forget(self) -> bool:
+        """Take one step, and tell whether there may be more to do. Raises Unavailable."""
+        limit = _expired_before(now())
+        oldest = await self._database.look_up(OLDEST_KEYS, None)
+        expired = [row for row in oldest if row.created_at <= limit]
+        if not expired:
+            return False
+        users = tuple(sorted({row.user_id for row in expired}))
+        until = expired[-1].created_at
+        scope = TenantScope(users=users)
+        is_done = await self._database.write(lambda transaction: _forget(transaction, users, until), scope)
+        return is_done and len(expired) == _STEP
+
+
+def _forget(transaction: Transaction, users: Sequence[str], until: str) -> bool:
+    """Remove what was made ``until`` then; false where another process is at it."""
+    if not transaction.try_lock("idempotency_key"):
+        return False
+    transaction.rows(_FORGET_EXPIRED, {"users": list(users), "until": until})
+    return True
+
+
+_FORGET_EXPIRED = delete(_TABLE).where(
+    _TABLE.c.user_id.in_(bindparam("users", expanding=True)),
+    _TABLE.c.created_at <= bindparam("until", type_=_TABLE.c.created_at.type),
+)

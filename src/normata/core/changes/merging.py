@@ -1,0 +1,137 @@
+"""Final rows: what is stored with what is given on top, or, for new rows, what is given with its defaults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, bindparam, select
+
+from normata.core.changes.defaults import with_defaults
+from normata.core.changes.rows import Keep, PendingRow, long_columns, without_long
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.table import Table, sql_table
+
+
+def find_stored(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
+    """Give rows what is stored of them; blame those whose id a row has that the actor may not see.
+
+    A database with row-level security does not show such a row here: there the insert breaks the key.
+    """
+    column = sql_table(table).info.get("organization_column", "organization_id")
+    for batch in batches(rows):
+        stored = _stored(unit, table, batch, long=False)
+        for row in batch:
+            found = stored.get(row.id)
+            if found is None:
+                continue
+            if found.get(column) is None or unit.may_read(found[column]):
+                row.stored = without_long(table, found)
+            else:
+                row.blame("id", "is taken")
+
+
+def merge(
+    unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], keep: Keep, stamped: Sequence[str] = ()
+) -> None:
+    """Work out the final rows, and blame those that lack something or change what is fixed.
+
+    Where a row is new or changed, the columns ``stamped`` get the time of the change.
+    """
+    for batch in batches(rows):
+        stored_long = _stored_long(unit, table, batch)
+        for row in batch:
+            _merge_row(row, stored_long.get(row.id, {}), unit.moment, keep, stamped)
+
+
+def whole_rows(transaction: Transaction, table: type[Table], rows: Sequence[PendingRow]) -> list[dict[str, Any]]:
+    """The final rows with their long columns."""
+    unchanged = _stored_long(transaction, table, [row for row in rows if row.long is None])
+    return [
+        {**(unchanged.get(row.id, {}) if row.long is None else dict(row.long.items())), **row.final} for row in rows
+    ]
+
+
+def _merge_row(
+    row: PendingRow, stored_long: Mapping[str, Any], moment: str, keep: Keep, stamped: Sequence[str]
+) -> None:
+    table = row.table
+    given = row.given if row.long is None else {**row.given, **dict(row.long.items())}
+    stored = None if row.stored is None else {**row.stored, **stored_long}
+    if stored is None:
+        final = with_defaults(table, given, moment)
+        _blame_missing(row, final)
+    else:
+        final = {**stored, **given}
+        _blame_moved(row, stored, final)
+    if stored is None or not _same(table, stored, final):
+        if stored is not None and "updated_at" in final and "updated_at" not in given:
+            final["updated_at"] = moment
+        final.update({name: moment for name in stamped if name in final})
+    if not row.faulty:
+        table.derive(final)
+    long = long_columns(table)
+    changed = stored is None or not _same(table, stored, final)
+    row.long = keep({name: final[name] for name in long}) if long and changed else None
+    row.stored_long = keep({name: stored[name] for name in long}) if long and changed and stored else None
+    row.final, row.given = without_long(table, final), {}
+
+
+def _same(table: type[Table], one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one == other and all(
+        # In a document 1, 1.0 and true differ, though not to Python.
+        json.dumps(one[name]) == json.dumps(other[name])
+        for name, is_document in long_columns(table).items()
+        if is_document
+    )
+
+
+def _blame_missing(row: PendingRow, final: Mapping[str, Any]) -> None:
+    for name in (*_required(row.table), *row.table.needs(final)):
+        if final[name] is None:
+            row.blame(name, "is required")
+
+
+@cache
+def _required(table: type[Table]) -> list[str]:
+    return [
+        column.name
+        for column in sql_table(table).columns
+        if not (column.nullable or column.info.get("derived") or column.name in table.generated)
+    ]
+
+
+def _blame_moved(row: PendingRow, stored: Mapping[str, Any], final: Mapping[str, Any]) -> None:
+    for name in row.table.fixed:
+        if final.get(name) != stored.get(name):
+            row.blame(name, f"cannot be changed: the stored row has {stored[name]!r}")
+
+
+def _stored_long(transaction: Transaction, table: type[Table], rows: Sequence[PendingRow]) -> dict[str, dict[str, Any]]:
+    """The long columns of the rows that are stored, by id; nothing where the table has none."""
+    stored = [row for row in rows if row.stored is not None]
+    return _stored(transaction, table, stored, long=True) if stored and long_columns(table) else {}
+
+
+def _stored(
+    transaction: Transaction, table: type[Table], rows: Sequence[PendingRow], *, long: bool
+) -> dict[str, dict[str, Any]]:
+    """The long columns of these rows, or all others, by id."""
+    found = transaction.rows(_select(table, long=long), {"ids": [row.id for row in rows]})
+    return {row_id: dict(zip(_names(table, long=long), values, strict=True)) for row_id, *values in found}
+
+
+@cache
+def _names(table: type[Table], *, long: bool) -> tuple[str, ...]:
+    return tuple(column.name for column in sql_table(table).columns if (column.name in long_columns(table)) == long)
+
+
+@cache
+def _select(table: type[Table], *, long: bool) -> Select[Any]:
+    columns = sql_table(table).columns
+    return select(columns.id.label("key"), *(columns[name] for name in _names(table, long=long))).where(
+        columns.id.in_(bindparam("ids", expanding=True))
+    )

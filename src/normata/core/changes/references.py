@@ -1,0 +1,136 @@
+"""References: each names a row that is there, of the same organization or of none."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence, Set
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, bindparam, select
+
+from normata.core.changes.registry import table_named
+from normata.core.changes.rows import PendingRow, PendingRows, good
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.descriptions import with_article
+from normata.core.schema.table import Table, sql_table
+
+NO_ROWS: Set[tuple[str, str]] = frozenset()
+
+
+class References:
+    """Finds rows that others refer to: those of the input first, then those of the database.
+
+    ``refused`` has the tables and ids of rows that the input has, but whose values are wrong.
+    """
+
+    def __init__(self, unit: UnitOfWork, groups: PendingRows, refused: Set[tuple[str, str]] = NO_ROWS) -> None:
+        self._unit = unit
+        self._refused = refused
+        self._pending: defaultdict[str, dict[str, PendingRow]] = defaultdict(dict)
+        for table, rows in groups.items():
+            self._pending[str(table.__tablename__)] = {row.id: row for row in rows}
+        self._stored: defaultdict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+
+    def fetch(self, table: str, ids: Collection[str]) -> None:
+        """Look these rows up in the database, as far as that has not been done."""
+        pending, stored = self._pending[table], self._stored[table]
+        if table == "organization" and self._unit.scope is not None:
+            # The actor was found to be a member of these a moment ago.
+            stored.update((one, {"id": one}) for one in ids if one in self._unit.scope.readable)
+        missing = sorted({row_id for row_id in ids if row_id not in pending and row_id not in stored})
+        for batch in batches(missing):
+            for row in self._unit.rows(_ties(table_named(table)), {"ids": batch}):
+                owner = getattr(row, "organization_id", None)
+                # What the actor cannot see does not exist.
+                if owner is None or self._unit.may_read(owner):
+                    stored[row.id] = row._asdict()
+
+    def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
+        """A row that has been fetched, its id, organization and fixed columns at least; null where there is none."""
+        row = self._pending[table].get(row_id)
+        return row.final if row else self._stored[table].get(row_id)
+
+    def is_faulty(self, table: str, row_id: str) -> bool:
+        """Whether the input has the row, but with faults of its own."""
+        row = self._pending[table].get(row_id)
+        return (table, row_id) in self._refused or (row is not None and row.faulty)
+
+
+def check_references(
+    table: type[Table], rows: Sequence[PendingRow], references: References, *, takes_removed: bool = True
+) -> None:
+    """Blame all references that lead nowhere, or into another organization.
+
+    Unless it ``takes_removed``, also those to rows that were removed, such as members; a row that has named one
+    already may go on doing so.
+    What refers to a faulty row cannot be judged. It is left out of later checks without blame.
+    """
+    judged = good(rows)
+    for name, target in references_of(table):
+        named = [row for row in judged if row.final[name] is not None]
+        if not named:
+            continue
+        references.fetch(target, [row.final[name] for row in named])
+        for row in named:
+            if references.is_faulty(target, row.final[name]):
+                row.faulty = True
+                continue
+            found = references.get(target, row.final[name])
+            is_new = row.stored is None or row.stored[name] != row.final[name]
+            reason = _objection(row, target, found, takes_removed=takes_removed or not is_new)
+            if reason:
+                row.blame(name, reason)
+
+
+def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:
+    """The id of a row, of whatever table, that refers to a row of ``table``; null where there is none."""
+    for statement in _referrers(table):
+        found: str | None = transaction.scalar(statement, {"row": row_id})
+        if found is not None:
+            return found
+    return None
+
+
+@cache
+def _referrers(table: type[Table]) -> tuple[Select[Any], ...]:
+    tables: list[type[Table]] = [mapper.class_ for mapper in Table.registry.mappers]
+    return tuple(
+        select(sql_table(one).c.id).where(sql_table(one).c[name] == bindparam("row")).limit(1)
+        for one in tables
+        for name, target in references_of(one)
+        if target == table.__tablename__
+    )
+
+
+@cache
+def references_of(table: type[Table]) -> tuple[tuple[str, str], ...]:
+    """The columns of a table that name rows of others, each with the name of that table."""
+    return tuple(
+        (column.name, "organization" if column.name == "organization_id" else column.info["refers_to"])
+        for column in sql_table(table).columns
+        if "refers_to" in column.info or (column.name == "organization_id" and not column.info.get("derived"))
+    )
+
+
+def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None, *, takes_removed: bool) -> str | None:
+    words = target.replace("_account", "").replace("_", " ")
+    if found is None:
+        return f"names no {words} that exists"
+    if "organization_id" in row.table.fixed and target != "organization":
+        owner = found.get("organization_id")
+        if owner is not None and owner != row.final.get("organization_id"):
+            return f"names {with_article(words)} of another organization"
+    if not takes_removed and found.get("removed_at") is not None:
+        return f"names {with_article(words)} that was removed"
+    return None
+
+
+@cache
+def _ties(table: type[Table]) -> Select[Any]:
+    columns = sql_table(table).columns
+    names = dict.fromkeys(("id", "organization_id", "removed_at", *table.fixed))
+    return select(*(columns[name] for name in names if name in columns)).where(
+        columns.id.in_(bindparam("ids", expanding=True))
+    )

@@ -1,0 +1,72 @@
+"""Revisions: for each organization and each list whose pages are kept, which state of its rows they show.
+
+Whoever holds a page that was made at the current revision may send it as it is. So whatever changes a row that a kept
+list shows gives that list another revision, in the same transaction. It is a new id each time and no number: a database
+that has been restored from a backup, and has gone another way since, must not come to a revision that it has had
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Insert, bindparam, select, update
+from sqlalchemy.orm import Mapped, mapped_column
+
+from normata.core.changes.unit_of_work import Actor, Change, insert_of, update_of
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import text
+from normata.core.db.upsert import upsert
+from normata.core.schema.fields import Identifier
+from normata.core.schema.table import CODED, Table, foreign_key, new_id, sql_table
+
+
+class ListRevision(Table):
+    """The current revision of a kept list of an organization. A list that has no row is not kept."""
+
+    __tablename__ = "list_revision"
+    published = False
+
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
+    list: Mapped[str] = mapped_column(text(64), primary_key=True)
+    revision: Mapped[str] = mapped_column(text(36), info=CODED)
+
+    __table_args__ = ({"info": {"catalogs": "write"}},)  # a centralized framework is in everybody's lists
+
+
+class AdvanceRevisions:
+    """Subscribes to changes: gives the lists that show what has changed another revision."""
+
+    writes = (insert_of(ListRevision), update_of(ListRevision, "revision"))
+
+    def __call__(self, transaction: Transaction, changes: Sequence[Change], _actor: Actor, _moment: str) -> None:
+        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
+        touched = {(change.organization_id, name) for change in changes for name in change.table.shown_in}
+        # What is centralized may be in everybody's lists.
+        everywhere = sorted({name for organization_id, name in touched if organization_id is None})
+        for name in everywhere:
+            transaction.rows(_ADVANCE_ALL, {"name": name, "new": new_id()})
+        # In a fixed order, so that two units of work do not wait for each other in a circle.
+        for organization_id, name in sorted((one, name) for one, name in touched if one is not None):
+            transaction.rows(_advance(), {"organization": organization_id, "name": name, "new": new_id()})
+
+
+_LIST = sql_table(ListRevision)
+_ADVANCE_ALL = update(_LIST).where(_LIST.c.list == bindparam("name")).values(revision=bindparam("new"))
+_CURRENT = select(_LIST.c.revision).where(
+    _LIST.c.organization_id == bindparam("organization"), _LIST.c.list == bindparam("name")
+)
+
+
+@cache
+def _advance() -> Insert:
+    names = {"organization_id": "organization", "list": "name", "revision": "new"}
+    values: dict[str, Any] = {column: bindparam(name) for column, name in names.items()}
+    return upsert(_LIST, values, key=("organization_id", "list"), update=("revision",))
+
+
+def current_revision(transaction: Transaction, organization_id: str, name: str) -> str:
+    """The revision of an organization's list; empty where there is none, so that its pages are not kept."""
+    return transaction.scalar(_CURRENT, {"organization": organization_id, "name": name}) or ""

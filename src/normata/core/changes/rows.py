@@ -1,0 +1,148 @@
+"""Pending rows: rows on their way into the database, each with its place in the input.
+
+The rules of this package check and complete them, one of a request or all of a load at once. ``validity`` runs the
+rules in their order, ``writing`` writes the result.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
+from sqlalchemy import String
+
+from normata.core.changes.source import Fault, Row, pointer
+from normata.core.db.types import Document
+from normata.core.schema.faults import describe
+from normata.core.schema.table import Table, sql_table
+from normata.core.schema.wire import input_model
+
+# Keeps the long columns of a row until they are needed again: in memory, or on disk where there are many rows.
+Keep = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class PendingRow:
+    """A row on its way into the database.
+
+    ``given`` has the columns that the input states. It is empty once they are part of ``final``, the row as it shall
+    be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
+    first as given, then as they shall be; null where they stay as they are. ``stored_long`` has those of a stored row
+    that changes. ``free_slug`` is a slug that was made for the row and found free. All faults of a row go to
+    ``faults``. A ``faulty`` row is left out of all later checks, and rows that refer to it are not blamed for that.
+    """
+
+    id: str
+    source: Row
+    table: type[Table]
+    given: dict[str, Any]
+    long: Mapping[str, Any] | None
+    faults: list[Fault]
+    stored: dict[str, Any] | None = None
+    final: dict[str, Any] = field(default_factory=dict)
+    faulty: bool = False
+    stored_long: Mapping[str, Any] | None = None
+    free_slug: str | None = None
+
+    @property
+    def before(self) -> Mapping[str, Any] | None:
+        """The whole row as it is stored, if it is to change; null for a new row."""
+        return None if self.stored is None else WholeRow(self.stored, self.stored_long or {})
+
+    @property
+    def after(self) -> Mapping[str, Any]:
+        """The whole row as it shall be, if it is new or changes."""
+        return WholeRow(self.final, self.long or {})
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to write."""
+        return self.stored is None or self.long is not None or self.final != self.stored
+
+    def blame(self, column: str, reason: str) -> None:
+        """Note a fault of one of its columns."""
+        self.faults.append(self.source.fault(to_camel(column), reason))
+        self.faulty = True
+
+
+class WholeRow(Mapping[str, Any]):
+    """A row with its long columns, which may be on disk: they are read on each access, by ``items`` all at once."""
+
+    __slots__ = ("_long", "_short")
+
+    def __init__(self, short: Mapping[str, Any], long: Mapping[str, Any]) -> None:
+        self._short, self._long = short, long
+
+    def __getitem__(self, name: str) -> Any:
+        return self._short[name] if name in self._short else self._long[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self.items()))
+
+    def __len__(self) -> int:
+        return len(self._short) + len(self._long)
+
+    def items(self) -> ItemsView[str, Any]:
+        """All columns and their values."""
+        return {**self._short, **dict(self._long.items())}.items()
+
+
+# In an order in which each table comes after those that its own rules look at.
+PendingRows = Mapping[type[Table], Sequence[PendingRow]]
+
+
+def read_row(
+    table: type[Table], source: Row, faults: list[Fault], keep: Keep = lambda values: values
+) -> PendingRow | None:
+    """The pending row that a row of the input makes, its values checked; null where one of them is wrong.
+
+    What is wrong goes to ``faults``.
+    """
+    values = {name: value for name, value in source.values.items() if name not in table.ignored}
+    try:
+        model = input_model(table).model_validate(values)
+    except ValidationError as error:
+        faults.extend(_fault(source, fault) for fault in error.errors())
+        return None
+    given = {name: model.__dict__[name] for name in model.model_fields_set}
+    long = {name: _plain(given[name]) for name in long_columns(table) if name in given}
+    given = without_long(table, given)
+    return PendingRow(given["id"], source, table, given, keep(long) if long else None, faults)
+
+
+def good(rows: Iterable[PendingRow]) -> list[PendingRow]:
+    """Those that nothing has been found wrong with so far."""
+    return [row for row in rows if not row.faulty]
+
+
+@cache
+def long_columns(table: type[Table]) -> dict[str, bool]:
+    """The columns without a limit of length, which no check between rows looks at, and which of them are documents."""
+    return {
+        column.name: isinstance(column.type, Document)
+        for column in sql_table(table).columns
+        if isinstance(column.type, Document) or (isinstance(column.type, String) and column.type.length is None)
+    }
+
+
+def without_long(table: type[Table], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The other columns of a row; texts that are equal, such as the ids that rows refer to, are one in memory."""
+    long = long_columns(table)
+    return {name: sys.intern(value) if type(value) is str else value for name, value in row.items() if name not in long}
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(by_alias=True) if isinstance(value, BaseModel) else value
+
+
+def _fault(source: Row, fault: Mapping[str, Any]) -> Fault:
+    """One of Pydantic's errors as ours, with its place in the input."""
+    _, message, _ = describe(fault)
+    name, *deeper = fault["loc"]
+    known = source.fault(str(name), message)
+    return Fault(known.file, known.place + pointer(*deeper), known.reason)

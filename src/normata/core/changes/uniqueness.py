@@ -1,0 +1,112 @@
+"""Unique keys: no two rows may share one, neither in the input nor with a stored row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, UniqueConstraint, bindparam, null, select
+
+from normata.core.changes.rows import PendingRow
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import batches
+from normata.core.schema.table import Table, sql_table
+
+Key = tuple[str, ...]
+
+
+def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
+    """Blame all rows that would break a unique key; the database would name but the first of them."""
+    ids = {row.id for row in rows}
+    for columns, live_only in unique_keys(table):
+        holders: dict[tuple[Any, ...], PendingRow] = {}
+        for row in rows:
+            if live_only and row.final["archived_at"] is not None:
+                continue
+            if row.final[_own(columns)] is None:
+                continue  # what a row has not, it shares with nobody
+            first = holders.setdefault(_key_of(row.final, columns), row)
+            if first is not row:
+                row.blame(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")
+        # A slug that was made was looked up just now, among archived rows as well.
+        is_slug = _own(columns) == "slug"
+        changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
+        for key, holder in _stored_holders(unit, table, columns, changed, live_only=live_only):
+            if holder.id not in ids:
+                # Nobody is told the id of a row that they cannot see.
+                by = f" by the stored row {holder.id!r}" if unit.may_read(holder.owner) else ""
+                holders[key].blame(_shown(table, columns), f"is taken{by}")
+
+
+def is_rekeyed(row: PendingRow) -> bool:
+    """Whether a stored row gives up a value of a unique key, or a key of live rows altogether."""
+    stored, final = row.stored, row.final
+    return stored is not None and any(
+        any(stored[name] != final[name] for name in columns)
+        or (live_only and (stored["archived_at"] is None) != (final["archived_at"] is None))
+        for columns, live_only in unique_keys(row.table)
+    )
+
+
+@cache
+def unique_keys(table: type[Table]) -> tuple[tuple[Key, bool], ...]:
+    """The unique keys of a table beside the id: their columns, and whether only live rows count."""
+    return tuple(_unique_keys(table))
+
+
+def _unique_keys(table: type[Table]) -> Iterator[tuple[Key, bool]]:
+    sql = sql_table(table)
+    for constraint in sql.constraints:
+        if isinstance(constraint, UniqueConstraint) and "id" not in constraint.columns:
+            yield tuple(constraint.columns.keys()), False
+    for index in sql.indexes:
+        if index.unique:
+            yield tuple(column.name for column in index.columns), True
+
+
+def _key_of(row: Mapping[str, Any], columns: Key) -> tuple[Any, ...]:
+    return tuple(row[name] for name in columns)
+
+
+def _own(columns: Key) -> str:
+    """The column of a key that tells rows apart: the last one that is not the organization."""
+    return next(name for name in reversed(columns) if name != "organization_id")
+
+
+def _shown(table: type[Table], columns: Key) -> str:
+    """The column that a person would change: where one is derived, the one that it is made from and named after."""
+    name, known = _own(columns), sql_table(table).columns
+    if not known[name].info.get("derived"):
+        return name
+    return next(column.name for column in known if name.startswith(column.name + "_"))
+
+
+def _stored_holders(
+    unit: UnitOfWork, table: type[Table], columns: Key, keys: Sequence[tuple[Any, ...]], *, live_only: bool
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The stored rows that have one of these keys, with their keys."""
+    own = columns.index(_own(columns))
+    values: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)  # by the rest of the key
+    for key in keys:
+        values[key[:own] + key[own + 1 :]].append(key[own])
+    statement = _holders(table, columns, live_only=live_only)
+    for rest, those in values.items():
+        named = {f"key_{number}": value for number, value in enumerate(rest)}
+        for batch in batches(those):
+            for row in unit.rows(statement, {**named, "values": batch}):
+                yield (*rest[:own], row.own, *rest[own:]), row
+
+
+@cache
+def _holders(table: type[Table], columns: Key, *, live_only: bool) -> Select[Any]:
+    sql = sql_table(table)
+    owner = sql.c.get(sql.info.get("organization_column", "organization_id"))
+    name = _own(columns)
+    rest = (column for column in columns if column != name)
+    statement = select(sql.c.id, sql.c[name].label("own"), (null() if owner is None else owner).label("owner")).where(
+        *(sql.c[column] == bindparam(f"key_{number}") for number, column in enumerate(rest)),
+        sql.c[name].in_(bindparam("values", expanding=True)),
+    )
+    return statement.where(sql.c.archived_at.is_(None)) if live_only else statement

@@ -1,0 +1,331 @@
+"""Every change of data that people care about, whatever it comes from, is made in a unit of work.
+
+A change is a plain function over a :class:`UnitOfWork`. It decides and writes with its statements, and publishes what
+has happened. Every change is checked: what it writes against what it has declared, what it publishes against the
+organizations that it may change. Then the subscribers write what follows: the event, the notifications, the revisions
+of lists. One commit makes all of it durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from sqlalchemy import CompoundSelect, Select
+
+from normata.core.changes.registry import table_named
+from normata.core.db.database import Database
+from normata.core.db.security import Write, together
+from normata.core.db.transaction import (
+    NO_ORGANIZATION,
+    NO_PARAMETERS,
+    ConstraintViolation,
+    Parameters,
+    Statement,
+    TenantScope,
+    Transaction,
+)
+from normata.core.db.types import now
+from normata.core.db.wrapping import Watching, Wrapping, returns_rows
+from normata.core.schema.table import Table, derived_from
+from normata.errors import NotFound, RoleTooSmall
+
+T = TypeVar("T")
+
+_READS = (Select, CompoundSelect)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who makes a change, and by what means.
+
+    A request has a user, a token, an id, and the ``address`` that it came from. A ``command`` has its own name instead:
+    whoever can run it has the database itself.
+    """
+
+    user_id: str | None = None
+    user_name: str = ""
+    token_id: str | None = None
+    request_id: str = ""
+    address: str = ""
+    command: str = ""
+
+
+COMMAND = Actor(command="normata")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """That something has happened to a row of ``table``.
+
+    ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null where it is centralized or
+    belongs to nobody. ``row`` is the row as it is now, by column names, null where it has gone; ``before`` as it was,
+    null where it is new. Where a statement changes a row without having looked at it, ``before`` is null as well, and
+    ``changed`` names the columns that it has set. All of these are null for a bulk change, which says no more than that
+    rows of the table have changed; ``counts`` may tell of how many. ``reason`` is what the actor gives as one.
+    """
+
+    action: str
+    table: type[Table]
+    organization_id: str | None
+    row_id: str | None = None
+    row: Mapping[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
+    changed: Collection[str] | None = None
+    counts: Mapping[str, Any] | None = None
+    reason: str | None = None
+
+
+class UndeclaredWrite(AssertionError):
+    """A change writes what it has not declared, or writes and does not say so. It is a defect; nothing is kept."""
+
+
+class UnitOfWork(Wrapping):
+    """A transaction in which an ``actor`` makes a change at ``moment`` (the wire's text).
+
+    ``scope`` has the organizations in reach: ``writable`` are those in which the actor's role is large enough for this
+    change. It is null for commands, which reach all of them.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        actor: Actor,
+        scope: TenantScope | None,
+        writes: Sequence[Write] | None,
+        moment: str | None = None,
+    ) -> None:
+        super().__init__(transaction)
+        self.actor = actor
+        self.scope = scope
+        self.moment = moment or now()
+        self._allowed = None if writes is None else _allowed(tuple(writes))
+        self._written: set[str] = set()
+        self._held: set[tuple[str, bool]] = set()
+        self.published: list[Change] = []
+        self.reached: str | None = None  # the organization that the change was last found to be in
+
+    def publish(self, change: Change) -> None:
+        """Say what has happened, for those who subscribe to it.
+
+        Raises RoleTooSmall, or NotFound where the actor must not even know, if it happened out of the actor's reach.
+        """
+        self.require_reach(change.organization_id)
+        self.published.append(change)
+
+    def require_reach(self, organization_id: str | None) -> None:
+        """Raise RoleTooSmall unless the actor may make this change in an organization; NotFound if they may not see it.
+
+        A change that finds no row calls it for the row as anybody may read it: a database with row-level security shows
+        no row to an UPDATE whose actor may only read it, and one without shows all.
+        """
+        owner = NO_ORGANIZATION if organization_id is None else organization_id
+        if self.scope is not None and owner not in self.scope.writable:
+            raise RoleTooSmall if self.may_read(organization_id) else NotFound
+        self.reached = organization_id
+
+    def extend_reach(self, organizations: Collection[str]) -> None:
+        """Have the change reach these organizations as well, since something of theirs follows from it.
+
+        A change of centralized catalogs alone may do that. It must answer nothing of what it sees there.
+        """
+        if self.scope is None:
+            return
+        if not self.scope.catalogs:
+            raise AssertionError(
+                "this change does not change catalogs, and reaches the organizations that it was given"
+            )
+        more = tuple(sorted(set(organizations) - set(self.scope.writable)))
+        if more:
+            self.scope = replace(
+                self.scope, readable=(*self.scope.readable, *more), writable=(*self.scope.writable, *more)
+            )
+            self._transaction.extend(self.scope)
+
+    def may_read(self, organization_id: str | None) -> bool:
+        """Whether the actor may know what belongs to an organization."""
+        return self.scope is None or organization_id in self.scope.readable
+
+    def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
+        """See :meth:`Transaction.rows`."""
+        table = self._declared(statement)
+        found = self._transaction.rows(statement, parameters)
+        # What would return rows and has none has written nothing.
+        if table is not None and (found or not returns_rows(statement)):
+            self._written.add(table)
+        return found
+
+    def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
+        """See :meth:`Transaction.execute_many`."""
+        self._note(statement)
+        self._transaction.execute_many(statement, parameters)
+
+    def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
+        """See :meth:`Transaction.stream`."""
+        self._note(statement)
+        return self._transaction.stream(statement, parameters)
+
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """See :meth:`Transaction.lock`; what is held already is not asked for again."""
+        if (name, shared) not in self._held:
+            self._transaction.lock(name, shared=shared)
+            self._held.add((name, shared))
+
+    def require_published(self) -> None:
+        """Raise UndeclaredWrite where a table was written and nothing published about it."""
+        silent = {name for name in self._written if table_named(name).published}
+        silent -= {str(change.table.__tablename__) for change in self.published}
+        if silent:
+            raise UndeclaredWrite(f"rows of {', '.join(sorted(silent))} were written, but no change was published")
+
+    def _note(self, statement: Statement) -> None:
+        table = self._declared(statement)
+        if table is not None:
+            self._written.add(table)
+
+    def _declared(self, statement: Statement) -> str | None:
+        """The table that a statement writes, null for none. Raises UndeclaredWrite."""
+        if isinstance(statement, _READS):
+            return None
+        table: str = statement.table.name  # type: ignore[union-attr] # only plain tables are written
+        if self._allowed is not None and (table, statement.__visit_name__) not in self._allowed:
+            raise UndeclaredWrite(f"the change does not declare that it may {statement.__visit_name__} {table}")
+        return table
+
+
+@lru_cache(maxsize=1_000)
+def _allowed(writes: tuple[Write, ...]) -> frozenset[tuple[str, str]]:
+    return frozenset((write.table, write.action.lower()) for write in writes)
+
+
+class Rehearsed(NamedTuple, Generic[T]):
+    """What a change would do: its result, what it would publish, and the rows that it would add to a table."""
+
+    result: T
+    changes: Sequence[Change]
+    added: Sequence[Any]
+
+
+class Subscriber(Protocol):
+    """Writes what follows from changes, in their own transaction."""
+
+    @property
+    def writes(self) -> Sequence[Write]:
+        """What it may write."""
+
+    def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str, /) -> None:
+        """Take note of ``changes``, of one unit of work."""
+
+
+class Changes:
+    """Makes changes: runs each in a unit of work, has ``subscribers`` follow it, and commits."""
+
+    def __init__(self, database: Database, subscribers: Sequence[Subscriber]) -> None:
+        self._database = database
+        self._subscribers = subscribers
+
+    async def make(
+        self,
+        work: Callable[[UnitOfWork], T],
+        *,
+        actor: Actor,
+        scope: TenantScope,
+        writes: Sequence[Write],
+        is_long: bool = False,
+    ) -> T:
+        """What ``work`` returns, once it is durable with all that follows from it.
+
+        ``work`` may be run more than once. Whoever loses a race for a unique key, or refers to what has just gone, is
+        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way. See
+        :meth:`Database.read` for ``is_long``.
+        Raises what ``work`` raises, Unavailable, and ConstraintViolation where that happens twice.
+        """
+
+        def unit(transaction: Transaction) -> T:
+            return self._run(transaction, work, actor, scope, writes)
+
+        try:
+            return await self._database.write(unit, scope, is_long=is_long)
+        except ConstraintViolation:
+            return await self._database.write(unit, scope, is_long=is_long)
+
+    async def rehearse(
+        self,
+        work: Callable[[UnitOfWork], T],
+        *,
+        actor: Actor,
+        scope: TenantScope,
+        writes: Sequence[Write],
+        watched: type[Table],
+        is_long: bool = False,
+    ) -> Rehearsed[T]:
+        """What :meth:`make` would return, what it would publish, and the rows that it would add to ``watched``.
+
+        Everything runs, the subscribers too, and nothing of it is kept. Raises what :meth:`make` raises.
+        """
+
+        def unit(transaction: Transaction) -> Rehearsed[T]:
+            watching = Watching(transaction, str(watched.__tablename__))
+            units: list[UnitOfWork] = []
+
+            def noted(unit: UnitOfWork) -> T:
+                units.append(unit)
+                return work(unit)
+
+            result = self._run(watching, noted, actor, scope, writes)
+            return Rehearsed(result, units[0].published, watching.added)
+
+        try:
+            return await self._database.rehearse(unit, scope, is_long=is_long)
+        except ConstraintViolation:
+            return await self._database.rehearse(unit, scope, is_long=is_long)
+
+    def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
+        """:meth:`make` for commands: in reach of every organization, and without an event loop."""
+        return self._database.write_now(lambda transaction: self._run(transaction, work, actor, None, None))
+
+    def _run(
+        self,
+        transaction: Transaction,
+        work: Callable[[UnitOfWork], T],
+        actor: Actor,
+        scope: TenantScope | None,
+        writes: Sequence[Write] | None,
+    ) -> T:
+        unit = UnitOfWork(transaction, actor, scope, writes)
+        result = work(unit)
+        unit.require_published()
+        if unit.published:
+            for follow in self._subscribers:
+                checked = UnitOfWork(transaction, actor, unit.scope, follow.writes, unit.moment)
+                follow(checked, unit.published, actor, unit.moment)
+        return result
+
+
+def all_writes(declared: Sequence[Write], subscribers: Sequence[Subscriber]) -> tuple[Write, ...]:
+    """What the service may write: what its changes declare, and what their subscribers do."""
+    return together(declared, *(subscriber.writes for subscriber in subscribers))
+
+
+def insert_of(table: type[Table]) -> Write:
+    """The right to add rows to a table."""
+    return Write(str(table.__tablename__), "INSERT")
+
+
+def update_of(table: type[Table], *columns: str) -> Write:
+    """The right to change these columns of a table. Raises UndeclaredWrite where others follow from them.
+
+    Whoever set a name alone would leave what is searched and sorted by as it was.
+    """
+    forgotten = derived_from(table, columns) - set(columns)
+    if forgotten:
+        names = ", ".join(sorted(forgotten))
+        raise UndeclaredWrite(f"{names} of {table.__tablename__} follow from {', '.join(columns)}: write them as well")
+    return Write(str(table.__tablename__), "UPDATE", frozenset(columns))
+
+
+def delete_of(table: type[Table]) -> Write:
+    """The right to remove rows of a table."""
+    return Write(str(table.__tablename__), "DELETE")

@@ -1,0 +1,60 @@
+"""The rules that make rows valid, run in their order: for one row of a request as for all rows of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
+
+from normata.core.changes.defaults import give_defaults
+from normata.core.changes.merging import find_stored, merge
+from normata.core.changes.references import NO_ROWS, References, check_references
+from normata.core.changes.rows import Keep, PendingRow, PendingRows, good
+from normata.core.changes.uniqueness import check_unique
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.schema.table import Table
+
+# What a domain adds for its own table. It looks at rows whose references are good, blames them, and may complete them.
+OwnRule = Callable[[UnitOfWork, Sequence[PendingRow], References], None]
+OwnRules = Mapping[type[Table], OwnRule]
+
+NO_OWN_RULES: OwnRules = {}
+
+
+def make_valid(
+    unit: UnitOfWork,
+    groups: PendingRows,
+    *,
+    own_rules: OwnRules = NO_OWN_RULES,
+    keep: Keep = lambda values: values,
+    refused: Set[tuple[str, str]] = NO_ROWS,
+    stamped: Sequence[str] = (),
+    takes_removed: bool = True,
+    are_new: bool = False,
+) -> None:
+    """Complete all rows, and blame those that break a rule: references, unique keys, what is required or fixed.
+
+    See :class:`References` for ``refused``, :func:`merge` for ``stamped``, and :func:`check_references` for
+    ``takes_removed``. Rows that ``are_new`` are not looked for among the stored ones. Raises nothing: the faults are
+    with the rows.
+    """
+    for table, rows in groups.items():
+        _blame_repeated(rows)
+        if not are_new:
+            find_stored(unit, table, rows)
+        give_defaults(unit, table, good(rows))
+        merge(unit, table, good(rows), keep, stamped)
+    references = References(unit, groups, refused)
+    for table, rows in groups.items():
+        check_references(table, rows, references, takes_removed=takes_removed)
+        if table in own_rules:
+            own_rules[table](unit, good(rows), references)
+    for table, rows in groups.items():
+        check_unique(unit, table, good(rows))
+
+
+def _blame_repeated(rows: Sequence[PendingRow]) -> None:
+    seen: dict[Any, PendingRow] = {}
+    for row in rows:
+        first = seen.setdefault(row.id, row)
+        if first is not row:
+            row.blame("id", f"is the same as that of {first.source.file}: {first.source.place}")

@@ -1,0 +1,98 @@
+"""Writes pending rows that the rules have found valid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Column, Delete, Insert, Update, bindparam, delete, insert, update
+
+from normata.core.changes.merging import whole_rows
+from normata.core.changes.rows import PendingRow
+from normata.core.changes.uniqueness import is_rekeyed
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import batches
+from normata.core.schema.table import Table, sql_table
+from normata.core.schema.wire import columns
+
+
+def write(
+    unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], progress: Callable[[int], None] = lambda _: None
+) -> list[PendingRow]:
+    """Insert the new rows, update the changed ones, and return both. The caller publishes what that means.
+
+    ``progress`` is told before each batch how many rows are in it.
+    """
+    new = [row for row in rows if row.stored is None]
+    changed = [row for row in rows if row.stored is not None and row.changed]
+    # A row that gives up a unique key makes room for the row that takes it: two may even swap theirs. References are
+    # checked at the end of the transaction, when it is back. A row that comes alone has nobody to make room for.
+    rekeyed = [row for row in changed if is_rekeyed(row)] if len(new) + len(changed) > 1 else []
+    leaving = {row.id for row in rekeyed}
+    for ids in batches(sorted(leaving)):
+        unit.rows(_delete(table), {"ids": ids})
+    for batch in batches(rekeyed + new):
+        progress(len(batch))
+        unit.execute_many(_insert(table), whole_rows(unit, table, batch))
+    for batch in batches([row for row in changed if row.id not in leaving]):
+        progress(len(batch))
+        unit.execute_many(
+            _update(table),
+            [_new(table, whole) for whole in whole_rows(unit, table, batch)],
+        )
+    return new + changed
+
+
+def write_one(unit: UnitOfWork, table: type[Table], row: PendingRow) -> Any:
+    """Insert or update one row, and return it as it travels and as it is stored: 3.0 is 3 there."""
+    [whole] = whole_rows(unit, table, [row])
+    if row.stored is None:
+        return unit.row(_insert_returning(table), whole)
+    return unit.row(_update_returning(table), _new(table, whole))
+
+
+def _new(table: type[Table], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of an update."""
+    return {f"new_{name}": value for name, value in whole.items() if name not in table.fixed}
+
+
+@cache
+def changeable(table: type[Table]) -> tuple[Column[Any], ...]:
+    """The columns that a stored row may have changed: all but the id and those that are fixed.
+
+    To set even the same value again would have SQLite look for all rows that refer to the row by them.
+    """
+    return tuple(column for column in sql_table(table).c if column.name not in ("id", *table.fixed))
+
+
+@cache
+def _delete(table: type[Table]) -> Delete:
+    sql = sql_table(table)
+    return delete(sql).where(sql.c.id.in_(bindparam("ids", expanding=True)))
+
+
+@cache
+def _insert(table: type[Table]) -> Insert:
+    sql = sql_table(table)
+    return insert(sql).values({column.name: bindparam(column.name, type_=column.type) for column in sql.c})
+
+
+@cache
+def _insert_returning(table: type[Table]) -> Any:
+    return _insert(table).returning(*columns(table))
+
+
+@cache
+def _update_returning(table: type[Table]) -> Any:
+    return _update(table).returning(*columns(table))
+
+
+@cache
+def _update(table: type[Table]) -> Update:
+    sql = sql_table(table)
+    # A parameter must not be called like a column that an UPDATE sets.
+    values: dict[str, Any] = {
+        column.name: bindparam(f"new_{column.name}", type_=column.type) for column in changeable(table)
+    }
+    return update(sql).where(sql.c.id == bindparam("new_id")).values(values)

@@ -1,0 +1,158 @@
+"""A database, for one process: how work is run in a transaction of it.
+
+The package ``db`` is the only place that knows which database it is; ``sqlite`` and ``postgresql`` each have one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sqlalchemy import Connection, MetaData, exc, make_url
+
+from normata.core.db.lookup import Lookup
+from normata.core.db.security import Security
+from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
+from normata.core.db.watching import Unwatched, Watcher
+
+if TYPE_CHECKING:
+    from normata.settings import Settings
+
+
+class BadDatabaseUrl(ValueError):
+    """The database URL is not one that Normata can use; the message says why in one sentence."""
+
+
+class _Rehearsed(Exception):
+    """Ends a rehearsal, so that it is rolled back as any work that fails, and by itself where others go with it."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result = result
+
+
+class Database(ABC):
+    """One database.
+
+    ``embedded`` tells whether the data is a file of this program's own, which it then makes and migrates by itself.
+    """
+
+    embedded: bool
+
+    @abstractmethod
+    async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, from one consistent snapshot. Raises Unavailable.
+
+        Work that ``is_long`` may compute for more than some milliseconds: it must not keep the event loop meanwhile.
+        """
+
+    @abstractmethod
+    async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
+
+        ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
+        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is kept, unless the connection was lost
+        during the commit: whether that one arrived nobody can tell.
+        """
+
+    async def rehearse(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is kept.
+
+        References are checked as the commit would check them, see :meth:`Transaction.settle`.
+        """
+
+        def rehearsed(transaction: Transaction) -> NoReturn:
+            result = work(transaction)
+            transaction.settle()
+            raise _Rehearsed(result)
+
+        try:
+            await self.write(rehearsed, scope, is_long=is_long)
+        except _Rehearsed as end:
+            result: T = end.result
+            return result
+        raise AssertionError("a rehearsal was kept")
+
+    @abstractmethod
+    async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
+        """The rows that answer ``lookup`` now, as named tuples of its columns. Raises Unavailable."""
+
+    @abstractmethod
+    async def require_ready(self) -> None:
+        """Return if changes can be served just now, as far as is known beside the requests. Raises Unavailable."""
+
+    @abstractmethod
+    def read_now(self, work: Work[T]) -> T:
+        """:meth:`read` with every organization in scope, for callers without an event loop: the command line."""
+
+    @abstractmethod
+    def write_now(self, work: Work[T]) -> T:
+        """:meth:`write` with every organization in scope, for callers without an event loop."""
+
+    @abstractmethod
+    def alter_now(self, work: Callable[[Connection], T]) -> T:
+        """What ``work``, which changes the schema, returns, in one transaction that keeps every other such out.
+
+        It gets a SQLAlchemy connection: Alembic needs one. Raises Unavailable.
+        """
+
+    @abstractmethod
+    def exists(self) -> str | None:
+        """Null where there is something to connect to, else what is missing, fit to follow "there is"."""
+
+    @abstractmethod
+    def secure(self, connection: Connection, metadata: MetaData, security: Security) -> None:
+        """Have the database itself keep organizations apart, where it can; again is harmless."""
+
+    @abstractmethod
+    def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
+        """What is wrong with files, references, policies and grants, a sentence each."""
+
+    @abstractmethod
+    def scrub(self) -> bool:
+        """Have the files of the database keep nothing of what was deleted or overwritten. Raises Unavailable.
+
+        False where the files are not this program's own: then their server does it in its own time.
+        """
+
+    @abstractmethod
+    def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
+        """What the login that the URL names could do, and the service never needs: a sentence each."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """:meth:`close`, for callers with an event loop."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give everything back. The database cannot be used afterwards."""
+
+
+def open_database(
+    settings: Settings, *, serving: bool = False, create: bool = False, watcher: Watcher | None = None
+) -> Database:
+    """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
+
+    With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
+    is none. ``watcher`` is told who waits for it.
+    """
+    watcher = watcher or Unwatched()
+    url = settings.database_url
+    try:
+        # What names several hosts is a URL to PostgreSQL's own tools, but not to SQLAlchemy.
+        backend = "postgresql" if url.startswith(("postgresql:", "postgres:")) else make_url(url).get_backend_name()
+    except exc.ArgumentError:
+        raise BadDatabaseUrl(
+            "the database URL cannot be read; it looks like sqlite:///normata.db or postgresql://user@host/name"
+        ) from None  # the URL itself may hold a password, so it is not repeated
+    match backend:
+        case "sqlite":
+            from normata.core.db.sqlite.database import SQLite  # noqa: PLC0415 - a process needs one of the two
+
+            return SQLite(settings, create=create, watcher=watcher)
+        case "postgresql":
+            from normata.core.db.postgresql.database import PostgreSQL  # noqa: PLC0415 - as above
+
+            return PostgreSQL(settings, serving=serving, watcher=watcher)
+    raise BadDatabaseUrl(f"the database URL names {backend}; Normata takes sqlite:///… and postgresql://…")

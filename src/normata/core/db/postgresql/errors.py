@@ -1,0 +1,89 @@
+"""What goes wrong with PostgreSQL, as a caller of the database knows it. Everything is translated here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+import asyncpg
+from sqlalchemy import exc
+
+from normata.core.db.transaction import ConstraintViolation, NotPermitted
+from normata.errors import Unavailable, UnavailableReason
+
+CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+
+# Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
+# system; serialization, deadlock, lock not available, and read-only (a standby). The last is told where no host of the
+# URL takes writes, as between the loss of a primary and the next.
+_PASSING_CLASSES = frozenset({"08", "53", "57", "58"})
+_PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
+
+_REASONS: Mapping[str, UnavailableReason] = {
+    "40001": "locked",
+    "40P01": "locked",
+    "55P03": "locked",
+    "57014": "slow",
+    "53100": "full",
+}
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether asyncpg's connection is of no more use after this."""
+    lost = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError)
+    # asyncpg counts two others among these: a value that it cannot encode, and a type that a migration has changed.
+    if isinstance(error, ValueError | asyncpg.OutdatedSchemaCacheError):
+        return False
+    return isinstance(error, (*lost, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError))
+
+
+def leads_astray(error: BaseException) -> bool:
+    """Whether the connection, or its server, may not be the one to use after this: it is lost, or takes no writes."""
+    return is_lost(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError)
+
+
+def tell(error: Exception) -> NoReturn:
+    """Raise the error as a caller of the database knows it."""
+    known = told(error)
+    if known is error:
+        raise error
+    # The server's details of a constraint have the values that people wrote: they must not get into a log.
+    raise known from (None if isinstance(known, ConstraintViolation) else error)
+
+
+def told(error: Exception) -> Exception:
+    """The error as a caller of the database knows it; one that is the caller's own stays as it is."""
+    if isinstance(error, exc.TimeoutError):
+        return Unavailable("all connections are in use", "crowded")
+    cause = _cause(error)
+    if isinstance(cause, asyncpg.IntegrityConstraintViolationError):
+        return ConstraintViolation(words(cause))
+    if isinstance(cause, CONNECT_ERRORS) and (is_lost(cause) or _is_passing(cause)):
+        return Unavailable(words(cause), _reason(cause))
+    if isinstance(cause, asyncpg.InsufficientPrivilegeError):
+        return NotPermitted(words(cause))
+    return error
+
+
+def _cause(error: Exception) -> BaseException:
+    """Asyncpg's error behind one of SQLAlchemy's."""
+    if isinstance(error, exc.DBAPIError) and error.orig is not None:
+        return error.orig.__cause__ or error.orig
+    return error
+
+
+def _is_passing(error: BaseException) -> bool:
+    # A migration has changed what a statement was prepared for. asyncpg prepares it anew for the next transaction.
+    if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
+        return True
+    code = getattr(error, "sqlstate", None) or ""
+    return code[:2] in _PASSING_CLASSES or code in _PASSING_CODES
+
+
+def _reason(error: BaseException) -> UnavailableReason:
+    return _REASONS.get(getattr(error, "sqlstate", None) or "", "unreachable")
+
+
+def words(error: BaseException) -> str:
+    """What to tell of an error: the server's first line; the next ones may have values."""
+    return str(error).partition("\n")[0] or "the database did not answer in time"

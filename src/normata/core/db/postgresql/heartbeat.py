@@ -1,0 +1,273 @@
+"""Which server is the primary: found out again every second, and believed for three.
+
+A server that has been replaced may not know it: nobody minds it any more, or it was frozen when another one was
+promoted. It goes on reading, with the tokens that have been revoked since. So what a server answers counts only while
+it is known to be the primary. What shows that is a commit: one that a synchronous standby has confirmed shows that this
+standby had not been promoted when the commit began. A lease of some seconds follows from it, as in Gray and Cheriton's
+"Leases" (1989), on a clock of this machine alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass
+
+import structlog
+
+from normata.core.db.postgresql.closing import Closing
+from normata.core.db.postgresql.hosts import Hosts
+from normata.core.db.postgresql.line import Line
+from normata.core.db.postgresql.standing import Standing
+from normata.errors import Unavailable
+
+log = structlog.get_logger("normata")
+
+INTERVAL = 1.0  # seconds from the beginning of one beat to that of the next
+PATIENCE = 1.0  # seconds that a server has for its answer, a commit too
+LEASE = 3.0  # seconds for which a confirmation counts, from the beginning of its beat
+READY = 2.0  # seconds for which `/readyz` goes by it
+_BREATH = 0.1  # seconds between two beats at least, however many requests wait for one
+
+RESTART = "if that is meant to be, restart the service"
+
+_NEVER = float("-inf")
+# Time in which the machine was suspended counts, where the system can tell.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def clock() -> float:
+    """Seconds on a clock that is never set."""
+    return time.clock_gettime(_CLOCK)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Server:
+    """A primary, from one promotion to the next; the same server under a new timeline is another one."""
+
+    address: str
+    system: int
+    timeline: str
+
+
+class Heartbeat:
+    """Confirms the primary with a commit a second, and asks all other hosts meanwhile whether they know better.
+
+    ``adopt`` is told of every new primary, before anything is asked of it. ``renew`` is called when sessions from
+    before are of no more use. It begins to beat when it is first asked.
+    """
+
+    def __init__(self, hosts: Hosts, adopt: Callable[[Server], None], renew: Callable[[], None]) -> None:
+        self._hosts = hosts
+        self._adopt = adopt
+        self._renew = renew
+        self._is_read_only = False
+        patience = min(PATIENCE, hosts.timeout)
+        self._closing = Closing(hosts.timeout)
+        self._lines: Mapping[str, Line] = {
+            address: Line(hosts, address, self._closing, patience) for address in hosts.addresses
+        }
+        self._server: Server | None = None
+        self._read = _NEVER  # the beginning of the last beat after which it was good to read
+        self._written = _NEVER
+        self._why = "no server has been asked yet"
+        self._told = ""
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._next = asyncio.Event()  # set when the next beat is over, or has confirmed
+
+    async def confirmed(self, *, writing: bool = False) -> Server:
+        """The primary, confirmed for reading or for writing not longer than LEASE ago.
+
+        Where that has run out, it waits for the next beat. Raises Unavailable.
+        """
+        return await self._confirmed(LEASE, writing=writing)
+
+    async def ready(self) -> None:
+        """Return if changes can be served just now. Raises Unavailable."""
+        await self._confirmed(READY, writing=True)
+
+    async def is_still(self, server: Server) -> bool:
+        """Whether what ``server`` has just answered counts: it is the primary still. Raises Unavailable."""
+        return await self.confirmed() is server
+
+    def wake(self) -> None:
+        """Have the next beat come at once: something has happened that may mean another primary."""
+        self._wake.set()
+
+    def doubt(self, server: Server) -> None:
+        """Believe nothing before the next beat: another server has answered in this one's place."""
+        if server is self._server:
+            self._read = self._written = _NEVER
+        self.wake()
+
+    async def close(self) -> None:
+        """Beat no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+        for line in self._lines.values():
+            line.drop()
+        await self._closing.finish()
+
+    async def _confirmed(self, within: float, *, writing: bool) -> Server:
+        if self._server is not None and self._holds(within, writing=writing):
+            return self._server
+        over = self._next
+        self._begin()
+        self.wake()
+        await over.wait()
+        if self._server is not None and self._holds(within, writing=writing):
+            return self._server
+        raise Unavailable(self._why, "unconfirmed")
+
+    def _holds(self, within: float, *, writing: bool) -> bool:
+        return clock() - (self._written if writing else self._read) < within
+
+    def _begin(self) -> None:
+        if self._task is None or self._task.done():
+            # Not in the context of whoever came first: it goes on after that request.
+            self._task = asyncio.create_task(self._keep_beating(), context=Context())
+
+    async def _keep_beating(self) -> None:
+        while True:
+            began = clock()
+            over, self._next = self._next, asyncio.Event()
+            self._wake.clear()
+            try:
+                await self._beat(began, over)
+            except Exception:  # whatever went wrong, the next one may succeed
+                self._why = "the primary could not be looked for"
+                log.exception("heartbeat_failed")
+            finally:
+                over.set()
+            self._tell(began)
+            await asyncio.sleep(_BREATH)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, began + INTERVAL - clock())):
+                    await self._wake.wait()
+
+    async def _beat(self, began: float, over: asyncio.Event) -> None:
+        server = self._server or await self._first()
+        if server is None:
+            return
+        others = [line for address, line in self._lines.items() if address != server.address]
+        asked = [asyncio.create_task(line.ask()) for line in others]
+        try:
+            found = await self._commit(server, began)
+            if self._read == began:
+                over.set()
+            standings = dict(zip(others, await asyncio.gather(*asked), strict=True))
+        finally:
+            for task in asked:
+                task.cancel()
+        newest = _newest(standings)
+        if newest is not None and self._is_newer(newest[1], self._server):
+            self._go_to(*newest)
+            await self._commit(self._server, clock())
+        elif self._read != began and found is None and _are_standbys(standings.values(), server):
+            self._read = began  # it cannot commit, but nobody has taken its place
+        elif newest is not None and found is None:
+            host = self._hosts.label(newest[0].address)
+            self._why = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
+
+    async def _commit(self, server: Server | None, began: float) -> Standing | None:
+        """Confirm the primary with a commit, and note what follows from that; what it says, or null."""
+        assert server is not None  # noqa: S101 - narrows the type
+        line = self._lines[server.address]
+        found = await line.ask(commit=True)
+        is_done = found is not None
+        if found is None and len(self._lines) == 1:
+            # The old connection may lead to a server of yesterday; a new one goes where the proxy leads today. A
+            # pooler may take an old one for it, so what comes through a pooler says nothing.
+            found = await line.ask()
+            if found is not None and found.is_pooled:
+                found = None
+        if found is not None and self._is_newer(found, server):
+            self._go_to(line, found)
+            if not is_done:
+                return await self._commit(self._server, clock())
+        elif found is None or not _is_of(found, server):
+            if found is None:
+                self._why = line.why
+            elif not found.is_primary:
+                self._why = f"{self._hosts.label(line.address)} is a standby now"
+            else:
+                self._why = f"the server that answers is not the primary before; {RESTART}"
+            line.drop()
+            return found
+        if not is_done:
+            self._why = "the primary does not commit"
+        elif not found.takes_writes:
+            self._why = "the primary is read-only"
+            line.drop()  # a session keeps the setting that it began with
+        elif self._is_read_only:
+            self._renew()
+        self._is_read_only = not found.takes_writes
+        if is_done or found.is_primary:
+            self._read = began
+        if is_done and found.takes_writes:
+            self._written = began
+        return found
+
+    async def _first(self) -> Server | None:
+        """The primary, where none is known."""
+        standings = dict(
+            zip(self._lines.values(), await asyncio.gather(*(line.ask() for line in self._lines.values())), strict=True)
+        )
+        known = [standing for standing in standings.values() if standing is not None]
+        newest = _newest(standings)
+        if len({standing.system for standing in known}) > 1:
+            self._why = "the hosts of the database URL belong to different clusters"
+        elif newest is not None:
+            self._go_to(*newest)
+        elif known:
+            self._why = "no host of the database URL is a primary"
+        else:
+            self._why = "; ".join(line.why for line in self._lines.values())
+        return self._server
+
+    def _go_to(self, line: Line, standing: Standing) -> None:
+        is_first, self._server = self._server is None, Server(line.address, standing.system, standing.timeline)
+        self._read = self._written = _NEVER
+        self._adopt(self._server)
+        if not is_first:
+            log.info("database_primary", host=self._hosts.label(line.address), timeline=standing.timeline)
+
+    def _is_newer(self, standing: Standing, server: Server | None) -> bool:
+        if server is None or not standing.is_primary:
+            return False
+        if standing.system != server.system:
+            return len(self._lines) == 1  # whoever keeps the address has put another cluster behind it
+        return standing.timeline > server.timeline
+
+    def _tell(self, began: float) -> None:
+        """Say once what has changed."""
+        why = "" if self._written >= began else self._why
+        if why and why != self._told:
+            log.warning("database_unconfirmed", reason=why)
+        elif self._told and not why:
+            log.info("database_confirmed")
+        self._told = why
+
+
+def _newest(standings: Mapping[Line, Standing | None]) -> tuple[Line, Standing] | None:
+    """The primary to take, of several."""
+    primaries = [(line, standing) for line, standing in standings.items() if standing is not None]
+    primaries = [pair for pair in primaries if pair[1].is_primary]
+    return max(primaries, key=lambda pair: pair[1].rank, default=None)
+
+
+def _is_of(standing: Standing, server: Server) -> bool:
+    return (standing.system, standing.timeline) == (server.system, server.timeline)
+
+
+def _are_standbys(standings: Collection[Standing | None], server: Server) -> bool:
+    """Whether all have answered, are there at all, and none has been promoted."""
+    return bool(standings) and all(
+        one is not None and not one.is_primary and one.system == server.system for one in standings
+    )

@@ -1,0 +1,216 @@
+"""Lookups: functions of the database, asked for all calls that wait in one round trip."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any
+
+import asyncpg
+from sqlalchemy import Connection, Dialect, String, exc
+from sqlalchemy.types import TypeEngine
+
+from normata.core.db.batching import Batcher
+from normata.core.db.lookup import Lookup
+from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, told
+from normata.core.db.postgresql.pool import STALE_AT_MOST, Pool
+from normata.core.db.postgresql.standing import TIMELINE
+from normata.core.db.statements import Rows, Statements
+from normata.errors import Unavailable
+
+Ask = Callable[..., Sequence[Any]]  # rows of SQL and its values
+
+# It acts with its owner's rights, so the service's role need not read the tables behind it. What it finds in the path
+# is Normata's: a temporary table of the same name is looked at last.
+_FUNCTION = """\
+CREATE OR REPLACE FUNCTION {signature} RETURNS TABLE (number bigint, {columns})
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY {question};
+END $$
+"""
+
+
+class Lookups:
+    """Asks lookups on a connection of their own, without a transaction around them."""
+
+    def __init__(self, pool: Pool, statements: Statements, timeout: float) -> None:
+        self._pool = pool
+        self._statements = statements
+        self._timeout = timeout
+        self._batcher: Batcher[tuple[Lookup, Sequence[str | None]], list[Any]] = Batcher(self._serve, timeout)
+        self._connection: asyncpg.Connection[Any] | None = None
+        self._made = 0.0
+        self._prepared: dict[str, tuple[str, Rows]] = {}
+
+    async def look_up(self, lookup: Lookup, arguments: Sequence[str | None]) -> list[Any]:
+        """The rows that answer a lookup."""
+        return await self._batcher.ask((lookup, arguments))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with suppress(*CONNECT_ERRORS):
+                await self._connection.close(timeout=1)
+            self._connection = None
+
+    async def _serve(self, calls: Sequence[tuple[Lookup, Sequence[str | None]]]) -> list[list[Any] | Exception]:
+        answers: list[list[Any] | Exception] = [[] for _ in calls]
+        places: dict[str, list[int]] = {}
+        for place, (lookup, _) in enumerate(calls):
+            places.setdefault(lookup.name, []).append(place)
+        for alike in places.values():
+            asked = [calls[place][1] for place in alike]
+            try:
+                found = await self._answers(calls[alike[0]][0], asked)
+            except Exception as error:
+                found = [error] * len(alike)
+            for place, answer in zip(alike, found, strict=True):
+                answers[place] = answer
+        return answers
+
+    async def _answers(self, lookup: Lookup, asked: Sequence[Sequence[str | None]]) -> list[list[Any] | Exception]:
+        sql, rows = self._prepared.get(lookup.name) or self._prepare(lookup)
+        found: list[list[Any]] = [[] for _ in asked]
+        for _, number, *row in await self._fetch(sql, [list(values) for values in zip(*asked, strict=True)]):
+            if number is not None:
+                found[number - 1].append(row)
+        return [rows(answer) for answer in found]
+
+    async def _fetch(self, sql: str, arguments: Sequence[Sequence[str | None]]) -> list[Any]:
+        """Rows of the primary, the first column of each its timeline. Raises Unavailable."""
+        heartbeat = self._pool.heartbeat
+        if heartbeat is None:
+            return await self._fetch_anywhere(sql, arguments)
+        for _ in range(STALE_AT_MOST):
+            server = await heartbeat.confirmed()
+            found = await self._fetch_anywhere(sql, arguments)
+            if found[0][0] != server.timeline:
+                # A pooler has asked a server of yesterday, or this one has been promoted since.
+                self._drop()
+                self._pool.doubt()
+                heartbeat.doubt(server)
+            elif await heartbeat.is_still(server):
+                return found
+        raise Unavailable("the server that answers is not the primary", "unconfirmed")
+
+    async def _fetch_anywhere(
+        self, sql: str, arguments: Sequence[Sequence[str | None]], *, stale: int = STALE_AT_MOST
+    ) -> list[Any]:
+        if self._connection is not None and self._pool.is_doubtful(self._made):
+            self._drop()
+        try:
+            if self._connection is None:
+                self._made = time.monotonic()
+                self._connection = await self._pool.connect()
+            return await self._connection.fetch(sql, *arguments, timeout=self._timeout)
+        except CONNECT_ERRORS as error:
+            if is_lost(error):
+                self._drop()
+                self._pool.doubt()
+                if stale and not isinstance(error, TimeoutError):
+                    return await self._fetch_anywhere(sql, arguments, stale=stale - 1)
+            raise told(error) from error
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
+        arguments = ", ".join(f"${number}" for number, _ in enumerate(lookup.arguments, 1))
+        # The server tells its timeline even where it finds nothing: what it does not know may be known elsewhere.
+        sql = (
+            f"SELECT timeline, answer.* FROM (SELECT {TIMELINE} AS timeline) AS server"  # noqa: S608 - declarations'
+            f" LEFT JOIN public.{lookup.name}({arguments}) AS answer ON true"
+        )
+        prepared = self._prepared[lookup.name] = sql, self._statements.rows(lookup.columns)
+        return prepared
+
+
+# --- The functions themselves
+
+
+def secure(connection: Connection, role: str, lookup: Lookup) -> None:
+    """Make the lookup's function, or leave it alone where it is right, and let the role alone execute it."""
+    run = connection.exec_driver_sql
+    made = _definition(lookup, connection.dialect)
+    signature = _signature(lookup)
+
+    def ask(sql: str, *values: Any) -> Sequence[Any]:
+        return run(sql, values).all()
+
+    if _comment(ask, lookup) != _fingerprint(ask, lookup, made):
+        try:
+            with connection.begin_nested():
+                run(made)
+        except exc.ProgrammingError:  # one that returns something else cannot be replaced
+            run(f"DROP FUNCTION {signature}")
+            run(made)
+        run(f"COMMENT ON FUNCTION {signature} IS '{_fingerprint(ask, lookup, made)}'")
+    quoted = connection.dialect.identifier_preparer.quote_identifier(role)
+    run(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC")
+    run(f"GRANT EXECUTE ON FUNCTION {signature} TO {quoted}")
+
+
+def faults(ask: Ask, role: str, lookup: Lookup, dialect: Dialect) -> Iterator[str]:
+    """What is wrong with the lookup's function, a sentence each."""
+    signature = _signature(lookup)
+    if not ask("SELECT 1 WHERE to_regprocedure($1) IS NOT NULL", signature):
+        yield f"the function {lookup.name} is missing; run `normata migrate`"
+        return
+    if _comment(ask, lookup) != _fingerprint(ask, lookup, _definition(lookup, dialect)):
+        yield f"the function {lookup.name} is not as Normata makes it; run `normata migrate`"
+    ((role_may, public_may),) = ask(_MAY_EXECUTE, signature, role)
+    if not role_may:
+        yield f"the role {role} may not execute the function {lookup.name}; run `normata migrate`"
+    if public_may:
+        yield f"every role (PUBLIC) may execute the function {lookup.name}; run `normata migrate`"
+
+
+_MAY_EXECUTE = (
+    "SELECT coalesce(bool_or(grantee = role.oid), false), coalesce(bool_or(grantee = 0), false)"
+    " FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))), pg_roles AS role"
+    " WHERE pg_proc.oid = to_regprocedure($1) AND rolname = $2"
+)
+
+
+def _definition(lookup: Lookup, dialect: Dialect) -> str:
+    quote = dialect.identifier_preparer.quote
+    arguments = [quote(argument) for argument in lookup.arguments]
+    asked = f"unnest({', '.join(_arrays(lookup))}) WITH ORDINALITY AS asked ({', '.join(arguments)}, number)"
+    return _FUNCTION.format(
+        signature=_signature(lookup, named=True),
+        columns=", ".join(f"{quote(name)} {_type(column, dialect)}" for name, column in lookup.columns.items()),
+        question=lookup.sql(*(f"asked.{argument}" for argument in arguments), asked=asked, number="asked.number"),
+    )
+
+
+def _signature(lookup: Lookup, *, named: bool = False) -> str:
+    arguments = (f"{array} text[]" if named else "text[]" for array in _arrays(lookup))
+    return f"public.{lookup.name}({', '.join(arguments)})"
+
+
+def _arrays(lookup: Lookup) -> list[str]:
+    return [f"every_{argument}" for argument in lookup.arguments]
+
+
+def _type(column: TypeEngine[Any], dialect: Dialect) -> str:
+    # A function returns neither lengths nor collations.
+    is_text = isinstance(column.dialect_impl(dialect), String)
+    return "varchar" if is_text else str(column.compile(dialect=dialect))
+
+
+def _comment(ask: Ask, lookup: Lookup) -> str | None:
+    ((comment,),) = ask("SELECT obj_description(to_regprocedure($1), 'pg_proc')", _signature(lookup))
+    return comment  # type: ignore[no-any-return]
+
+
+def _fingerprint(ask: Ask, lookup: Lookup, made: str) -> str:
+    """What the comment of a function has that was made from this source and has not been changed since."""
+    ((stored,),) = ask("SELECT pg_get_functiondef(to_regprocedure($1))", _signature(lookup))
+    return sha256(f"{made}{stored}".encode()).hexdigest()

@@ -1,0 +1,201 @@
+"""The connections of one process to PostgreSQL: a bounded pool of SQLAlchemy's, leased as asyncpg's own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+import asyncpg
+from sqlalchemy import event, exc
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+
+from normata.core.db.postgresql.closing import Closing
+from normata.core.db.postgresql.heartbeat import Heartbeat, Server
+from normata.core.db.postgresql.hosts import Hosts
+from normata.core.db.postgresql.primary import open_to_primary
+from normata.core.db.watching import Watcher, waiting
+from normata.errors import Unavailable
+from normata.settings import Settings
+
+# Connections that a transaction, or a lookup, may find stale before the one that serves it: one from before a restart,
+# and one to a primary that was replaced just then.
+STALE_AT_MOST = 2
+
+_COMMAND_PATIENCE = 1.0  # seconds
+
+# SQLAlchemy would print a traceback where a connection that it closes is lost meanwhile, or whoever closes it is
+# interrupted. The connection has gone either way, and what that means is told by whoever needed it.
+logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
+
+
+class Lease:
+    """A connection that somebody has for a while."""
+
+    def __init__(self, connection: asyncpg.Connection[Any]) -> None:
+        self.connection = connection
+        self.is_abandoned = False
+
+    def abandon(self) -> None:
+        """Have nobody get the connection after this: something may still be under way on it."""
+        self.is_abandoned = True
+
+
+class Pool:
+    """Opens connections to the primary, keeps them, and renews those that may lead nowhere.
+
+    A server that has gone without a word leaves all connections as they were, and each would cost a request its whole
+    wait. So after one was found to lead nowhere, every connection from before that moment is renewed before it is used.
+    Once another server is the primary, no connection to the one before is used again, nor does it count.
+
+    The service has a heartbeat that finds the primary. A command asks the hosts once for each connection.
+    """
+
+    def __init__(self, settings: Settings, *, serving: bool, watcher: Watcher) -> None:
+        self._hosts = Hosts(settings, serving=serving)
+        self._timeout = settings.database_timeout
+        # A command ends soon, and its connections with it; whoever has interrupted it does not want to wait.
+        self._closing = Closing(self._timeout if serving else min(_COMMAND_PATIENCE, self._timeout))
+        self._open: set[asyncpg.Connection[Any]] = set()
+        self._opening: set[asyncio.Task[asyncpg.Connection[Any]]] = set()
+        self._server: Server | None = None
+        self.heartbeat = Heartbeat(self._hosts, self._adopt, self._renew) if serving else None
+        self._doubted = 0.0
+        self._limit = settings.database_pool_size
+        self._watcher = watcher
+        self._waits = watcher.waits("connection")
+        self.engine: AsyncEngine = create_async_engine(
+            "postgresql+asyncpg://",
+            connect_args={
+                "async_creator_fn": self.connect,
+                "prepared_statement_cache_size": settings.database_statement_cache,
+                # Behind a pooler the next transaction has another session; nameless statements leave nothing behind.
+                **({} if settings.database_statement_cache else {"prepared_statement_name_func": str}),
+            },
+            pool_size=settings.database_pool_size,
+            max_overflow=0,
+            pool_timeout=self._timeout,
+            hide_parameters=True,  # what is logged of a failed statement must not have what people wrote
+        )
+        event.listen(self.engine.sync_engine, "connect", _note_when)
+        event.listen(self.engine.sync_engine, "checkout", self._refuse_doubtful)
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[Lease]:
+        """A connection for a block, which must leave it outside of any transaction, or abandon it."""
+        pool = self.engine.sync_engine.pool
+        with waiting(self._waits):
+            leased = await self.engine.raw_connection()
+        connection: Any = leased.driver_connection
+        lease = Lease(connection)
+        try:
+            self._tell_of_connections()
+            yield lease
+        finally:
+            if pool is not self.engine.sync_engine.pool:
+                connection.terminate()  # it is one of the server before
+            if lease.is_abandoned and not connection.is_closed():
+                # It counts until the server has ended what it did for it.
+                self._closing.close(connection, partial(self._give_back, leased))
+            else:
+                self._give_back(leased)
+
+    async def connect(self, **_kwargs: Any) -> asyncpg.Connection[Any]:
+        """A new connection to the primary; it is not the pool's. Raises Unavailable and BadDatabaseUrl."""
+        if self.heartbeat is None:
+            return await open_to_primary(self._hosts)
+        while True:
+            server = await self.heartbeat.confirmed()
+            try:
+                connection = await self._open_to(server)
+            except Unavailable:
+                self.heartbeat.wake()
+                raise
+            if connection is not None:
+                return connection
+
+    def doubt(self) -> None:
+        """Have every connection from before this moment renewed before it is used again, and the primary confirmed."""
+        self._renew()
+        if self.heartbeat is not None:
+            self.heartbeat.wake()
+
+    def is_doubtful(self, made: float) -> bool:
+        """Whether a connection that was made then may lead nowhere."""
+        return made < self._doubted
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self.heartbeat is not None:
+            await self.heartbeat.close()
+        await self._closing.finish()
+        with suppress(TimeoutError):  # a server that does not answer need not be told
+            async with asyncio.timeout(self._timeout):
+                await self.engine.dispose()
+
+    async def _open_to(self, server: Server) -> asyncpg.Connection[Any] | None:
+        """A new connection to a server; null where another one becomes the primary meanwhile."""
+        opening = asyncio.create_task(self._hosts.open(server.address, within=self._timeout))
+        self._opening.add(opening)
+        try:
+            await asyncio.wait([opening])
+        except BaseException:
+            opening.cancel()
+            opening.add_done_callback(_terminate)
+            raise
+        finally:
+            self._opening.discard(opening)
+        if opening.cancelled():
+            return None
+        connection = opening.result()
+        if server is not self._server:
+            connection.terminate()
+            return None
+        self._open.add(connection)
+        connection.add_termination_listener(self._open.discard)
+        return connection
+
+    def _renew(self) -> None:
+        self._doubted = time.monotonic()
+
+    def _adopt(self, server: Server) -> None:
+        """Use connections to a new primary only. What is under way on others fails at once, as if they were lost."""
+        is_first, self._server = self._server is None, server
+        if is_first:
+            return
+        self._renew()
+        for opening in self._opening:
+            opening.cancel()
+        for connection in tuple(self._open):
+            connection.terminate()
+        self.engine.sync_engine.dispose(close=False)  # makes another pool, so that those others do not count in it
+
+    def _give_back(self, leased: PoolProxiedConnection) -> None:
+        connection: Any = leased.driver_connection
+        if connection is None or connection.is_closed():
+            leased.invalidate()
+        leased.close()
+        self._tell_of_connections()
+
+    def _tell_of_connections(self) -> None:
+        pool: Any = self.engine.sync_engine.pool  # a queue, which can count
+        self._watcher.connections(used=pool.checkedout(), idle=pool.checkedin(), limit=self._limit)
+
+    def _refuse_doubtful(self, connection: Any, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
+        if self.is_doubtful(entry.info["made"]):
+            connection.driver_connection.terminate()
+            raise exc.DisconnectionError
+
+
+def _terminate(opening: asyncio.Task[asyncpg.Connection[Any]]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().terminate()
+
+
+def _note_when(_connection: Any, entry: ConnectionPoolEntry) -> None:
+    entry.info["made"] = time.monotonic()

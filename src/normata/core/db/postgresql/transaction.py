@@ -1,0 +1,196 @@
+"""A transaction on a connection to PostgreSQL: how it begins, and how its statements travel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import asyncpg
+
+from normata.core.db.postgresql.errors import tell
+from normata.core.db.postgresql.standing import TIMELINE
+from normata.core.db.statements import Statements
+from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
+
+_ROWS_AT_ONCE = 1_000
+# Rows that are worth counting. Until the server counts a table by itself, mostly within a minute, it takes one of some
+# hundred rows for a single row, and reads it again for each row of another.
+_MANY = 100
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING = "BEGIN"
+
+# Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
+# next one may be somebody else's. That it is a SELECT, and no SETs, is for `pg_stat_statements`, which takes SELECTs of
+# other values for the same.
+_SETTINGS = (
+    "SELECT set_config('role', {role}, true), set_config('normata.readable', {readable}, true),"
+    " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
+    " set_config('statement_timeout',"
+    " CASE WHEN timeline = {timeline} THEN {limit} ELSE ({other} || timeline)::int::text END, true),"
+    " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
+)
+_SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
+# What a server says of a transaction that is meant for another timeline: such an error is how a SELECT can refuse. A
+# pooler may have sent it to a server that was the primary once.
+ANOTHER_SERVER = asyncpg.InvalidTextRepresentationError
+
+# Only where they may be changed: others need not carry it along.
+_CATALOGS = ", set_config('normata.catalogs', 'on', true)"
+_EXTEND = "SELECT set_config('normata.readable', $1, true), set_config('normata.writable', $2, true)"
+
+# For commands, which are the owner's: a login that would see a part of the rows only is refused, as pg_dump has it.
+EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
+
+
+def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> str:
+    """What tells a transaction who acts, which tenants are in scope, and how long anything may take.
+
+    A server of another timeline refuses it with ANOTHER_SERVER.
+
+    Only statements without parameters can go in one round trip with BEGIN, so the values are written out.
+    """
+    values = {
+        "role": role,
+        "readable": _array(scope.readable),
+        "writable": _array(scope.writable),
+        "users": _array(scope.users),
+        "timeline": timeline,
+        "other": "another timeline: ",
+        "limit": str(round(timeout * 1000)),
+        "idle": str(round(timeout * 4000)),
+    }
+    filled = _SETTINGS.format(**{name: _literal(value) for name, value in values.items()})
+    return f"{filled}{_CATALOGS if scope.catalogs else ''}{_SERVER}"
+
+
+class PostgreSQLTransaction(Transaction):
+    """A transaction that has begun; whoever made it ends it.
+
+    ``wait`` waits for the driver: within a greenlet of the event loop, or, for work that is long, on another thread.
+    """
+
+    def __init__(self, connection: asyncpg.Connection[Any], statements: Statements, wait: Wait) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._wait_for = wait
+        self.failure: BaseException | None = None  # as asyncpg raised it
+
+    def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
+        """See :meth:`Transaction.rows`."""
+        prepared = self._statements.prepare(statement, parameters)
+        sql, values = prepared.bind(parameters)
+        found = self.fetch(sql, *values)
+        return [] if prepared.rows is None else prepared.rows(found)
+
+    def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
+        """See :meth:`Transaction.execute_many`."""
+        if not parameters:
+            return
+        prepared = self._statements.prepare(statement, parameters[0])
+        if prepared.expands:
+            for one in parameters:
+                sql, values = prepared.bind(one)
+                self.fetch(sql, *values)
+            return
+        sql, _ = prepared.bind(parameters[0])
+        every = [prepared.bind(one)[1] for one in parameters]
+        self._wait(self._connection.executemany(sql, every))
+
+    def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
+        """See :meth:`Transaction.stream`."""
+        prepared = self._statements.prepare(statement, parameters)
+        sql, values = prepared.bind(parameters)
+        # Without a name it leaves nothing behind, which behind a pooler would be another's.
+        described = self._wait(self._connection.prepare(sql, name=""))
+        cursor = self._wait(_opened(described, values))
+        while found := self._wait(cursor.fetch(_ROWS_AT_ONCE)):
+            if prepared.rows is not None:
+                yield from prepared.rows(found)
+
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """See :meth:`Transaction.lock`."""
+        self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _lock_key(name))
+
+    def try_lock(self, name: str) -> bool:
+        """See :meth:`Transaction.try_lock`."""
+        ((is_taken,),) = self.fetch("SELECT pg_try_advisory_xact_lock($1)", _lock_key(name))
+        return bool(is_taken)
+
+    def settle(self) -> None:
+        """See :meth:`Transaction.settle`."""
+        self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
+
+    def extend(self, scope: TenantScope) -> None:
+        """See :meth:`Transaction.extend`."""
+        self.fetch(_EXTEND, _array(scope.readable), _array(scope.writable))
+
+    def tables(self) -> frozenset[str]:
+        """See :meth:`Transaction.tables`."""
+        found = self.fetch("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
+        return frozenset(name for (name,) in found)
+
+    def analyze(self, written: Mapping[str, int]) -> None:
+        """See :meth:`Transaction.analyze`. A table that somebody else has locked against it is left alone."""
+        for table, rows in written.items():
+            if rows >= _MANY:
+                self.fetch(f"ANALYZE (SKIP_LOCKED) {self._statements.quoted(table)}")
+
+    def fetch(self, sql: str, *values: Any) -> list[Any]:
+        """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""
+        return self._wait(self._connection.fetch(sql, *values))
+
+    def _wait(self, call: Awaitable[T]) -> T:
+        try:
+            result: T = self._wait_for(call)
+        except Exception as error:
+            self.failure = error
+            tell(error)
+        except BaseException as error:
+            self.failure = error
+            raise
+        return result
+
+
+def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
+    """Waits, on another thread, for what ``loop`` does."""
+
+    async def done(call: Awaitable[Any]) -> Any:
+        return await call
+
+    return lambda call: asyncio.run_coroutine_threadsafe(done(call), loop).result()
+
+
+def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
+    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+
+    Where one of its statements failed, the server would take COMMIT for ROLLBACK.
+    """
+    result = work(transaction)
+    if transaction.failure is not None:
+        raise transaction.failure
+    return result
+
+
+async def _opened(described: Any, values: Sequence[Any]) -> Any:
+    return await described.cursor(*values)
+
+
+def _lock_key(name: str) -> int:
+    """The number that stands for a lock's name among all users of the database."""
+    return int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
+
+
+def _array(items: Sequence[str]) -> str:
+    """Texts as PostgreSQL writes an array of them (its manual, 8.15.6)."""
+    escaped = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
+    return "{" + ",".join(f'"{item}"' for item in escaped) + "}"
+
+
+def _literal(text: str) -> str:
+    """A text as SQL writes it, whatever `standard_conforming_strings` is (4.1.2.2)."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,198 @@
+"""Connections to the file of a SQLite database, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from normata.core.db.transaction import ConstraintViolation
+from normata.errors import Unavailable, UnavailableReason
+
+# Result codes that speak of the file or of who else uses it. The others, such as a table that is missing or a
+# statement that is wrong, are faults that no waiting mends.
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_PERM,
+    }
+)
+
+_REASONS: Mapping[int, UnavailableReason] = {
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_FULL: "full",
+}
+
+# Pages in the log of writes, of 4 KiB each, from which on a commit also brings the log into the file: two times
+# SQLite's own number. A page that changed often meanwhile is written once, and each time takes some milliseconds.
+_LOG_PAGES = 2_000
+
+_Identity = tuple[int, int]
+
+
+def code(error: BaseException) -> int:
+    """The primary result code of one of sqlite3's errors, which is its low byte; the rest says more about it."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
+class File:
+    """The file of a database. With ``create`` it is made where there is none; ``timeout`` is in seconds."""
+
+    def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
+        self.path = path
+        self._name = str(path)
+        self._timeout = timeout
+        self._create = create
+
+    def identity(self) -> _Identity:
+        """Which file has the path now. Raises Unavailable."""
+        try:
+            status = os.stat(self._name)  # noqa: PTH116 - every request does this, and Path.stat costs twice as much
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from error
+        return status.st_dev, status.st_ino
+
+    def open(
+        self, *, waits: bool = True, keeps_references: bool = True, only_reads: bool = False, cache_mib: int = 16
+    ) -> tuple[sqlite3.Connection, _Identity]:
+        """A connection, and which file it leads to. Raises Unavailable and sqlite3.Error.
+
+        Without ``waits`` a statement fails at once where another process has the lock that it needs. ``cache_mib`` is
+        how much of the file the connection keeps in memory at most.
+        """
+        if self._create and not self.path.exists():
+            # For its owner alone, from the first moment, whatever the umask; SQLite's other files follow.
+            with suppress(OSError):  # SQLite says it better
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        # Before it is opened: if the file is replaced in between, the next look at the identity finds that out.
+        identity = self.identity()
+        connection = sqlite3.connect(
+            # A file that is gone stays gone: to serve an empty database in its place would be worse.
+            f"{self.path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=self._timeout if waits else 0,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _configure(connection, keeps_references=keeps_references, only_reads=only_reads, cache_mib=cache_mib)
+        except BaseException:
+            connection.close()
+            raise
+        self._create = False
+        return connection, identity
+
+    def told(self, error: Exception) -> Exception:
+        """The error as a caller of the database knows it."""
+        if isinstance(error, sqlite3.IntegrityError):
+            return ConstraintViolation(str(error))
+        if isinstance(error, sqlite3.Error) and code(error) in _PASSING:
+            return Unavailable(f"{self.path}: {error}", _REASONS.get(code(error), "unreachable"))
+        return error
+
+
+def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_reads: bool, cache_mib: int) -> None:
+    for pragma in (
+        "synchronous = FULL",
+        f"foreign_keys = {'ON' if keeps_references else 'OFF'}",
+        f"cache_size = -{cache_mib * 1024}",
+        f"wal_autocheckpoint = {_LOG_PAGES}",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    # The mode stays with the file, so it is set for our own only, or for one that is still empty.
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables or "alembic_version" in tables:
+        connection.execute("PRAGMA journal_mode = WAL")
+    if only_reads:
+        connection.execute("PRAGMA query_only = ON")
+
+
+class Connections:
+    """Connections that are kept open between uses, for any number of threads; each leads to the file of its moment.
+
+    A connection whose file has been moved or replaced is dropped: what it wrote would be acknowledged and lost.
+    """
+
+    def __init__(self, file: File, **options: Any) -> None:
+        """``options`` are those of :meth:`File.open`."""
+        self._file = file
+        self._options = options
+        self._idle: list[tuple[sqlite3.Connection, _Identity]] = []
+        self._opened = 0
+
+    @contextmanager
+    def lease(self) -> Iterator[sqlite3.Connection]:
+        """A connection for a block. What the block leaves uncommitted is undone. Raises Unavailable, sqlite3.Error."""
+        connection, identity = self._take()
+        try:
+            yield connection
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error | Unavailable) or not _undone(connection):
+                connection.close()  # which undoes it, too; something is wrong with the file
+            else:
+                self._idle.append((connection, identity))
+            raise
+        self._idle.append((connection, identity))
+
+    def fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        """All rows of one SELECT, without the cost of a lease. Raises Unavailable and sqlite3.Error."""
+        connection, identity = self._take()
+        try:
+            found = connection.execute(sql, values).fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append((connection, identity))
+        return found
+
+    def data_version(self) -> tuple[int, int]:
+        """Differs from before if another connection may have changed the file. Raises Unavailable and sqlite3.Error.
+
+        The numbers of two connections mean nothing to each other, so the connection is counted, too. It is for one
+        thread that uses one connection at a time.
+        """
+        ((version,),) = self.fetch("PRAGMA data_version", ())
+        return self._opened, version
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        while self._idle:
+            self._idle.pop()[0].close()
+
+    def _take(self) -> tuple[sqlite3.Connection, _Identity]:
+        while True:
+            try:
+                connection, identity = self._idle.pop()
+            except IndexError:
+                self._opened += 1
+                return self._file.open(**self._options)
+            try:
+                if identity == self._file.identity():
+                    return connection, identity
+            except BaseException:
+                connection.close()
+                raise
+            connection.close()
+
+
+def _undone(connection: sqlite3.Connection) -> bool:
+    """Whether there is no open transaction now; one that is open is rolled back."""
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        return False
+    return True

@@ -1,0 +1,114 @@
+"""A transaction on a connection to SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from normata.core.db.sqlite.connection import File
+from normata.core.db.statements import Prepared, Statements
+from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
+
+_ROWS_AT_ONCE = 1_000
+# Rows that are worth counting. SQLite counts no table by itself again, and without figures it takes an index for a
+# good one, which is right for most. Figures of a small table would stay when it has grown.
+_MANY = 1_000
+_SAMPLE = 100_000  # entries of an index that are looked at to tell how many there are
+
+
+class SQLiteTransaction(Transaction):
+    """A transaction that has begun; whoever made it ends it."""
+
+    def __init__(self, connection: sqlite3.Connection, statements: Statements, file: File) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._file = file
+        self.failure: Exception | None = None
+
+    def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
+        """See :meth:`Transaction.rows`."""
+        prepared = self._statements.prepare(statement, parameters)
+        found = self.fetch(*prepared.bind(parameters))
+        return [] if prepared.rows is None else prepared.rows(found)
+
+    def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
+        """See :meth:`Transaction.execute_many`."""
+        if not parameters:
+            return
+        prepared = self._statements.prepare(statement, parameters[0])
+        if prepared.expands:
+            for one in parameters:
+                self.fetch(*prepared.bind(one))
+            return
+        sql, _ = prepared.bind(parameters[0])
+        values = (prepared.bind(one)[1] for one in parameters)
+        self._run(lambda: self._connection.executemany(sql, values))
+
+    def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
+        """See :meth:`Transaction.stream`."""
+        prepared = self._statements.prepare(statement, parameters)
+        sql, values = prepared.bind(parameters)
+        cursor = self._run(lambda: self._connection.execute(sql, values))
+        return self._streamed(cursor, prepared)
+
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """See :meth:`Transaction.lock`: there is one writer anyway."""
+
+    def try_lock(self, name: str) -> bool:
+        """See :meth:`Transaction.try_lock`: nobody else is writing."""
+        del name
+        return True
+
+    def settle(self) -> None:
+        """See :meth:`Transaction.settle`."""
+        if self.failure is not None:
+            raise self.failure
+
+    def extend(self, scope: TenantScope) -> None:
+        """See :meth:`Transaction.extend`: nothing here holds it to a scope."""
+
+    def tables(self) -> frozenset[str]:
+        """See :meth:`Transaction.tables`."""
+        found = self.fetch(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+        )
+        return frozenset(name for (name,) in found)
+
+    def analyze(self, written: Mapping[str, int]) -> None:
+        """See :meth:`Transaction.analyze`."""
+        # A sample of each index takes no longer for a large one. From a small sample SQLite would conclude that no
+        # organization has more rows than that, and plan worse than without.
+        self.fetch(f"PRAGMA analysis_limit = {_SAMPLE}")
+        for table, rows in written.items():
+            if rows >= _MANY:
+                self.fetch(f"ANALYZE {self._statements.quoted(table)}")
+
+    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""
+        return self._run(lambda: self._connection.execute(sql, values).fetchall())
+
+    def _streamed(self, cursor: sqlite3.Cursor, prepared: Prepared) -> Iterator[Any]:
+        while found := self._run(lambda: cursor.fetchmany(_ROWS_AT_ONCE)):
+            if prepared.rows is not None:
+                yield from prepared.rows(found)
+
+    def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except sqlite3.Error as error:
+            self.failure = self._file.told(error)
+            if self.failure is error:
+                raise
+            raise self.failure from error
+
+
+def finished(work: Work[T], transaction: SQLiteTransaction) -> T:
+    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+
+    Where one of its statements failed, nothing of the transaction may be kept: so it is on PostgreSQL, too.
+    """
+    result = work(transaction)
+    if transaction.failure is not None:
+        raise transaction.failure
+    return result

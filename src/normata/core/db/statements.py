@@ -1,0 +1,218 @@
+"""SQLAlchemy statements for a bare driver: compiled once, with the conversions that their types need and no more."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Dialect, Insert, Update
+from sqlalchemy.types import TypeEngine
+
+from normata.core.db.transaction import Parameters, Statement
+
+Conversion = Callable[[Any], Any]
+
+_SHORT = 16  # items in the lists of a statement; mostly there is one
+
+_SHAPES = 1_000  # there are a few hundred; a flood of others must not fill the memory
+
+
+class Rows:
+    """Makes named tuples of a driver's rows, with each value converted as its column's type asks."""
+
+    def __init__(self, columns: Iterable[tuple[str, Conversion | None]]) -> None:
+        columns = list(columns)
+        self._make: Callable[[Iterable[Any]], Any] = _row_type(tuple(name for name, _ in columns))
+        self._conversions = [(place, conversion) for place, (_, conversion) in enumerate(columns) if conversion]
+
+    def __call__(self, found: Iterable[Iterable[Any]]) -> list[Any]:
+        if not self._conversions:
+            return list(map(self._make, found))
+        return [self._converted(row) for row in found]
+
+    def _converted(self, row: Iterable[Any]) -> Any:
+        values = list(row)
+        for place, conversion in self._conversions:
+            values[place] = conversion(values[place])
+        return self._make(values)
+
+
+@lru_cache(maxsize=2_000)  # to make a class takes longer than most statements
+def _row_type(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Any]:
+    row_type: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]
+    make: Callable[[Iterable[Any]], Any] = row_type._make
+    return make
+
+
+class _Shape:
+    """What a compiler makes of a statement, whatever its literal values are."""
+
+    def __init__(self, compiled: Any, dialect: Dialect, type_code: object) -> None:
+        def bind_conversion(name: str) -> Conversion | None:
+            element: TypeEngine[Any] = compiled.binds[name].type
+            return element.dialect_impl(dialect).bind_processor(dialect)
+
+        def result_conversion(element: TypeEngine[Any]) -> Conversion | None:
+            return element.dialect_impl(dialect).result_processor(dialect, type_code)
+
+        if compiled.insert_prefetch or compiled.update_prefetch:
+            raise NotImplementedError("a default that Python computes must be a value of the statement")
+        late = compiled.post_compile_params | compiled.literal_execute_params
+        expanding = {compiled.bind_names[bind] for bind in late}
+        self.sql: str = compiled.string
+        self.parameters = [
+            (name, None if name in expanding else bind_conversion(name)) for name in compiled.positiontup
+        ]
+        self.conversions = dict(self.parameters)
+        self.compiled = compiled
+        self.expands = bool(expanding)
+        # What is written into the SQL itself differs each time.
+        self._lists = [] if compiled.literal_execute_params else sorted(expanding)
+        self._expanded: dict[tuple[int, ...], _Expanded] = {}
+        # The compiler alone knows the columns as they come back: in their order, under their names in the SQL.
+        columns = [(entry.keyname, result_conversion(entry.type)) for entry in compiled._result_columns]
+        self.rows: Rows | None = Rows(columns) if columns else None
+
+    def expand(self, values: Parameters) -> tuple[str, list[Any]]:
+        """The SQL and its values where the SQL depends on the values: for short lists it is kept, by their lengths."""
+        lengths = tuple(len(values[name]) for name in self._lists)
+        expanded = self._expanded.get(lengths) if lengths else None
+        if expanded is None:
+            expanded = _Expanded(self.compiled, values, self.conversions)
+            if lengths and sum(lengths) <= _SHORT:
+                self._expanded[lengths] = expanded
+        return expanded.sql, expanded.bind(values)
+
+
+class _Expanded:
+    """A statement with lists of certain lengths."""
+
+    def __init__(self, compiled: Any, values: Parameters, conversions: Mapping[str, Conversion | None]) -> None:
+        state = compiled.construct_expanded_state(dict(values))
+        items = {
+            item: (name, place) for name, those in state.parameter_expansion.items() for place, item in enumerate(those)
+        }
+        all_conversions = {**conversions, **state.processors}
+        self.sql: str = state.statement
+        self._lists = list(state.parameter_expansion)
+        self._parameters = [(*items.get(name, (name, None)), all_conversions.get(name)) for name in state.positiontup]
+
+    def bind(self, values: Parameters) -> list[Any]:
+        """The values, in the order of the SQL."""
+        lists = {name: _flat(values[name]) for name in self._lists}
+        bound = []
+        for name, place, conversion in self._parameters:
+            value = values[name] if place is None else lists[name][place]
+            bound.append(value if conversion is None else conversion(value))
+        return bound
+
+
+def _flat(given: Iterable[Any]) -> list[Any]:
+    """The items of a list, or the values of its tuples one after the other."""
+    items = list(given)
+    return [value for item in items for value in item] if items and isinstance(items[0], tuple) else items
+
+
+class Prepared:
+    """A statement, ready to be executed.
+
+    ``names`` are those of its parameters, ``required`` those without which it cannot be executed. ``expands`` tells
+    that the SQL depends on the values: an IN has as many parameters as its list has items.
+    """
+
+    def __init__(self, shape: _Shape, cache_key: Any) -> None:
+        own = {bind.key: bind for bind in cache_key.bindparams} if cache_key else {}
+        binds = {name: own.get(bind.key, bind) for bind, name in shape.compiled.bind_names.items()}
+        values = shape.compiled.construct_params(
+            cache_key.params if cache_key else None,
+            extracted_parameters=cache_key.bindparams if cache_key else None,
+            _check=False,
+        )
+        self._shape = shape
+        self.names = frozenset(values)
+        self.required = frozenset(name for name, bind in binds.items() if bind.required)
+        self._literals = {name: value for name, value in values.items() if name not in self.required}
+        self.expands = shape.expands
+        self.rows = shape.rows
+
+    def bind(self, parameters: Parameters) -> tuple[str, list[Any]]:
+        """The SQL and its values as the driver takes them. Raises KeyError for a parameter that is missing."""
+        shape = self._shape
+        values = {**self._literals, **parameters} if self._literals else parameters
+        if shape.expands:
+            if not self.required <= values.keys():
+                raise KeyError(*sorted(self.required - values.keys()))
+            return shape.expand(values)
+        return shape.sql, [
+            values[name] if conversion is None else conversion(values[name]) for name, conversion in shape.parameters
+        ]
+
+
+class Statements:
+    """The statements of one kind of database: prepared once each, and forgotten with the statement itself.
+
+    Those that differ in literal values only have one shape, which is compiled once: to compile the statement of a list
+    takes as long as to execute it. ``type_code`` is what result types are told of the driver's type.
+    """
+
+    def __init__(self, dialect: Dialect, type_code: object = None) -> None:
+        self._dialect = dialect
+        self._type_code = type_code
+        self._whole: WeakKeyDictionary[Statement, Prepared] = WeakKeyDictionary()
+        self._partial: WeakKeyDictionary[Statement, dict[frozenset[str], Prepared]] = WeakKeyDictionary()
+        self._shapes: dict[Any, _Shape] = {}
+
+    def prepare(self, statement: Statement, parameters: Parameters) -> Prepared:
+        """The statement, prepared for parameters with these names."""
+        prepared = self._whole.get(statement)
+        if prepared is None:
+            prepared = self._whole[statement] = self._prepare(statement)
+        if prepared.required <= parameters.keys() or not isinstance(statement, Insert | Update):
+            return prepared
+        # Without values of its own it would set every column; as SQLAlchemy does, it sets those that are given.
+        known = self._partial.setdefault(statement, {})
+        names = frozenset(parameters)
+        if names not in known:
+            prepared = self._prepare(statement, sorted(names))
+            if not names <= prepared.names:
+                raise KeyError(*sorted(names - prepared.names))  # SQLAlchemy would leave it out
+            known[names] = prepared
+        return known[names]
+
+    def quoted(self, name: str) -> str:
+        """A name as SQL writes it, whatever is in it."""
+        return self._dialect.identifier_preparer.quote_identifier(name)
+
+    def rows(self, columns: Mapping[str, TypeEngine[Any]]) -> Rows:
+        """What makes rows of these columns, for SQL that is no statement of SQLAlchemy's."""
+        return Rows(
+            (name, element.dialect_impl(self._dialect).result_processor(self._dialect, self._type_code))
+            for name, element in columns.items()
+        )
+
+    def _prepare(self, statement: Statement, column_keys: Sequence[str] | None = None) -> Prepared:
+        # SQLAlchemy's own key of a statement without its literal values; null where it cannot tell.
+        cache_key = statement._generate_cache_key()
+        key = cache_key and (cache_key.key, column_keys and tuple(column_keys))
+        shape = self._shapes.get(key) if key else None
+        if shape is None:
+            # A compiler keeps its statement. It gets a copy, or the cache would keep every statement for ever.
+            copy = statement.execution_options()
+            compiled = copy.compile(dialect=self._dialect, column_keys=column_keys, cache_key=cache_key)
+            shape = _Shape(compiled, self._dialect, self._type_code)
+            if key:
+                if len(self._shapes) >= _SHAPES:
+                    self._shapes.clear()
+                self._shapes[key] = shape
+        return Prepared(shape, cache_key)
+
+
+_shared: dict[tuple[type[Dialect], object], Statements] = {}
+
+
+def statements_for(dialect: Dialect, type_code: object = None) -> Statements:
+    """The statements of all databases of this kind that a process opens: what is compiled for one serves the others."""
+    return _shared.setdefault((type(dialect), type_code), Statements(dialect, type_code))

@@ -1,0 +1,102 @@
+"""Who makes a request: from the Authorization header to a caller, as RFC 6750 has it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from starlette.types import Scope
+
+from normata.core.db.types import now
+from normata.core.http.caller import Caller
+from normata.core.http.context import context_of
+from normata.core.http.negotiation import Headers, best_media_type
+from normata.core.http.problems import InsufficientScope, NotAcceptable, TooManyRequests, Unauthenticated
+from normata.core.http.rate_limit import network_of
+from normata.core.http.roles import TokenScope, scope_suffices
+from normata.core.http.services import Services
+from normata.identity.tokens.lookup import TOKEN_LOOKUP
+from normata.identity.tokens.tokens import digest, is_well_formed
+
+_REALM = 'Bearer realm="normata"'
+_DELAY = 1.0  # seconds until an address that sends too many bad tokens is answered
+_TOO_MANY_BAD_TOKENS = "This address has sent too many bad tokens for now; wait as Retry-After says."
+_CREDENTIALS = re.compile(r"bearer +(\S+)", re.IGNORECASE)
+
+
+async def authenticate(
+    services: Services,
+    request: Scope,
+    *,
+    scope: TokenScope,
+    organization_id: str | None = None,
+    list_name: str | None = None,
+    media_types: tuple[str, ...] = ("application/json",),
+    is_use: bool = True,
+) -> Caller:
+    """The caller of a request that takes a token of ``scope``; the log finds the caller in the request's context.
+
+    ``organization_id`` is the one that the request is about, null where that is not known yet; ``list_name`` the kept
+    list that it asks for. ``media_types`` are those that it can be answered with; where there are none, because it
+    names the format itself, ``Accept`` does not matter. ``is_use`` tells that the token's last use is noted. Raises
+    Unauthenticated, InsufficientScope (RFC 6750, section 3), NotAcceptable and TooManyRequests. It reads nothing but
+    headers: only a caller with a good token is told what is wrong with the rest of a request.
+    """
+    context = context_of(request)
+    headers = context.headers
+    try:
+        caller = await _caller(services, headers, organization_id, list_name, is_use=is_use)
+    except Unauthenticated:
+        address = network_of((request.get("client") or ("",))[0])
+        wait = services.bad_tokens_by_address.seconds_to_wait(address, context.marks)
+        if wait:
+            # A good token from the same address goes on undisturbed: it never comes here.
+            await asyncio.sleep(_DELAY)
+            raise TooManyRequests(_TOO_MANY_BAD_TOKENS, wait=wait, reason="bad_tokens") from None
+        raise
+    context.caller = caller
+    wait = services.requests_by_token.seconds_to_wait(caller.token_id, context.marks)
+    if wait:
+        raise TooManyRequests(wait=wait)
+    if media_types and best_media_type(headers.get(b"accept", b""), media_types) is None:
+        raise NotAcceptable
+    if not scope_suffices(caller.scope, scope):
+        raise InsufficientScope(
+            f"The token has the scope {caller.scope}; this needs the scope {scope}.",
+            headers={"WWW-Authenticate": f'{_REALM}, error="insufficient_scope", scope="{scope}"'},
+        )
+    return caller
+
+
+async def _caller(
+    services: Services, headers: Headers, organization_id: str | None, list_name: str | None, *, is_use: bool
+) -> Caller:
+    """The caller whose token the headers carry. Raises Unauthenticated."""
+    token = _bearer_token(headers)
+    found = await services.database.look_up(TOKEN_LOOKUP, digest(token), organization_id, list_name)
+    moment = now()
+    if not found or (found[0].expires_at is not None and found[0].expires_at <= moment):
+        raise _challenge("the token is unknown, expired or revoked")
+    first = found[0]
+    if is_use:
+        services.last_use.note(first.token_id, first.user_id, first.last_used_at, moment)
+    roles = {row.organization_id: row.role for row in found if row.organization_id is not None}
+    revisions = {organization_id: row.revision or "" for row in found if (organization_id := row.organization_id)}
+    return Caller(first.user_id, first.user_name, first.token_id, first.scope, first.narrowed_to, roles, revisions)
+
+
+def _bearer_token(headers: Headers) -> str:
+    sent = headers.get(b"authorization", b"").decode("latin-1").strip()
+    match = _CREDENTIALS.fullmatch(sent)
+    if match is not None and is_well_formed(match[1]):
+        return match[1]
+    if not sent.lower().startswith("bearer"):
+        # RFC 6750, section 3.1: a request without credentials, or with those of another scheme, gets no error code.
+        raise Unauthenticated(headers={"WWW-Authenticate": _REALM})
+    raise _challenge("the token is malformed")
+
+
+def _challenge(reason: str) -> Unauthenticated:
+    return Unauthenticated(
+        headers={"WWW-Authenticate": f'{_REALM}, error="invalid_token", error_description="{reason}"'}
+    )

@@ -1,0 +1,71 @@
+"""What is known of a request while it is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from normata.core.http.caller import Caller
+from normata.core.http.negotiation import Headers
+from normata.identity.sessions.sessions import Visitor
+
+_KEY = "normata"
+# W3C Trace Context: version, trace id, parent id, flags; neither id is all zeros.
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request.
+
+    ``headers`` are combined, see :func:`normata.core.http.negotiation.combined`. ``raw_path`` is the path as it was
+    sent, without ``prefix``, under which a proxy serves the application. ``marks`` are headers that the answer will
+    have, whatever it is. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where it sent
+    none. The rest is found on the way: the template of the path, the caller, the organization that the request is
+    about, the code of the problem that it is answered with, with the word for its reason where that code has several,
+    and how many bytes its body may have, null for the setting's limit. Where it is for a page of the console,
+    ``session`` is who has signed in, and ``problem_page`` makes a page of a problem.
+    """
+
+    request_id: str
+    raw_path: str
+    headers: Headers
+    marks: list[tuple[bytes, bytes]]
+    prefix: str = ""
+    trace_id: str | None = None
+    parent_id: str | None = None
+    route: str | None = None
+    caller: Caller | None = None
+    session: Visitor | None = None
+    organization_id: str | None = None
+    problem: str | None = None
+    body_limit: int | None = None
+    reason: str = ""
+    problem_page: Callable[[Mapping[str, Any], Mapping[str, str]], Response] | None = None
+
+    @property
+    def instance(self) -> str:
+        """The path of the request, as a problem names it."""
+        return self.prefix + self.raw_path
+
+    def trace(self, traceparent: bytes) -> None:
+        """Take over the ids of a `traceparent`, if it is one."""
+        match = _TRACEPARENT.fullmatch(traceparent)
+        if match is not None:
+            self.trace_id, self.parent_id = match[1].decode(), match[2].decode()
+
+
+def put_context(scope: Scope, context: RequestContext) -> None:
+    """Have a request carry its context."""
+    scope[_KEY] = context
+
+
+def context_of(scope: Scope) -> RequestContext:
+    """The context of a request that came through the gateway."""
+    context: RequestContext = scope[_KEY]
+    return context

@@ -1,0 +1,110 @@
+"""The formats that a report can be had in, besides JSON: spreadsheets and files for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field
+
+from normata.core.http.content import Content
+from normata.core.http.negotiation import best_media_type
+from normata.core.http.problems import NotAcceptable
+from normata.core.http.responses import encode
+from normata.core.schema.paging import OrganizationQuery
+
+FormatName = Literal["json", "csv", "xlsx", "text"]
+ReportFormat = Literal["json", "csv", "xlsx"]
+
+
+class FormatQuery(OrganizationQuery):
+    """What a report takes that can be had in several formats."""
+
+    format: Annotated[
+        ReportFormat | None,
+        Field(description="The format of the answer. It wins over `Accept`, so that a link can name it."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One format of a report.
+
+    ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
+    bytes of a report as it travels. ``is_packed`` tells that compression has no more to gain. ``schema`` is what
+    OpenAPI says of the body; an example of it is shown where ``is_text``.
+    """
+
+    media_type: str
+    render: Callable[[Mapping[str, Any]], bytes]
+    parameters: str = ""
+    is_packed: bool = False
+    is_text: bool = True
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+
+JSON = Format(media_type="application/json", render=encode)
+
+
+def csv(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
+    """CSV with a line of headers (RFC 4180)."""
+    return Format(media_type="text/csv", parameters="; charset=utf-8; header=present", render=render)
+
+
+def plain(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
+    """Plain text."""
+    return Format(media_type="text/plain", parameters="; charset=utf-8", render=render)
+
+
+def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
+    """A workbook of Office Open XML (ECMA-376)."""
+    media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    schema = {"type": "string", "format": "binary"}
+    return Format(media_type=media_type, render=render, is_packed=True, is_text=False, schema=schema)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formats:
+    """The formats of a report, the default first.
+
+    ``present`` turns what the report's ``build`` has read into the report as it travels; it needs no database.
+    ``file_name`` is the name of a file with the report, without its ending.
+    """
+
+    present: Callable[[Any], Mapping[str, Any]]
+    file_name: Callable[[Mapping[str, Any]], str]
+    by_name: Mapping[FormatName, Format]
+
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        """What ``Accept`` may name."""
+        return tuple(one.media_type for one in self.by_name.values())
+
+    def choose(self, query: FormatQuery, accept: bytes) -> FormatName:
+        """The format that a request wants. Raises NotAcceptable."""
+        if query.format is not None:
+            return query.format
+        wanted = best_media_type(accept, self.media_types)
+        if wanted is None:
+            raise NotAcceptable
+        return next(name for name, one in self.by_name.items() if one.media_type == wanted)
+
+    def content(self, read: Any, name: FormatName) -> Content:
+        """What ``build`` has read, in a format."""
+        report, chosen = self.present(read), self.by_name[name]
+        return Content(
+            chosen.render(report),
+            f"{chosen.media_type}{chosen.parameters}".encode(),
+            vary=b"accept, accept-encoding, authorization",
+            disposition=_disposition(f"{self.file_name(report)}.{name}", is_shown=chosen is JSON),
+            is_packed=chosen.is_packed,
+        )
+
+
+def _disposition(name: str, *, is_shown: bool) -> bytes:
+    """A Content-Disposition (RFC 6266): the name as it is for whoever reads RFC 8187, and in plain ASCII for others."""
+    plain = "".join(one if one.isascii() and (one.isalnum() or one in "-._") else "-" for one in name)
+    sort = "inline" if is_shown else "attachment"
+    return f"{sort}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}".encode()

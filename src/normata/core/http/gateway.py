@@ -1,0 +1,244 @@
+"""The outermost layer, around every request: its id, its limits, its line in the log, and no exception goes past it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from normata.core.http.context import RequestContext, context_of, put_context
+from normata.core.http.metrics import Metrics
+from normata.core.http.negotiation import Headers, combined
+from normata.core.http.problems import (
+    FieldFault,
+    InternalError,
+    InvalidRequest,
+    MethodNotAllowed,
+    RequestTimeout,
+    ServiceUnavailable,
+    TooLarge,
+    TooManyRequests,
+    headers_of,
+    problem,
+    sort_of,
+)
+from normata.core.http.rate_limit import Limit, network_of
+from normata.core.http.responses import JsonResponse
+from normata.core.http.routing import Directory, routed_path
+from normata.core.schema.table import new_id
+from normata.errors import NotFound, Unavailable
+from normata.settings import Settings
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# Who watches the service must see it, also from an address that sends too much, such as a proxy's.
+_WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/metrics/"})
+_TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
+
+
+class Gateway:
+    """Gives each request an id, refuses large and slow bodies, logs, counts, and answers every exception.
+
+    ``operations`` finds the resource at a path. What has none goes through the framework's router; for those that have
+    one it is spared, since it takes as long as to answer from a kept page. docs/decisions.md has the measurement.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        operations: Directory,
+        settings: Settings,
+        metrics: Metrics,
+        requests_by_address: Limit,
+    ) -> None:
+        self._app = app
+        self._operations = operations
+        # Read once: an attribute of a Pydantic model takes longer than one of ours.
+        self._root_path = settings.root_path
+        self._trusts_forwarded_prefix = settings.trust_forwarded_prefix
+        self._max_body_bytes = settings.max_body_bytes
+        self._body_timeout = settings.body_timeout
+        self._metrics = metrics
+        self._requests_by_address = requests_by_address if requests_by_address.quota else None
+        self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        context = self._context(scope)
+        put_context(scope, context)
+        started = time.perf_counter()
+        is_head = scope["method"] == "HEAD"
+        status = 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *context.marks]
+            elif is_head:
+                message = {**message, "body": b""}
+            await send(message)
+
+        scope["path"] = routed_path(context.raw_path)
+        application = self._app
+        found = self._operations.find(scope["path"])
+        if found is not None:
+            application, scope["path_params"] = found
+        self._metrics.begin()
+        try:
+            if self._requests_by_address is not None:
+                self._require_within(self._requests_by_address, scope, context)
+            _require_one_host(scope, context.headers)
+            await application(scope, self._bounded(context, receive), send_marked)
+        except Exception as error:
+            if status:
+                self._note_fault(scope, error)
+                raise  # the answer has begun: the server must cut the connection, or the client takes it as complete
+            await self._refusal(scope, error)(scope, receive, send_marked)
+        finally:
+            self._note(scope, status, time.perf_counter() - started)
+
+    def _context(self, scope: Scope) -> RequestContext:
+        """What is known of a request from its first line and its headers."""
+        headers = combined(scope["headers"])
+        # The client's own id, where it is harmless, so that a chain of services can share it.
+        sent = headers.get(b"x-request-id", b"").decode("latin-1")
+        request_id = sent if _REQUEST_ID.fullmatch(sent) else new_id()
+        raw_path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+        marks = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
+        context = RequestContext(request_id, raw_path, headers, marks, self._root_path)
+        if b"traceparent" in headers:
+            context.trace(headers[b"traceparent"])
+        if self._trusts_forwarded_prefix and b"x-forwarded-prefix" in headers:
+            sent = headers[b"x-forwarded-prefix"].decode("latin-1").rstrip("/")
+            context.prefix = sent if _PREFIX.fullmatch(sent) else context.prefix
+        prefix = context.prefix
+        if prefix and f"{context.raw_path}/".startswith(f"{prefix}/"):  # a proxy may remove it, or leave it
+            context.raw_path = context.raw_path.removeprefix(prefix) or "/"
+        return context
+
+    def _require_within(self, limit: Limit, scope: Scope, context: RequestContext) -> None:
+        """Count a request of an address. Raises TooManyRequests."""
+        if context.raw_path in _WATCHED:
+            return
+        address = network_of((scope.get("client") or ("",))[0])
+        wait = limit.seconds_to_wait(address, context.marks)
+        if wait:
+            raise TooManyRequests(_TOO_MANY, wait=wait, reason="address_rate")
+
+    def _bounded(self, context: RequestContext, receive: Receive) -> Receive:
+        """``receive``, bounded in size and time.
+
+        It raises TooLarge where the body, declared or counted, is larger than the limit, and RequestTimeout where the
+        next piece of it does not come in time.
+        """
+        timeout = self._body_timeout
+        received = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal received
+            limit = context.body_limit or self._max_body_bytes
+            declared = context.headers.get(b"content-length", b"")
+            if declared.isdigit() and int(declared[:20]) > limit:
+                raise TooLarge
+            try:
+                async with asyncio.timeout(timeout):
+                    message = await receive()
+            except TimeoutError:
+                raise RequestTimeout from None
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise TooLarge
+            return message
+
+        return receive_bounded
+
+    def _refusal(self, scope: Scope, error: Exception) -> Response:
+        """The answer to a request that ended with an exception."""
+        if sort_of(error) is not None:
+            return _problem(scope, error)
+        if isinstance(error, Unavailable):
+            with suppress(OSError, ValueError):
+                request_id = context_of(scope).request_id
+                self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
+            return _problem(scope, ServiceUnavailable(reason=error.reason))
+        self._note_fault(scope, error)
+        return _problem(scope, InternalError())
+
+    def _note_fault(self, scope: Scope, error: Exception) -> None:
+        context = context_of(scope)
+        with suppress(OSError, ValueError):  # a log that cannot be written keeps no client from an answer
+            self._log.error("internal_error", request_id=context.request_id, path=context.raw_path, exc_info=error)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        context = context_of(scope)
+        self._metrics.end(context, scope["method"], status, seconds)
+        caller = context.caller
+        more: dict[str, Any] = {"user": caller and caller.user_id, "token": caller and caller.token_id}
+        if context.trace_id is not None:
+            more |= {"trace_id": context.trace_id, "parent_id": context.parent_id}
+        if context.session is not None:
+            more |= {"user": context.session.user_id, "session": context.session.session_id}
+        with suppress(OSError, ValueError):
+            self._log.info(
+                "request",
+                request_id=context.request_id,
+                method=scope["method"],
+                path=context.raw_path,
+                status=status,
+                problem=context.problem,
+                milliseconds=round(seconds * 1000, 1),
+                organization=context.organization_id,
+                **more,
+            )
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Answer the router's own refusals, of paths and methods, as problems (RFC 9457) as well."""
+
+    async def http_error(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette dispatches by class
+        if error.status_code == 405:
+            raise MethodNotAllowed(headers=error.headers)
+        raise NotFound
+
+    app.add_exception_handler(HTTPException, http_error)
+
+
+def _problem(scope: Scope, error: Exception) -> Response:
+    context = context_of(scope)
+    body = problem(error, context.instance, context.request_id)
+    context.problem = body["code"]
+    context.reason = error.reason if isinstance(error, TooManyRequests | ServiceUnavailable) else ""
+    headers = dict(headers_of(error))
+    if context.problem_page is not None:
+        return context.problem_page(body, headers)
+    return JsonResponse(body, body["status"], headers)
+
+
+def _require_one_host(scope: Scope, headers: Headers) -> None:
+    """Raise InvalidRequest unless an HTTP/1.1 request has exactly one Host (RFC 9112, section 3.2)."""
+    host = headers.get(b"host")
+    if host and b"," not in host:
+        return  # a repeated header is combined with commas
+    sent = sum(name == b"host" for name, _ in scope["headers"])
+    if sent > 1:
+        code, message = "repeated", "must be sent once"
+    elif scope.get("http_version") == "1.1" and not host:  # the server turns a missing one into an empty one
+        code, message = "required", "is required"
+    else:
+        return
+    raise InvalidRequest.of([FieldFault(in_="header", name="Host", code=code, message=message, allowed=None)])

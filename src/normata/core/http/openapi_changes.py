@@ -1,0 +1,67 @@
+"""What OpenAPI says of every change alike: that it can be tried without being done, and sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from normata.core.http.operation import ChangeOperation
+
+TRYING_AND_RETRYING = """\
+## Trying and retrying
+
+`?dryRun=true` on whatever changes something says what the request would do, and does nothing of it. Everything is
+carried out and taken back: the answer has what the request would be answered with, every change that would follow, and
+whom it would notify. What the request would be refused for, its dry run is refused for.
+
+With an `Idempotency-Key`, a `POST` can be sent again when no answer has come. A new text for each request, such as a
+UUID, is its key. For 24 hours the same request with the same key gets the first answer again, and nothing is done
+twice. The same key with another path, query or body is answered 422 `key_reused`, and while the first is under way 409
+`request_under_way`. A request that was refused has not used up its key. A key is its user's own, and a dry run uses up
+none.
+"""
+
+_DRY_RUN = {
+    "name": "dryRun",
+    "in": "query",
+    "description": "Whether to say only what the request would do, and do nothing of it.",
+    "required": False,
+    "schema": {"type": "boolean", "default": False},
+}
+DRY_RUN_ANSWER = "With `dryRun=true`: what would be done."
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": (
+        "Names this request. Who sends it again with the same key within 24 hours gets the first answer again, and"
+        " nothing is done twice."
+    ),
+    "required": False,
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        # Any text without control characters, or one in quotes, as RFC 9651 has it.
+        "pattern": r"""^([^" \x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*|"([ !#-\[\]-~]|\\["\\])+")$""",
+    },
+}
+_DRY_RUN_EXAMPLE: dict[str, Any] = {"dryRun": True, "status": 200, "answer": None, "changes": [], "notifications": []}
+
+
+def change_parameters(operation: ChangeOperation) -> list[dict[str, Any]]:
+    """What every change takes beside what it declares."""
+    return [_DRY_RUN, *([_IDEMPOTENCY_KEY] if operation.takes_key else [])]
+
+
+def add_dry_run(responses: dict[str, Any], operation: ChangeOperation) -> None:
+    """Say that the answer may be that of a dry run: another one beside a 201, else one of two."""
+    dry_run = {"$ref": "#/components/schemas/DryRun"}
+    content = responses["200"].setdefault("content", {}).setdefault("application/json", {})
+    if operation.creates:
+        content["schema"] = dry_run
+        content["example"] = _DRY_RUN_EXAMPLE | {"status": 201, "answer": operation.example}
+    else:
+        # Within a choice, a list of types is more than some tools take; what is null alone needs none.
+        own = {
+            name: value for name, value in content["schema"].items() if operation.answer is not None or name != "type"
+        }
+        content["schema"] = {"anyOf": [own, dry_run]}

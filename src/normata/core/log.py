@@ -1,0 +1,82 @@
+"""How events are logged: structured, to standard error, without anything secret."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor, WrappedLogger
+
+    from normata.settings import Settings
+
+# Control characters, those that turn the direction of text round, and halves of surrogate pairs.
+_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""``text`` with each control character as an escape, such as ``\u001b``.
+
+    A terminal obeys control characters: they can move the cursor, hide text and more. So every text that others have
+    written goes through here before a terminal gets it. JSON has the same escapes, so JSON stays the same JSON.
+    """
+    return _INVISIBLE.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
+def configure(settings: Settings) -> None:
+    """Log as the settings say. Tokens are never passed to a logger, so there is nothing to strike out."""
+    # Here, since commands need `visible` alone, and to import these takes longer than a small command.
+    import logging  # noqa: PLC0415
+
+    import structlog  # noqa: PLC0415
+
+    from normata.core.log_lines import Lines  # noqa: PLC0415
+
+    lines = Lines(sys.stderr.buffer)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    processors: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        # As plain text: Rich, which structlog would take, shows the local variables, and they may hold a token.
+        structlog.processors.format_exc_info,
+    ]
+    wrapper_class = structlog.make_filtering_bound_logger(level)
+    if settings.log_format == "text":
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+        structlog.configure(
+            processors=[*processors, _make_visible, renderer],
+            wrapper_class=wrapper_class,
+            logger_factory=lambda *_: lines,
+        )
+    else:
+        structlog.configure(
+            processors=[*processors, structlog.processors.JSONRenderer(serializer=_as_json)],
+            wrapper_class=wrapper_class,
+            logger_factory=lambda *_: lines,
+        )
+
+
+def _make_visible(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    for key, value in event.items():
+        if isinstance(value, str):
+            lines = value.split("\n") if key == "exception" else [value]
+            event[key] = "\n".join(map(visible, lines))
+    return event
+
+
+def _as_json(event: EventDict, **options: Any) -> bytes:
+    import orjson  # noqa: PLC0415 - as above
+
+    try:
+        line: bytes = orjson.dumps(event, **options)
+    except TypeError:  # half of a surrogate pair is no text in UTF-8
+        shown = {key: visible(value) if isinstance(value, str) else value for key, value in event.items()}
+        line = orjson.dumps(shown, **options)
+    return line if line.isascii() else visible(line.decode()).encode()

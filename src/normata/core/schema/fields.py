@@ -1,0 +1,211 @@
+"""The types of the domain's fields: how a value is stored, checked and described on the wire, said once."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from sqlalchemy import Boolean, Dialect, Double, Integer, String
+from sqlalchemy.orm import mapped_column
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from normata.core.db.types import Conversion, Document, UtcTimestamp, format_timestamp, text
+from normata.core.schema.table import CODED
+from normata.core.schema.text import UNSEEN, fold
+
+# --- Text
+
+_NO_CONTROL = r"^[^\x00-\x1f\x7f]+$"
+_NO_NUL = r"^[^\x00]*$"
+
+Identifier = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=255, pattern=_NO_CONTROL),
+    mapped_column(text(255)),
+]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
+# What people are asked for: at least one character of it can be seen, and nothing in it is hidden.
+_VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}][^{UNSEEN}]*$"
+VisibleName = Annotated[
+    str, StringConstraints(min_length=1, max_length=500, pattern=_VISIBLE), mapped_column(text(500))
+]
+# Neither `.` nor `..`: in an address they mean another place.
+_SLUG = r"^(\.{0,2}[^\s/.\x00-\x1f\x7f]|\.{3})[^\s/\x00-\x1f\x7f]*$"
+Slug = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_SLUG), mapped_column(text(200))]
+ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), mapped_column(text(64))]
+ShortText = Annotated[str, StringConstraints(max_length=1_000, pattern=_NO_NUL), mapped_column(text(1_000))]
+Text = Annotated[str, StringConstraints(max_length=100_000, pattern=_NO_NUL), mapped_column(text())]
+Token = Annotated[
+    str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Z][A-Z0-9_]*$"), mapped_column(text(64))
+]
+
+
+def _folds_short(value: str) -> str:
+    """Folding can make a text longer (ß becomes ss), and it is the folded address that has to fit."""
+    if len(fold(value)) > 320:
+        raise ValueError("must have at most 320 characters, ß and the like counted as what they stand for")
+    return value
+
+
+_EMAIL = r"^[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+$"
+Email = Annotated[
+    str,
+    AfterValidator(_folds_short),
+    StringConstraints(max_length=320, pattern=_EMAIL),
+    mapped_column(text(320)),
+]
+# What people are asked for. A bundle may have addresses of before this rule.
+_VISIBLE_EMAIL = rf"^[^@\s{UNSEEN}]+@[^@\s{UNSEEN}]+$"
+VisibleEmail = Annotated[str, AfterValidator(_folds_short), StringConstraints(max_length=320, pattern=_VISIBLE_EMAIL)]
+
+# What is said of a text that does not match, where the pattern would tell people little.
+IN_WORDS = {
+    _VISIBLE: "must have characters that can be seen, and no control characters or direction marks",
+    _SLUG: "must have no blanks and no slashes, and be neither . nor ..",
+    _EMAIL: "must be an address of e-mail, such as kim@example.org",
+    _VISIBLE_EMAIL: "must be an address of e-mail, such as kim@example.org",
+}
+
+
+# --- Time
+
+_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d))?", re.ASCII)
+
+
+def parse_timestamp(value: str) -> str:
+    """``value``, an RFC 3339 date-time with any offset or a plain date (midnight UTC), as the wire has it.
+
+    Finer than milliseconds is cut off. Raises :class:`ValueError` with a reason fit for the sender.
+    """
+    match = _RFC_3339.fullmatch(value)
+    if match is None:
+        raise ValueError("must be an RFC 3339 date-time with an offset, or a plain date")
+    day, clock, fraction, offset = match.groups()
+    try:
+        if clock is None:
+            moment = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        else:
+            zone = "+00:00" if offset in ("Z", "z") else offset
+            # fromisoformat would take sixty minutes for an hour; nonsense is refused by it.
+            zone = zone if zone[-2:] < "60" else "nonsense"
+            moment = datetime.fromisoformat(f"{day}T{clock}{((fraction or '.') + '000')[:4]}{zone}")
+        return format_timestamp(moment)
+    except (ValueError, OverflowError):
+        raise ValueError("names a day, time or offset that does not exist") from None
+
+
+Timestamp = Annotated[
+    str,
+    AfterValidator(parse_timestamp),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$",
+            "examples": ["2026-11-20T09:14:03.120Z"],
+        }
+    ),
+    mapped_column(UtcTimestamp()),
+]
+
+
+# --- Numbers, flags, documents
+
+_SAFE = 2**53 - 1  # the largest integer that every reader of JSON can hold (RFC 7493)
+
+
+class _Number(TypeDecorator[float]):
+    """A double that returns whole numbers as integers, so that 3 leaves as 3."""
+
+    impl = Double
+    cache_ok = True
+
+    def result_processor(self, _dialect: Dialect, _coltype: object) -> Conversion:
+        # SQLite's RETURNING returns whole numbers as integers already.
+        return lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+LARGEST_NUMBER = 2**31 - 1  # of what is counted
+
+
+def _finite(document: Any) -> Any:
+    """Parsers take NaN and 1e999, which no JSON can say again."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("must not have a number that is infinite or none")
+        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return document
+
+
+Count = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER), mapped_column(Integer)]
+ShortId = Annotated[int, Field(ge=1, le=LARGEST_NUMBER), mapped_column(Integer)]
+Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
+Flag = Annotated[bool, mapped_column(Boolean)]
+Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
+
+
+# --- Why a control applies, or does not
+
+# What ISO/IEC 27001, 6.1.3 d, wants to be justified has one of these reasons, or one that an organization names itself.
+REASONS = ("RISK_TREATMENT", "LEGAL", "CONTRACTUAL", "BUSINESS_REQUIREMENT", "BEST_PRACTICE")
+_MOST_REASONS = 20
+
+
+class _Tokens(TypeDecorator[list[str]]):
+    """Tokens in their order, stored as one text with a space between them: no token has one."""
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        return text(_MOST_REASONS * 65).dialect_impl(dialect)
+
+    def process_bind_param(self, value: list[str] | None, _dialect: object) -> str | None:
+        return None if value is None else " ".join(value)
+
+    def process_result_value(self, value: str | None, _dialect: object) -> list[str] | None:
+        return None if value is None else value.split()
+
+
+_Reason = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Z][A-Z0-9_]*$"),
+    Field(json_schema_extra={"x-extensible-enum": list(REASONS)}),
+]
+Reasons = Annotated[
+    list[_Reason],
+    Field(max_length=_MOST_REASONS),
+    AfterValidator(lambda given: list(dict.fromkeys(given))),  # to say it twice says nothing more
+    mapped_column(_Tokens),
+]
+
+
+# --- Closed enums: the engine computes with them
+
+CoverageStatus = Literal["NONE", "PARTIAL", "FULL"]
+MatchLevel = Literal["PARTIAL", "FULL"]
+ControlType = Literal["CATEGORY", "CONTROL"]
+COVERAGE_STATUSES: tuple[CoverageStatus, ...] = ("NONE", "PARTIAL", "FULL")
+
+
+class _Ranked(TypeDecorator[str]):
+    """A coverage status or match level, stored as its rank so that the database orders it rightly."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, _dialect: object) -> int | None:
+        return None if value is None else COVERAGE_STATUSES.index(value)
+
+    def process_result_value(self, value: int | None, _dialect: object) -> str | None:
+        return None if value is None else COVERAGE_STATUSES[value]
+
+
+Coverage = Annotated[CoverageStatus, mapped_column(_Ranked)]
+Level = Annotated[MatchLevel, mapped_column(_Ranked)]
+Kind = Annotated[ControlType, mapped_column(text(8), info=CODED)]

@@ -1,0 +1,43 @@
+"""How a schema is brought up to date, by Alembic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.util.exc import CommandError as AlembicError
+from sqlalchemy import Connection, MetaData
+
+from normata.core.db.database import Database
+from normata.core.db.security import Security
+from normata.core.schema.migrations import UnusableSchema, head, needed, require_usable, version
+
+
+def configuration(connection: Connection, metadata: MetaData) -> Config:
+    """Alembic's settings, to bring the database behind ``connection`` to ``metadata``."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.attributes["connection"] = connection
+    config.attributes["metadata"] = metadata
+    return config
+
+
+def prepare(database: Database, metadata: MetaData, security: Security, *, finish: bool = True) -> None:
+    """Bring the schema up to date and secure it, all or nothing, however many processes try at once.
+
+    Without ``finish`` the last steps are left that remove what the version before still needs; a new database has no
+    such version. Raises UnusableSchema where the database holds something else or was made by a newer version.
+    """
+    database.read_now(require_usable)
+    found = database.read_now(version)
+    target = head() if finish or found is None else max(needed(), found)
+
+    def upgrade(connection: Connection) -> None:
+        try:
+            command.upgrade(configuration(connection, metadata), target)
+        except AlembicError as error:  # a newer version has brought it up to date while this one waited
+            raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program") from error
+        database.secure(connection, metadata, security)
+
+    database.alter_now(upgrade)

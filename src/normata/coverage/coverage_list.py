@@ -1,0 +1,194 @@
+"""The list of controls with all that is said of each, and filters by what is said and by what follows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, literal, or_, select, true
+from sqlalchemy.orm import aliased
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import ControlType, CoverageStatus
+from normata.core.schema.paging import QueryFlag
+from normata.coverage.statements import said, stated
+from normata.frameworks.control_list import STATED, ControlQuery, list_controls
+from normata.frameworks.early_places import Sayings
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
+from normata.frameworks.visibility import match_visible_to
+
+
+class CoverageQuery(ControlQuery):
+    """What the list of coverage takes: all that the list of controls does, and more filters."""
+
+    repeated: ClassVar[tuple[str, ...]] = ("coverageStatus", "effectiveCoverageStatus")
+
+    coverage_status: Annotated[
+        list[CoverageStatus] | None,
+        Field(description="Only controls of which this is stated, or one of these where it is repeated."),
+    ] = None
+    effective_coverage_status: Annotated[
+        list[CoverageStatus] | None,
+        Field(description="Only controls that are covered this far, or one of these where it is repeated."),
+    ] = None
+    is_indirectly_covered: Annotated[
+        QueryFlag | None,
+        Field(description="Whether matches have to lift the control above what statements and roll-up alone give."),
+    ] = None
+    is_applicable: Annotated[QueryFlag | None, Field(description="Whether the control has to apply.")] = None
+    is_stated: Annotated[
+        QueryFlag | None, Field(description="Whether the organization has to have said anything of the control.")
+    ] = None
+    has_gap: Annotated[
+        QueryFlag | None, Field(description="Whether the statement has to say what is missing (`coverageGap`).")
+    ] = None
+    type: Annotated[ControlType | None, Field(description="Only categories, or only other controls.")] = None
+
+    @property
+    def conditions(self) -> Sequence[ColumnElement[bool]]:
+        """See :attr:`ControlQuery.conditions`."""
+        return (*self._following, *self._stated, *([] if self.type is None else [Control.type == self.type]))
+
+    @property
+    def sayings(self) -> Sayings | None:
+        """See :attr:`ControlQuery.sayings`."""
+        if self.search or self.frameworks or self.type or not self.conditions:
+            return None
+        return Sayings(self._following, self._stated, self._allows_silence)
+
+    @property
+    def _following(self) -> Sequence[ColumnElement[bool]]:
+        return _given(
+            EffectiveCoverage.status.in_(self.effective_coverage_status) if self.effective_coverage_status else None,
+            _is(EffectiveCoverage.is_indirect.expression, self.is_indirectly_covered),
+        )
+
+    @property
+    def _stated(self) -> Sequence[ColumnElement[bool]]:
+        applies = func.coalesce(ControlCoverage.is_applicable, true())
+        has_gap = and_(ControlCoverage.coverage_gap.is_not(None), ControlCoverage.coverage_gap != "")
+        has_none = or_(ControlCoverage.coverage_gap.is_(None), ControlCoverage.coverage_gap == "")
+        return _given(
+            STATED.in_(self.coverage_status) if self.coverage_status else None,
+            _is(applies, self.is_applicable),
+            _is(ControlCoverage.id.is_not(None), self.is_stated),
+            None if self.has_gap is None else has_gap if self.has_gap else has_none,
+        )
+
+    @property
+    def _allows_silence(self) -> bool:
+        """Whether a control of which nothing is stated meets these conditions."""
+        return (
+            (not self.coverage_status or "NONE" in self.coverage_status)
+            and self.is_applicable is not False
+            and self.is_stated is not True
+            and self.has_gap is not True
+        )
+
+
+def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, Any]:
+    """A page of controls as the list of controls has it, each with its statement, and with what covers it.
+
+    It takes two statements more.
+    """
+    page = list_controls(transaction, query)
+    ids = [item["id"] for item in page["items"]]
+    if not ids:
+        return page
+    rows = stated(transaction, query.organization_id, ids)
+    lifted = [item["id"] for item in page["items"] if item["isIndirectlyCovered"]]
+    covering = _covering(transaction, query.organization_id, lifted) if lifted else {}
+    items = [
+        item | {"coverage": said(row), "coveredBy": covering.get(row.id, [])}
+        for item, row in zip(page["items"], rows, strict=True)
+    ]
+    return page | {"items": items}
+
+
+def _covering(transaction: Transaction, organization_id: str, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+    """The members of :class:`CoveringMatch` of each of the controls, in the frameworks' order."""
+    covering: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in transaction.rows(_COVERING, {"organization": organization_id, "ids": ids}):
+        framework = {
+            "id": row.framework_id,
+            "name": row.framework_name,
+            "identifier": row.framework_identifier,
+            "identifierColor": row.identifier_color,
+        }
+        matched = {name: getattr(row, name) for name in ("id", "identifier", "name", "slug")}
+        covering[row.target_id].append(
+            {
+                "id": row.match_id,
+                "matchLevel": row.match_level,
+                "matchedControl": matched | {"framework": framework},
+                "effectiveCoverageStatus": row.status,
+            }
+        )
+    return covering
+
+
+def _given(*conditions: ColumnElement[bool] | None) -> Sequence[ColumnElement[bool]]:
+    return [condition for condition in conditions if condition is not None]
+
+
+def _is(condition: ColumnElement[Any], wanted: bool | None) -> ColumnElement[bool] | None:
+    if wanted is None:
+        return None
+    return condition if wanted else ~condition
+
+
+_source, _target = aliased(EffectiveCoverage, name="of_source"), aliased(EffectiveCoverage, name="of_target")
+_back = aliased(ControlMatch, name="back")
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_is_before = _source.rank < _target.rank
+_lies_within = (
+    select(literal(1))
+    .where(
+        _back.source_control_id == ControlMatch.target_control_id,
+        _back.target_control_id == ControlMatch.source_control_id,
+        _back.match_level == "FULL",
+        or_(_back.organization_id.is_(None), _back.organization_id == _ORGANIZATION),
+    )
+    .exists()
+)
+# By the rules of coverage (engine.py): what gives the level has a lower rank among those of the same level.
+_COVERING = (
+    select(
+        _target.control_id.label("target_id"),
+        ControlMatch.id.label("match_id"),
+        ControlMatch.match_level,
+        Control.id,
+        Control.identifier,
+        Control.name,
+        Control.slug,
+        Framework.id.label("framework_id"),
+        Framework.name.label("framework_name"),
+        Framework.identifier.label("framework_identifier"),
+        Framework.identifier_color,
+        _source.status,
+    )
+    .select_from(_target)
+    .join(ControlMatch, ControlMatch.target_control_id == _target.control_id)
+    .join(
+        _source,
+        and_(
+            _source.control_id == ControlMatch.source_control_id,
+            _source.organization_id == _ORGANIZATION,
+            _source.status != "NONE",
+        ),
+    )
+    .join(Control, Control.id == ControlMatch.source_control_id)
+    .join(Framework, Framework.id == Control.framework_id)
+    .where(
+        _target.organization_id == _ORGANIZATION,
+        _target.control_id.in_(bindparam("ids", expanding=True)),
+        match_visible_to(_ORGANIZATION),
+        or_(
+            and_(_target.status == "FULL", ControlMatch.match_level == "FULL", _source.status == "FULL", _is_before),
+            and_(_target.status == "PARTIAL", or_(_source.status == "FULL", and_(_is_before, _lies_within))),
+        ),
+    )
+    .order_by(Framework.identifier_key, Control.position, ControlMatch.id)
+)

@@ -1,0 +1,295 @@
+"""Brings the stored effective coverage of an organization up to date, in the transaction of whatever changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.core.db.security import Write
+from normata.core.db.transaction import Transaction, batches
+from normata.core.db.upsert import upsert
+from normata.core.schema.table import Table, sql_table
+from normata.coverage.engine import Computed, Level, compute_ranked
+from normata.coverage.graph import TooMuch
+from normata.coverage.incremental import Ranked, update
+from normata.coverage.stored_graph import StoredGraph
+from normata.frameworks.model import (
+    Control,
+    ControlCoverage,
+    ControlMatch,
+    EffectiveCoverage,
+    Framework,
+    FrameworkAdoption,
+)
+from normata.frameworks.visibility import match_visible_to
+from normata.identity.model import Organization
+
+Row = Mapping[str, Any]
+Changes = Mapping[type[Table], Sequence[tuple[Row | None, Row]]]
+
+
+# What bringing coverage up to date writes, for operations to declare.
+COVERAGE_WRITES: tuple[Write, ...] = (
+    insert_of(EffectiveCoverage),
+    update_of(EffectiveCoverage, "status", "is_indirect", "own", "rank"),
+    delete_of(EffectiveCoverage),
+)
+
+_LEAST = 1_000  # controls that an update may always touch
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a change has touched of what coverage follows from: ids, of controls but for ``frameworks``.
+
+    ``statements`` has the controls of which something else is stated. ``controls`` has those that are new or gone or
+    have another parent, and their former parents. ``matches`` has both ends of matches that are new, changed or gone,
+    as they were and as they are. ``frameworks`` has those that were adopted or left.
+    """
+
+    statements: Collection[str] = ()
+    controls: Collection[str] = ()
+    matches: Collection[str] = ()
+    frameworks: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageLost(Change):
+    """That controls are covered less than they were, because of something else than what is stated of themselves.
+
+    ``controls`` has their ids. It is a bulk change: what has made them fall is a change of its own.
+    """
+
+    controls: tuple[str, ...] = ()
+
+
+def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
+    """Wait until nobody else changes what the coverage of an organization follows from.
+
+    Two changes at once would each compute without the other's. A change that writes several statements or matches
+    takes the lock before it writes the first, or two of them may wait for each other's rows.
+    """
+    unit.lock("content", shared=True)  # a load changes what everybody's coverage follows from
+    unit.lock(f"coverage of {organization_id}")
+
+
+def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -> int:
+    """Store what follows from a change that has been written, at the cost of what it touches.
+
+    Only rows that differ are written. Returns how many did. A change that touches a large part of everything that the
+    organization has adopted is not followed but computed as a whole.
+    """
+    lock_coverage(unit, organization_id)
+    key = {"organization": organization_id}
+    most = max(_LEAST, (unit.scalar(_ADOPTED_CONTROLS, key) or 0) // 4)
+    try:
+        moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
+        changes = update(
+            StoredGraph(unit, organization_id),
+            restated=touched.statements,
+            moved=moved,
+            rematched=touched.matches,
+            most=most,
+        )
+    except TooMuch:
+        return recompute(unit, organization_id, restated=touched.statements)
+    low = [control for control, found in changes.items() if found is not None and found.computed.effective < Level.FULL]
+    before = {
+        row.control_id: Level[row.status]
+        for batch in batches(low)
+        for row in unit.rows(_STATUSES, {**key, "ids": batch})
+    }
+    return _store(unit, organization_id, changes, before, touched.statements)
+
+
+def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) -> list[str]:
+    found: list[str] = []
+    for batch in batches(sorted(framework_ids)):
+        found += unit.scalars(_CONTROLS_OF.limit(most + 1), {"ids": batch})
+    if len(found) > most:
+        raise TooMuch
+    return found
+
+
+def recompute(unit: UnitOfWork, organization_id: str, *, restated: Collection[str] = ()) -> int:
+    """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did.
+
+    ``restated`` has the controls of which something else is stated, as far as that is known.
+    """
+    lock_coverage(unit, organization_id)
+    computed, ranks = _compute(unit, organization_id)
+    now = {control: Ranked(found, ranks.get(control, 0)) for control, found in computed.items()}
+    stored = _stored(unit, organization_id)
+    changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
+    changes.update((control, found) for control, found in now.items() if stored.get(control) != found)
+    before = {control: found.computed.effective for control, found in stored.items()}
+    return _store(unit, organization_id, changes, before, restated)
+
+
+def recompute_all(unit: UnitOfWork) -> None:
+    """Compute the coverage of every organization, and publish where it was not what it should be."""
+    for organization_id in unit.scalars(_ORGANIZATIONS):
+        if recompute(unit, organization_id):
+            unit.publish(Change("compute", ControlCoverage, organization_id))
+
+
+def _store(
+    unit: UnitOfWork,
+    organization_id: str,
+    changes: Mapping[str, Ranked | None],
+    before: Mapping[str, Level],
+    restated: Collection[str],
+) -> int:
+    """Write what differs, and publish which controls have lost coverage. ``before`` has the levels as stored so far."""
+    key = {"organization": organization_id}
+    gone = [{**key, "control": control} for control, found in changes.items() if found is None]
+    kept = [
+        {
+            **key,
+            "control": control,
+            "status": found.computed.effective.name,
+            "is_indirect": found.computed.indirect,
+            "own": found.computed.own.name,
+            "rank": found.rank,
+        }
+        for control, found in changes.items()
+        if found is not None
+    ]
+    for statement, rows in ((_REMOVE, gone), (_KEEP, kept)):
+        for batch in batches(rows):
+            unit.execute_many(statement, batch)
+    lost = tuple(
+        control
+        for control, found in sorted(changes.items())
+        if found is not None and found.computed.effective < before.get(control, Level.NONE) and control not in restated
+    )
+    if lost:
+        unit.publish(CoverageLost("lose", EffectiveCoverage, organization_id, controls=lost))
+    return len(changes)
+
+
+def current_coverage(transaction: Transaction, organization_id: str, *, also: str | None = None) -> dict[str, Computed]:
+    """What follows from what is stored now, for every control of the adopted frameworks.
+
+    ``also`` is a framework that is taken for adopted as well; null for none.
+    """
+    computed, _ = _compute(transaction, organization_id, also)
+    return computed
+
+
+def _compute(
+    transaction: Transaction, organization_id: str, also: str | None = None
+) -> tuple[dict[str, Computed], dict[str, int]]:
+    key = {"organization": organization_id, "also": also}
+    parents = dict(map(tuple, transaction.rows(_PARENTS, key)))
+    matches = transaction.rows(_MATCHES, key)
+    statements = transaction.rows(_STATEMENTS, key)
+    return compute_ranked(
+        parents,
+        ((source_id, target_id, Level[level]) for source_id, target_id, level in matches),
+        {control_id: Level[status] for control_id, status, _ in statements},
+        [control_id for control_id, _, is_applicable in statements if not is_applicable],
+    )
+
+
+def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
+    """What the lists show."""
+    return {control: found.computed for control, found in _stored(transaction, organization_id).items()}
+
+
+def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]:
+    rows = transaction.rows(_STORED, {"organization": organization_id})
+    return {
+        row.control_id: Ranked(Computed(Level[row.status], Level[row.own], row.is_indirect), row.rank) for row in rows
+    }
+
+
+def affected_organizations(transaction: Transaction, changes: Changes) -> list[str]:
+    """The organizations whose coverage may differ now that rows have changed.
+
+    ``changes`` has, by table, each row as it was (null for a new one) and as it is. What a row was counts as much as
+    what it is: where a match leads to another control now, the control that it led to is affected, too.
+    """
+
+    def changed(table: type[Table], column: str) -> set[str]:
+        return {row[column] for row in _rows_that_matter(changes, table)}
+
+    matches = list(_rows_that_matter(changes, ControlMatch))
+    shared = {row["target_control_id"] for row in matches if row["organization_id"] is None}
+    affected = changed(FrameworkAdoption, "organization_id") | changed(ControlCoverage, "organization_id")
+    affected |= {row["organization_id"] for row in matches} - {None}
+    for statement, ids in ((_ADOPTERS, changed(Control, "framework_id")), (_ADOPTERS_OF_CONTROLS, shared)):
+        for batch in batches(sorted(ids)):
+            affected.update(transaction.scalars(statement, {"ids": batch}))
+    return sorted(affected)
+
+
+# The columns that coverage follows from.
+_MATTERS: Mapping[type[Table], Sequence[str]] = {
+    Control: ("parent_id",),
+    ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id"),
+    FrameworkAdoption: ("framework_id",),
+    ControlCoverage: ("control_id", "coverage_status", "is_applicable"),
+}
+
+
+def _rows_that_matter(changes: Changes, table: type[Table]) -> Iterator[Row]:
+    for before, after in changes.get(table, ()):
+        if before is None:
+            yield after
+        elif any(before[name] != after[name] for name in _MATTERS[table]):
+            yield before
+            yield after
+
+
+_CONTROL, _MATCH, _ADOPTION = sql_table(Control), sql_table(ControlMatch), sql_table(FrameworkAdoption)
+_FRAMEWORK, _STATEMENT, _EFFECTIVE = sql_table(Framework), sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATIONS = select(Organization.id).order_by(Organization.id)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+
+_adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION)
+_considered = union_all(_adopted, select(bindparam("also", type_=_ADOPTION.c.framework_id.type)))
+_controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_considered))
+_PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_considered))
+# Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
+_MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
+    _MATCH.c.source_control_id.in_(_controls),
+    _MATCH.c.target_control_id.in_(_controls),
+    match_visible_to(_ORGANIZATION),
+)
+_STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status, _STATEMENT.c.is_applicable).where(
+    _STATEMENT.c.organization_id == _ORGANIZATION
+)
+_STORED = select(
+    _EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect, _EFFECTIVE.c.rank
+).where(_EFFECTIVE.c.organization_id == _ORGANIZATION)
+_STATUSES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status).where(
+    _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.control_id.in_(_IDS)
+)
+_CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
+_ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
+_ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
+_ADOPTERS_OF_CONTROLS = (
+    select(_ADOPTION.c.organization_id)
+    .join(_CONTROL, _CONTROL.c.framework_id == _ADOPTION.c.framework_id)
+    .where(_CONTROL.c.id.in_(_IDS))
+    .distinct()
+)
+
+_is_meant = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
+_REMOVE = delete(_EFFECTIVE).where(_is_meant)
+_KEEP = upsert(
+    _EFFECTIVE,
+    {
+        "organization_id": _ORGANIZATION,
+        "control_id": bindparam("control"),
+        **{name: bindparam(name, type_=_EFFECTIVE.c[name].type) for name in ("status", "is_indirect", "own", "rank")},
+    },
+    key=("organization_id", "control_id"),
+    update=("status", "is_indirect", "own", "rank"),
+)

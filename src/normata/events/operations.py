@@ -1,0 +1,166 @@
+"""The operations of events: what was done in an organization, the history of each record, and the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from normata.core.db.transaction import Transaction
+from normata.core.http.formats import JSON, FormatQuery, Formats, plain
+from normata.core.http.operation import Asker, ListOperation, Operation, ReadOperation
+from normata.core.schema.descriptions import with_article
+from normata.core.schema.fields import Timestamp
+from normata.core.schema.paging import Page, PageQuery
+from normata.core.schema.wire import Wire
+from normata.errors import Unavailable
+from normata.events.history import Event, EventQuery, list_events, list_record_events
+from normata.events.keys import KeyUnusable, origin_of
+from normata.events.sealing import last_seal
+from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records.base import Restorable
+
+
+class EventPage(Page[Event]):
+    """A page of events."""
+
+
+class SignedCheckpoint(Wire):
+    """Where the log of an organization's events is: how many there are, and the root of the tree that they make."""
+
+    origin: Annotated[str, Field(description="The name of the log.")]
+    size: Annotated[int, Field(description="How many events the log has.")]
+    root: Annotated[str, Field(description="The root of their Merkle tree (RFC 9162), in hexadecimal digits.")]
+    sealed_at: Annotated[
+        Timestamp | None, Field(description="When the last of them was sealed; null where none has been.")
+    ]
+    note: Annotated[str, Field(description="Origin, size and root as a signed note: keep it elsewhere.")]
+
+
+CheckpointFormat = Annotated[
+    Literal["json", "text"] | None,
+    Field(description="The format of the answer. It wins over `Accept`, so that a link can name it."),
+]
+
+
+class CheckpointQuery(FormatQuery):
+    """What the checkpoint takes."""
+
+    format: CheckpointFormat = None  # type: ignore[assignment] # it has formats of its own
+
+
+def _checkpoint(transaction: Transaction, query: CheckpointQuery, asker: Asker) -> Mapping[str, Any]:
+    checkpoint, sealed_at = last_seal(transaction, query.organization_id)
+    try:
+        note = asker.signer.note(checkpoint)
+    except KeyUnusable as error:
+        raise Unavailable(str(error)) from None
+    return {
+        "origin": origin_of(query.organization_id),
+        "size": checkpoint.size,
+        "root": checkpoint.root,
+        "sealedAt": sealed_at,
+        "note": note,
+    }
+
+
+_CHECKPOINT = Formats(
+    present=lambda checkpoint: checkpoint,
+    file_name=lambda _: "checkpoint",
+    by_name={"json": JSON, "text": plain(lambda checkpoint: str(checkpoint["note"]).encode())},
+)
+
+_EVENT = {
+    "id": "01a2033c-19a0-7c51-93a4-0f4b8b7c9d10",
+    "organizationId": "org-harbourlight",
+    "at": "2026-11-20T09:14:03.120Z",
+    "action": "restore",
+    "kind": "policies",
+    "recordId": "policy-travel-with-prototypes",
+    "userId": "user-dana",
+    "tokenId": "01a2033c-0c1e-7d3a-8f60-6f0b1d9b2c11",
+    "command": None,
+    "address": "192.0.2.17",
+    "requestId": "01a2033c-199f-7a02-b3cd-8c1a5be0a6f2",
+    "before": None,
+    "after": {"archivedAt": None, "updatedAt": "2026-11-20T09:14:03.120Z"},
+    "counts": None,
+    "reason": None,
+}
+_PAGE = {"items": [_EVENT], "total": 1, "page": 1, "limit": 100}
+
+_ROOT = "b137985ff484fb600db93107c77b0365c80d78f5b429ded0fd97361d077999eb"
+_NOTE = (
+    "normata/org-harbourlight\n2\nsTeYX/SE+2ANuTEHx3sDZcgNePW0Kd7Q/Zc2HQd5mes=\n\n\u2014 normata/org-harbourlight "
+    "izZ0O5Q76+UURLeD/MmmHkExCyFnLRYsE7X0OkQ3naBBda2TjeEaXx2J5WXvuweehLfi+UK/nHIx5Ww/b6oYgsLpLgw=\n"
+)
+
+
+def record_events_operation(kind: type[Restorable]) -> ListOperation:
+    """The history of a record of one kind."""
+    words = kind.words()
+    return ListOperation(
+        path=f"/{kind.path}/{{id}}/events/",
+        operation_id=f"list{kind.__name__}Events",
+        tag="Events",
+        summary=f"List the history of {with_article(words)}",
+        description=f"All that was done to {with_article(words)}, archived or live, newest first. See the list of all"
+        " events for what an event has.",
+        about=kind,
+        id_description=f"The id of the {words}.",
+        query=PageQuery,
+        build=lambda transaction, query, asker: list_record_events(transaction, kind, asker.id, query),
+        answer=EventPage,
+        answer_description="A page of events.",
+        example={**_PAGE, "items": [_EVENT | {"kind": kind.path, "recordId": "42"}]},
+    )
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/events/",
+        operation_id="listEvents",
+        tag="Events",
+        summary="List what was done",
+        description="""\
+What was done in an organization, newest first. It takes a role of admin or more.
+
+Every change has an event, whether a request or a command made it, from the transaction of the change itself. `before`
+and `after` have the fields that the change has changed. They never have a secret, and they name people by their ids
+alone. Many rows of a catalog are one event with `counts`.
+
+A filter that knows no such kind, row, user or action leaves no events.""",
+        role="admin",
+        query=EventQuery,
+        build=lambda transaction, query, _asker: list_events(transaction, query),
+        answer=EventPage,
+        answer_description="A page of events.",
+        example=_PAGE,
+    ),
+    ReadOperation(
+        path="/events/checkpoint/",
+        operation_id="getEventCheckpoint",
+        tag="Events",
+        summary="Get the checkpoint of the events",
+        description="""\
+Where the log of the organization's events is, signed by the service: keep it where nobody who can change the database
+can change it. `normata events verify` finds by it whether any event was changed, removed or inserted since.
+
+As plain text (`Accept: text/plain`, or `format=text`) it is a checkpoint as C2SP's tlog-checkpoint has it, a note that
+is signed with Ed25519. An event is in the log within a second.""",
+        query=CheckpointQuery,
+        build=_checkpoint,
+        formats=_CHECKPOINT,
+        answer=SignedCheckpoint,
+        answer_description="The checkpoint.",
+        example={
+            "origin": "normata/org-harbourlight",
+            "size": 2,
+            "root": _ROOT,
+            "sealedAt": "2026-11-20T09:14:03.652Z",
+            "note": _NOTE,
+        },
+    ),
+    *(record_events_operation(kind) for kind in Restorable.kinds),
+)

@@ -1,0 +1,228 @@
+"""The operations of frameworks and their controls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from normata.core.db.transaction import Transaction
+from normata.core.http.operation import Asker, ListOperation, Operation, ReadOperation
+from normata.core.schema.paging import OrganizationQuery, Page
+from normata.coverage import coverage_list
+from normata.coverage.statements import Statement, said, stated
+from normata.frameworks import control_list, control_wire, framework_list
+from normata.frameworks.model import Control
+from normata.reports.applicability import CoveringMatch
+
+
+class ControlPage(Page[control_wire.Control]):
+    """A page of controls."""
+
+
+class ControlDetails(control_wire.Control):
+    """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
+
+    coverage: Statement  # type: ignore[assignment] # the list has less of it
+
+
+def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
+    control = control_list.one_control(transaction, query.organization_id, asker.id)
+    (stated_control,) = stated(transaction, query.organization_id, [asker.id])
+    return control | {"coverage": said(stated_control)}
+
+
+class CoveredControl(ControlDetails):
+    """A control, with everything that there is to know of it, and what covers it."""
+
+    covered_by: list[CoveringMatch] = Field(
+        description="Where it is indirectly covered: the matches that give it its status. None rests on the control"
+        " itself. Else empty."
+    )
+
+
+class CoveragePage(Page[CoveredControl]):
+    """A page of controls, with all that is said of each."""
+
+
+class FrameworkPage(Page[framework_list.Framework]):
+    """A page of frameworks."""
+
+
+_CSF = {
+    "id": "nist-csf-2.0",
+    "name": "NIST Cybersecurity Framework 2.0",
+    "identifier": "NIST-CSF-2.0",
+    "identifierColor": "#1D4F91",
+}
+
+_CONTROL: dict[str, Any] = {
+    "id": "iso-27001-2022:A.5.11",
+    "frameworkId": "iso-27001-2022",
+    "parentId": "iso-27001-2022:A.5",
+    "identifier": "A.5.11",
+    "name": "Return of assets",
+    "slug": "a-5-11-return-of-assets",
+    "purpose": "Nothing of the organization's stays with those who leave it.",
+    "type": "CONTROL",
+    "description": None,
+    "isMandatory": False,
+    "isCentralized": True,
+    "createdAt": "2025-02-10T09:30:00.000Z",
+    "updatedAt": "2025-02-10T09:30:00.000Z",
+    "framework": {
+        "id": "iso-27001-2022",
+        "name": "ISO/IEC 27001:2022",
+        "identifier": "ISO-27001",
+        "identifierColor": "#0B6E4F",
+        "version": "2022",
+        "isCentralized": True,
+    },
+    "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
+    "coverage": {"coverageStatus": "NONE", "coverageGap": None},
+    "effectiveCoverageStatus": "PARTIAL",
+    "isIndirectlyCovered": True,
+    "sourceMatches": [
+        {
+            "id": "match:PR.AA-01--A.5.11",
+            "matchLevel": "PARTIAL",
+            "matchedControl": {
+                "id": "nist-csf-2.0:PR.AA-01",
+                "identifier": "PR.AA-01",
+                "name": "Managed identities and credentials",
+                "slug": "pr-aa-01-managed-identities-and-credentials",
+                "framework": _CSF,
+            },
+        }
+    ],
+    "children": [],
+}
+
+_CONTROL_DETAILS = _CONTROL | {
+    "coverage": {
+        "coverageStatus": "NONE",
+        "coverageGap": None,
+        "isApplicable": True,
+        "justification": None,
+        "reasons": [],
+        "updatedAt": None,
+    }
+}
+
+_CONTROL_PAGE = {
+    "items": [_CONTROL],
+    "total": 402,
+    "page": 1,
+    "limit": 5,
+}
+
+_ADOPTION = {"id": "adoption-nist-csf-2.0", "adoptedAt": "2025-02-10T09:30:00.000Z"}
+
+FRAMEWORK_EXAMPLE = _CSF | {
+    "organizationId": None,
+    "slug": "nist-csf-2-0",
+    "version": "2.0",
+    "publishedAt": "2024-02-26T00:00:00.000Z",
+    "deprecatedAt": None,
+    "description": None,
+    "lastSyncAt": None,
+    "createdAt": "2025-02-10T09:30:00.000Z",
+    "updatedAt": "2025-02-10T09:30:00.000Z",
+    "createdBy": None,
+    "isActive": True,
+    "isCentralized": True,
+    "isAdopted": True,
+    "requiredTier": "free-trial",
+    "_count": {"controls": 134},
+    "frameworkAdoptions": [_ADOPTION],
+    "adoption": _ADOPTION,
+}
+
+_FRAMEWORK_PAGE = {
+    "items": [FRAMEWORK_EXAMPLE],
+    "total": 3,
+    "page": 1,
+    "limit": 100,
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/controls/",
+        operation_id="listControls",
+        tag="Frameworks",
+        summary="List the controls of adopted frameworks",
+        description="""\
+The controls of the frameworks that the organization has adopted.
+
+Each comes with its framework, its parent and children, the organization's own statement (`coverage`), the matches
+from controls of other adopted frameworks (`sourceMatches`), and what follows from all that
+(`effectiveCoverageStatus`). It is always current: a change of a statement, a mapping or an adoption is in the
+next answer.
+
+Unless `sortColumn` says otherwise, controls come in the order of their framework's identifier and then in the
+order of the catalog. Identifiers sort naturally: A.5.2 before A.5.10. Every order ends with the id, so pages
+never overlap.""",
+        query=control_list.ControlQuery,
+        build=lambda transaction, query, _asker: control_list.list_controls(transaction, query),
+        kept="controls",
+        answer=ControlPage,
+        answer_description="A page of controls.",
+        example=_CONTROL_PAGE,
+    ),
+    ReadOperation(
+        path="/controls/{id}/",
+        operation_id="getControl",
+        tag="Frameworks",
+        summary="Get a control",
+        description="""\
+One control of a framework that the organization has adopted, with everything that the list of controls has of it: its
+framework, its parent and children, the organization's statement, the matches that lead to it, and its effective
+coverage.""",
+        about=Control,
+        id_description="The id of the control.",
+        query=OrganizationQuery,
+        build=_one_control,
+        answer=ControlDetails,
+        answer_description="The control.",
+        example=_CONTROL_DETAILS,
+    ),
+    ListOperation(
+        path="/coverage/",
+        operation_id="listCoverage",
+        tag="Coverage",
+        summary="List controls by their coverage",
+        description="""\
+The controls of the frameworks that the organization has adopted, as the list of controls has them, each with the whole
+statement (whether the control applies, why, and when it was last said) and with what covers it. They can be filtered by
+what is stated and by what follows.""",
+        query=coverage_list.CoverageQuery,
+        build=lambda transaction, query, _asker: coverage_list.list_coverage(transaction, query),
+        answer=CoveragePage,
+        answer_description="A page of controls.",
+        example=_CONTROL_PAGE
+        | {
+            "items": [
+                _CONTROL_DETAILS
+                | {"coveredBy": [match | {"effectiveCoverageStatus": "FULL"} for match in _CONTROL["sourceMatches"]]}
+            ]
+        },
+    ),
+    ListOperation(
+        path="/frameworks/",
+        operation_id="listFrameworks",
+        tag="Frameworks",
+        summary="List frameworks",
+        description="""\
+The frameworks that the organization can see.
+
+These are the active centralized frameworks, those that it has adopted, and its own. `adoption` says since when
+the organization works with a framework, and is null where it does not; `frameworkAdoptions` is the same as an
+array. `_count.controls` is the number of controls, categories included.""",
+        query=framework_list.FrameworkQuery,
+        build=lambda transaction, query, _asker: framework_list.list_frameworks(transaction, query),
+        kept="frameworks",
+        answer=FrameworkPage,
+        answer_description="A page of frameworks.",
+        example=_FRAMEWORK_PAGE,
+    ),
+)

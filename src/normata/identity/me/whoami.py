@@ -1,0 +1,100 @@
+"""Who a caller is, and where they are a member."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import bindparam, select
+
+from normata.core.db.transaction import Transaction
+from normata.core.http.caller import Caller
+from normata.core.http.roles import Role, TokenScope
+from normata.core.schema.paging import OwnPageQuery, envelope, fetch_page
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire
+from normata.errors import NotFound
+from normata.identity.model import Membership, Operator, Organization, User
+
+
+class OwnOrganization(Wire):
+    """An organization that the caller is a member of."""
+
+    id: str
+    name: str
+    slug: str = Field(description="A readable name for addresses, unique among all organizations.")
+    member_id: str = Field(description="The id of the caller's membership.")
+    role: Role = Field(description="What the caller may do there.")
+
+
+class Me(Wire):
+    """Who makes the request, and with what."""
+
+    id: str = Field(description="The id of the user.")
+    name: str
+    email: str | None = Field(description="The address of e-mail; null for a service account.")
+    is_operator: bool = Field(description="Whether the user runs the instance.")
+    token_id: str = Field(description="The id of the token that the request came with.")
+    scope: TokenScope = Field(description="What the token may do.")
+    organization_id: str | None = Field(
+        description="The only organization that the token sees; null where it sees all that the user is a member of."
+    )
+    organizations: list[OwnOrganization] = Field(description="Where the user is a member, as far as the token sees.")
+
+
+def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
+    """Who a caller is; in three statements. The caller's own rows are in the scope of ``transaction``."""
+    user = transaction.row(_USER_ROW, {"user": caller.user_id})
+    organizations = transaction.rows(_OWN.order_by(*_ORDER), _asked(caller))
+    return {
+        "id": caller.user_id,
+        "name": caller.user_name,
+        "email": None if user is None else user.email,
+        "isOperator": transaction.scalar(_OPERATOR_ROW, {"user": caller.user_id}) is not None,
+        "tokenId": caller.token_id,
+        "scope": caller.scope,
+        "organizationId": caller.narrowed_to,
+        "organizations": [as_wire(row) for row in organizations],
+    }
+
+
+def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> dict[str, Any]:
+    """A page of the organizations that the caller is a member of, by name."""
+    rows, total = fetch_page(transaction, _OWN, _ORDER, query, _asked(caller))
+    return envelope([as_wire(row) for row in rows], total, query)
+
+
+def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> dict[str, Any]:
+    """One organization that the caller is a member of. Raises NotFound."""
+    found = transaction.row(
+        _OWN, {"user": caller.user_id, "organizations": [organization_id] if organization_id in caller.roles else []}
+    )
+    if found is None:
+        raise NotFound
+    return as_wire(found)
+
+
+def as_wire(row: Any) -> dict[str, Any]:
+    """An organization of the caller's, as it travels."""
+    return {"id": row.id, "name": row.name, "slug": row.slug, "memberId": row.member_id, "role": row.role}
+
+
+def _asked(caller: Caller) -> dict[str, Any]:
+    return {"user": caller.user_id, "organizations": list(caller.roles)}
+
+
+_ORGANIZATION, _MEMBER, _USER, _OPERATOR = (sql_table(one) for one in (Organization, Membership, User, Operator))
+_OWN = (
+    select(
+        _ORGANIZATION.c.id, _ORGANIZATION.c.name, _ORGANIZATION.c.slug, _MEMBER.c.id.label("member_id"), _MEMBER.c.role
+    )
+    .join(_MEMBER, _MEMBER.c.organization_id == _ORGANIZATION.c.id)
+    .where(
+        _MEMBER.c.user_id == bindparam("user"),
+        _MEMBER.c.removed_at.is_(None),
+        _ORGANIZATION.c.id.in_(bindparam("organizations", expanding=True)),
+    )
+)
+_ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
+_USER_ROW = select(_USER.c.email).where(_USER.c.id == bindparam("user"))
+_OPERATOR_ROW = select(_OPERATOR.c.user_id).where(_OPERATOR.c.user_id == bindparam("user"))

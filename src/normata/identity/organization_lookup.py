@@ -1,0 +1,111 @@
+"""Finding organizations by what people call them, and all of them in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, func, or_, select
+
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.lookup import Lookup
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import text
+from normata.core.schema.table import sql_table
+from normata.errors import CommandError, NotFound
+from normata.identity.model import Membership, Organization
+
+
+class NoSuchOrganization(CommandError):
+    """There is no such organization; the message names those that there are."""
+
+
+def find(transaction: Transaction, name: str | None) -> str:
+    """The id of the organization with this id or slug; of the only one where ``name`` is null.
+
+    Raises NoSuchOrganization.
+    """
+    if name is not None:
+        # An id comes before a slug of the same spelling.
+        found = sorted(
+            transaction.scalars(_CALLED, {"name": name}), key=lambda organization_id: organization_id != name
+        )
+        if found:
+            return str(found[0])
+    known = transaction.rows(_FIRST)
+    if name is None and len(known) == 1:
+        return str(known[0].id)
+    there = (
+        f"there is {', '.join(row.slug for row in known)}" if known else "there is none yet; `normata init` makes one"
+    )
+    raise NoSuchOrganization(f"name an organization: {there}" if name is None else f"no organization {name!r}; {there}")
+
+
+def reached(unit: UnitOfWork, name: str) -> str:
+    """The id of the organization with this id or slug, which the actor may change.
+
+    Raises RoleTooSmall, or NotFound where there is none that they may see.
+    """
+    if unit.scope is not None and name in unit.scope.readable:
+        unit.require_reach(name)
+        return name
+    found = unit.scalars(_CALLED, {"name": name})
+    # An id comes before a slug of the same spelling, but only where the actor may see its organization.
+    for organization_id in sorted(found, key=lambda one: one != name):
+        if unit.may_read(organization_id):
+            unit.require_reach(organization_id)
+            return str(organization_id)
+    raise NotFound
+
+
+def seen(unit: UnitOfWork, name: str) -> str:
+    """The id of the organization with this id or slug, which the actor may read. Raises NotFound."""
+    for organization_id in sorted(unit.scalars(_CALLED, {"name": name}), key=lambda one: one != name):
+        if unit.may_read(organization_id):
+            return str(organization_id)
+    raise NotFound
+
+
+def listing(transaction: Transaction) -> Sequence[Any]:
+    """All organizations, by slug, each with the number of its members. For commands."""
+    return transaction.rows(_LIST)
+
+
+def name_of(transaction: Transaction, organization_id: str) -> str:
+    """The name of an organization; empty where there is none in sight."""
+    return str(transaction.scalar(_NAME, {"organization": organization_id}) or "")
+
+
+def _next_select(after: str, *, asked: str, number: str) -> str:
+    columns = f"{number}, one.id" if number else "one.id"
+    from_each = f"{asked} CROSS JOIN LATERAL" if asked else ""
+    return (
+        f"SELECT {columns} AS organization_id FROM {from_each}"  # noqa: S608 - of our own making
+        f" (SELECT id FROM organization WHERE id > {after} ORDER BY id LIMIT {STEP}) AS one"
+        f" ORDER BY {columns}"
+    )
+
+
+STEP = 100  # organizations at a time
+
+# The ids of the next organizations after one, in their order. With row-level security a transaction sees none that is
+# not in its scope, and a task that goes through all of them has to learn which there are.
+NEXT_ORGANIZATIONS = Lookup(
+    name="normata_next_organizations",
+    arguments=("after",),
+    columns={"organization_id": text()},
+    select=_next_select,
+)
+
+_TABLE = sql_table(Organization)
+_CALLED = select(_TABLE.c.id).where(or_(_TABLE.c.id == bindparam("name"), _TABLE.c.slug == bindparam("name")))
+_MEMBER = sql_table(Membership)
+_MEMBERS = (
+    select(func.count())
+    .where(_MEMBER.c.organization_id == _TABLE.c.id, _MEMBER.c.removed_at.is_(None))
+    .correlate(_TABLE)
+    .scalar_subquery()
+)
+_LIST = select(*_TABLE.c, _MEMBERS.label("members")).order_by(_TABLE.c.slug)
+_NAME = select(_TABLE.c.name).where(_TABLE.c.id == bindparam("organization"))
+_FIRST = select(_TABLE.c.id, _TABLE.c.slug).order_by(_TABLE.c.slug).limit(10)

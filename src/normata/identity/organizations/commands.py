@@ -1,0 +1,138 @@
+"""The life of an organization: it is made, renamed, removed and restored, and never deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.dialects import postgresql
+
+from normata.core.changes.source import FaultyInput, Row
+from normata.core.changes.storing import BODY
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import slugify
+from normata.errors import CommandError, NotFound
+from normata.identity.authority import lock_members, require_role
+from normata.identity.model import Membership, Organization, User
+
+CREATION_WRITES = (insert_of(Organization),)
+RENAMING_WRITES = (update_of(Organization, "name"),)
+REMOVAL_WRITES = (update_of(Organization, "removed_at"), update_of(Membership, "removed_at"))
+
+
+def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:
+    """Make an organization without members, and return its row.
+
+    Without a slug it gets one that is made from its name. Raises FaultyInput where a slug that is given is taken: that
+    of an organization that was removed, too.
+    """
+    for one in [slug] if slug is not None else _slugs(name):
+        row = unit.row(_CREATE, {"id": organization_id, "name": name.strip(), "slug": one, "removed_at": None})
+        if row is not None:
+            unit.publish(Change("create", Organization, organization_id, organization_id, row._asdict()))
+            return row
+    given = Row(Organization.array, BODY, "", {"slug": slug})
+    raise FaultyInput([given.fault("slug", "is that of another organization")])
+
+
+def _slugs(name: str) -> Iterator[str]:
+    slug = slugify(name)
+    yield slug
+    yield from (f"{slug}-{number}" for number in count(2))
+
+
+def rename(unit: UnitOfWork, organization_id: str, name: str) -> Any:
+    """Give an organization another name, and return its row. Raises NotFound and RoleTooSmall."""
+    before = _found(unit, organization_id)
+    require_role(unit, organization_id, "admin")
+    if before.name == name.strip():
+        return before
+    row = unit.row(_RENAME, {"organization": organization_id, "new_name": name.strip()})
+    _publish(unit, "update", before, row)
+    return row
+
+
+def remove(unit: UnitOfWork, organization_id: str) -> Any:
+    """Remove an organization, and return its row; twice is harmless. It is gone for all members at this moment.
+
+    Nothing of what it owns is deleted. Raises NotFound and RoleTooSmall.
+    """
+    before = _found(unit, organization_id)
+    require_role(unit, organization_id, "owner")
+    lock_members(unit, organization_id)
+    if before.removed_at is not None:
+        return before
+    row = unit.row(_REMOVE, {"organization": organization_id, "moment": unit.moment})
+    ended = unit.rows(_END_MEMBERSHIPS, {"organization": organization_id, "moment": unit.moment})
+    _publish(unit, "remove", before, row)
+    for member in ended:
+        after = member._asdict()
+        unit.publish(Change("remove", Membership, organization_id, member.id, after, after | {"removed_at": None}))
+    return row
+
+
+def restore(unit: UnitOfWork, organization_id: str) -> int:
+    """Bring a removed organization back, with the members that it had; how many these are.
+
+    Raises NotFound, and CommandError where it was not removed.
+    """
+    before = _found(unit, organization_id)
+    if before.removed_at is None:
+        raise CommandError(f"the organization {before.slug} has not been removed")
+    lock_members(unit, organization_id)
+    row = unit.row(_RESTORE, {"organization": organization_id})
+    back = unit.rows(_RESTORE_MEMBERSHIPS, {"organization": organization_id, "since": before.removed_at})
+    _publish(unit, "restore", before, row)
+    for member in back:
+        after = member._asdict()
+        was = after | {"removed_at": before.removed_at}
+        unit.publish(Change("restore", Membership, organization_id, member.id, after, was))
+    return len(back)
+
+
+def _found(unit: UnitOfWork, organization_id: str) -> Any:
+    row = unit.row(_ONE, {"organization": organization_id})
+    if row is None:
+        raise NotFound
+    unit.require_reach(organization_id)
+    return row
+
+
+def _publish(unit: UnitOfWork, action: str, before: Any, row: Any) -> None:
+    unit.publish(Change(action, Organization, row.id, row.id, row._asdict(), before._asdict()))
+
+
+_TABLE, _MEMBER, _USER = sql_table(Organization), sql_table(Membership), sql_table(User)
+_IS_MEANT = _TABLE.c.id == bindparam("organization")
+_IS_MEMBER = _MEMBER.c.organization_id == bindparam("organization")
+_MOMENT = bindparam("moment", type_=_TABLE.c.removed_at.type)
+
+_ONE = select(*_TABLE.c).where(_IS_MEANT)
+# SQLite's compiler takes PostgreSQL's construct as it is. Nobody sees the other organizations, so that a slug which is
+# taken is found out by this alone.
+_CREATE = (
+    postgresql.insert(_TABLE)
+    .values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
+    .on_conflict_do_nothing(index_elements=[_TABLE.c.slug])
+    .returning(*_TABLE.c)
+)
+_RENAME = update(_TABLE).where(_IS_MEANT).values(name=bindparam("new_name")).returning(*_TABLE.c)
+_REMOVE = update(_TABLE).where(_IS_MEANT).values(removed_at=_MOMENT).returning(*_TABLE.c)
+_RESTORE = update(_TABLE).where(_IS_MEANT).values(removed_at=None).returning(*_TABLE.c)
+_END_MEMBERSHIPS = (
+    update(_MEMBER).where(_IS_MEMBER, _MEMBER.c.removed_at.is_(None)).values(removed_at=_MOMENT).returning(*_MEMBER.c)
+)
+_RESTORE_MEMBERSHIPS = (
+    update(_MEMBER)
+    .where(
+        _IS_MEMBER,
+        _MEMBER.c.removed_at == bindparam("since", type_=_MEMBER.c.removed_at.type),
+        # Who was removed from the instance meanwhile stays out.
+        _MEMBER.c.user_id.in_(select(_USER.c.id).where(_USER.c.removed_at.is_(None))),
+    )
+    .values(removed_at=None)
+    .returning(*_MEMBER.c)
+)

@@ -1,0 +1,201 @@
+"""The operations of organizations: those of the caller, and their life."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+
+from normata import errors
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
+from normata.core.http.services import Services
+from normata.core.schema.fields import Slug, Timestamp, VisibleEmail, VisibleName
+from normata.core.schema.paging import OwnPageQuery, Page, Query
+from normata.core.schema.wire import Input, Wire
+from normata.identity.invitations import invitations
+from normata.identity.invitations.operations import SENT, InvitationSent, Sending, mailed, sending
+from normata.identity.me import whoami
+from normata.identity.me.operations import ORGANIZATION
+from normata.identity.model import Organization as OrganizationTable
+from normata.identity.organizations import commands as organization_life
+
+
+class OwnOrganizationPage(Page[whoami.OwnOrganization]):
+    """A page of the organizations that the caller is a member of."""
+
+
+class Organization(Wire):
+    """An organization."""
+
+    id: str
+    name: str
+    slug: str = Field(description="A readable name for addresses, unique among all organizations.")
+    removed_at: Timestamp | None = Field(description="When it was removed; null while it is there.")
+
+
+class OrganizationMade(Organization):
+    """A new organization, and the invitation of its owner."""
+
+    invitation: InvitationSent = Field(description="The invitation of the owner, with its link.")
+
+
+class OrganizationCreation(Input):
+    """A new organization, and who is to own it."""
+
+    name: Annotated[VisibleName, Field(description="The name.")]
+    slug: Annotated[
+        Slug | None, Field(description="A readable name for addresses; made from the name where it is left out.")
+    ] = None
+    owner_email: Annotated[VisibleEmail, Field(description="The address of e-mail of the first owner, who is invited.")]
+
+
+class OrganizationPatch(Input):
+    """What is to change of an organization."""
+
+    name: Annotated[VisibleName, Field(description="The new name.")]
+
+
+class _Made(NamedTuple):
+    organization: Any
+    owner: Sending
+
+
+def _create(unit: UnitOfWork, given: Given) -> _Made:
+    body = given.body
+    row = organization_life.create(unit, given.new_organization, body.name, body.slug)
+    made = invitations.offer(unit, row.id, body.owner_email, "owner")
+    return _Made(row, sending(unit, made, given.public_url))
+
+
+def _as_wire(row: Any) -> dict[str, Any]:
+    return {"id": row.id, "name": row.name, "slug": row.slug, "removedAt": row.removed_at}
+
+
+async def _mailed(services: Services, made: _Made, answer: dict[str, Any]) -> dict[str, Any]:
+    return answer | {"invitation": await mailed(services, made.owner)}
+
+
+_ID = "The id of the organization."
+_ORGANIZATION: dict[str, Any] = {
+    "id": "org-harbourlight",
+    "name": "Harbourlight Robotics",
+    "slug": "harbourlight",
+    "removedAt": None,
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/organizations/",
+        operation_id="listOrganizations",
+        tag="Account",
+        summary="List your organizations",
+        description="""\
+The organizations that you are a member of, by name, each with your membership and your role in it. A token that is
+narrowed to an organization lists this one alone.""",
+        authority="self",
+        query=OwnPageQuery,
+        build=lambda transaction, query, asker: whoami.list_own(transaction, asker.caller, query),
+        answer=OwnOrganizationPage,
+        answer_description="A page of organizations.",
+        example={"items": [ORGANIZATION], "total": 1, "page": 1, "limit": 100},
+    ),
+    ReadOperation(
+        path="/organizations/{id}/",
+        operation_id="getOrganization",
+        tag="Account",
+        summary="Get an organization of yours",
+        description="""\
+One organization that you are a member of, with your membership and your role in it. It is not found where you are no
+member, or where the token is narrowed to another one.""",
+        authority="self",
+        about=OrganizationTable,
+        id_description=_ID,
+        query=Query,
+        build=lambda transaction, _query, asker: whoami.one_own(transaction, asker.caller, asker.id),
+        answer=whoami.OwnOrganization,
+        answer_description="The organization.",
+        example=ORGANIZATION,
+    ),
+    ChangeOperation(
+        http_method="POST",
+        path="/organizations/",
+        operation_id="createOrganization",
+        tag="Members",
+        summary="Make an organization",
+        description="""\
+Makes an organization, and invites its owner as `POST /invitations/` invites a member. Until they accept, it has no
+members. It takes an operator of the instance, and a token of the scope `admin`. The operator sees nothing of the
+organization by it.""",
+        authority="operator",
+        scope="admin",
+        body=OrganizationCreation,
+        body_required=True,
+        has_rules=True,
+        body_example={"name": "Brightleaf", "slug": "brightleaf", "ownerEmail": "kim@brightleaf.example"},
+        work=_create,
+        present=lambda made: {**_as_wire(made.organization), "invitation": made.owner.invitation},
+        writes=(*organization_life.CREATION_WRITES, *invitations.INVITING_WRITES),
+        creates=True,
+        answers_secret=True,
+        afterwards=_mailed,
+        answer=OrganizationMade,
+        answer_description="The organization, and the invitation of its owner.",
+        example={
+            "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
+            "name": "Brightleaf",
+            "slug": "brightleaf",
+            "removedAt": None,
+            "invitation": SENT
+            | {
+                "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
+                "email": "kim@brightleaf.example",
+                "role": "owner",
+            },
+        },
+        errors=(errors.AlreadyMember,),
+    ),
+    ChangeOperation(
+        http_method="PATCH",
+        path="/organizations/{id}/",
+        operation_id="changeOrganization",
+        tag="Members",
+        summary="Rename an organization",
+        description="""\
+Gives an organization another name. Its slug stays, since addresses have it. All members see the new name with their
+next request.""",
+        role="admin",
+        scope="admin",
+        about=OrganizationTable,
+        id_description=_ID,
+        body=OrganizationPatch,
+        body_required=True,
+        body_example={"name": "Harbourlight Robotics"},
+        work=lambda unit, given: organization_life.rename(unit, given.id, given.body.name),
+        present=_as_wire,
+        writes=organization_life.RENAMING_WRITES,
+        answer=Organization,
+        answer_description="The organization as it is now.",
+        example=_ORGANIZATION,
+    ),
+    ChangeOperation(
+        http_method="DELETE",
+        path="/organizations/{id}/",
+        operation_id="removeOrganization",
+        tag="Members",
+        summary="Remove an organization",
+        description="""\
+Removes an organization: all memberships end at this moment, yours too, so that nobody sees it any more. Nothing of it
+is deleted, and `normata organization restore` brings it back as it was.""",
+        role="owner",
+        scope="admin",
+        about=OrganizationTable,
+        id_description=_ID,
+        work=lambda unit, given: organization_life.remove(unit, given.id),
+        present=_as_wire,
+        writes=organization_life.REMOVAL_WRITES,
+        answer=Organization,
+        answer_description="The organization, removed.",
+        example=_ORGANIZATION | {"removedAt": "2026-11-20T10:02:41.507Z"},
+    ),
+)

@@ -1,0 +1,47 @@
+"""The session lookup: who has signed in with this browser, and of which organizations are they a member, in which role?
+
+Every request of a signed-in person asks it. So whoever is removed, or whose session is ended, is nobody from the next
+request on, in every process.
+"""
+
+from __future__ import annotations
+
+from normata.core.db.lookup import Lookup
+from normata.core.db.types import UtcTimestamp, text
+
+
+def _select(digest: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
+        " session.created_at, session.last_used_at, session.expires_at,"
+        " organization.id AS organization_id, organization.name AS organization_name,"
+        " organization.slug AS organization_slug, membership.role"
+        f" FROM {asked and asked + ' JOIN'} session {asked and 'ON session.digest = ' + digest}"
+        " JOIN user_account AS account ON account.id = session.user_id"
+        " LEFT JOIN membership ON membership.user_id = session.user_id AND membership.removed_at IS NULL"
+        " LEFT JOIN organization ON organization.id = membership.organization_id"
+        f" WHERE session.digest = {digest} AND session.ended_at IS NULL"
+        " AND account.removed_at IS NULL AND account.organization_id IS NULL"
+        f" ORDER BY {number and number + ','} organization.name, organization.id"
+    )
+
+
+# A row for each organization of the person; one that names none where there is none. A session that is unknown or was
+# ended has no row. Whether it has expired is for whoever asks to see.
+SESSION_LOOKUP = Lookup(
+    name="normata_session_lookup",
+    arguments=("digest",),
+    columns={
+        "session_id": text(),
+        "user_id": text(),
+        "user_name": text(),
+        "created_at": UtcTimestamp(),
+        "last_used_at": UtcTimestamp(),
+        "expires_at": UtcTimestamp(),
+        "organization_id": text(),
+        "organization_name": text(),
+        "organization_slug": text(),
+        "role": text(),
+    },
+    select=_select,
+)

@@ -1,0 +1,211 @@
+"""Passwords: how they are chosen, kept and compared."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import TypeVar
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy import bindparam, insert, select, update
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.db.lookup import Lookup
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import UtcTimestamp, text
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import fold
+from normata.errors import DomainError
+from normata.identity.sign_in_model import Password
+
+T = TypeVar("T")
+
+SHORTEST = 15  # characters: NIST SP 800-63B-4, section 3.1.1.2, for what is the only factor
+LONGEST = 1_000  # bytes
+_MOST_WAITING = 50  # for one of the threads that hash; each takes some tenths of a second
+
+SET_WRITES = (insert_of(Password), update_of(Password, "hash", "changed_at"))
+REHASH_WRITES = (update_of(Password, "hash"),)
+
+
+class UnfitPassword(DomainError):
+    """A password that must not be chosen. ``fault`` is a word for what is wrong with it."""
+
+    message = "This password must not be chosen."
+
+    def __init__(self, fault: str) -> None:
+        super().__init__()
+        self.fault = fault
+
+
+class Crowded(Exception):
+    """Too many passwords wait to be compared."""
+
+
+def normal(password: str) -> str:
+    """The password in the one form that is hashed (NFC), however a keyboard composes its letters."""
+    return unicodedata.normalize("NFC", password)
+
+
+def require_fit(password: str, *about: str | None) -> None:
+    """Raise UnfitPassword unless a password may be chosen by somebody whom ``about`` names: their name, their address.
+
+    Length is what counts. Besides, only what is tried first is refused; no mixture of characters is asked for.
+    """
+    password = normal(password)
+    if len(password) < SHORTEST:
+        raise UnfitPassword("short")
+    if len(password.encode()) > LONGEST:
+        raise UnfitPassword("long")
+    plain = fold(password)
+    if _repeats(plain) or _counts(plain) or _is_keyboard(plain) or len(_without_known(plain, about)) < SHORTEST // 2:
+        raise UnfitPassword("obvious")
+
+
+def _repeats(plain: str) -> bool:
+    """Whether it is something short, again and again: passwordpassword, or hardly more than one character."""
+    return len(set(plain)) < 5 or any(plain[unit:] == plain[:-unit] for unit in range(1, len(plain) * 2 // 3 + 1))
+
+
+def _counts(plain: str) -> bool:
+    """Whether each character follows the one before: 123456789012345, abcdef…"""
+    steps = {ord(after) - ord(before) for before, after in pairwise(plain)}
+    return steps <= {1, -9} or steps <= {-1, 9}
+
+
+def _is_keyboard(plain: str) -> bool:
+    rows = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
+    columns = map("".join, zip(*(row[:7] for row in rows), strict=True))
+    ways = ("".join(rows), "".join(rows[1:]), "".join(row[::-1] for row in rows[1:]), "".join(columns))
+    return any(plain in run * 3 for way in ways for run in (way, way[::-1]))
+
+
+def _without_known(plain: str, about: Sequence[str | None]) -> str:
+    """What is left of it without what everybody knows: the person's name and address, and the words tried first."""
+    known = [
+        part for text in about if text for part in (fold(text), *re.split(r"[\s@.]+", fold(text))) if len(part) > 2
+    ]
+    for word in (*sorted(known, key=len, reverse=True), "password", "passwort", "normata", "letmein", "welcome"):
+        plain = plain.replace(word, "")
+    return plain
+
+
+class Hashing:
+    """Hashes and compares passwords with Argon2id, by the second recommended option of RFC 9106 (section 4).
+
+    That takes 64 MiB and a tenth of a second each, so threads do it, no more at once than there are processors, and
+    no more than some wait: else a flood of guesses would take all memory, or all time.
+    """
+
+    def __init__(self) -> None:
+        self._hasher = PasswordHasher()  # its defaults are this option
+        self._slots = asyncio.Semaphore(min(4, os.cpu_count() or 1))
+        self._waiting = 0
+        self._nobodys = ""
+
+    async def hashed(self, password: str) -> str:
+        """What is kept of a password. Raises Crowded."""
+        return await self._on_thread(lambda: self._hasher.hash(normal(password)))
+
+    async def is_right(self, password: str, stored: str | None) -> bool:
+        """Whether a password is the one that ``stored`` was made from.
+
+        It takes as long where there is none (null), so that the time does not tell who has one. Raises Crowded.
+        """
+        return await self._on_thread(lambda: self._matches(password, stored))
+
+    def is_outdated(self, stored: str) -> bool:
+        """Whether ``stored`` was made with other parameters than those of today."""
+        return self._hasher.check_needs_rehash(stored)
+
+    def _matches(self, password: str, stored: str | None) -> bool:
+        if stored is None:
+            self._nobodys = self._nobodys or self._hasher.hash("the password of nobody")
+        with suppress(VerificationError, InvalidHashError):
+            self._hasher.verify(stored or self._nobodys, normal(password))
+            return stored is not None
+        return False
+
+    async def _on_thread(self, work: Callable[[], T]) -> T:
+        if self._waiting >= _MOST_WAITING:
+            raise Crowded
+        self._waiting += 1
+        try:
+            async with self._slots:
+                return await asyncio.to_thread(work)
+        finally:
+            self._waiting -= 1
+
+
+def store(unit: UnitOfWork, user_id: str, hashed: str) -> None:
+    """Make what was hashed the user's password."""
+    row = {"user": user_id, "hash": hashed, "changed_at": unit.moment}
+    before = unit.row(_FIND, {"user": user_id})
+    unit.rows(_CREATE if before is None else _CHANGE, row)
+    told = {"user_id": user_id, "changed_at": unit.moment}
+    action = "create" if before is None else "update"
+    unit.publish(Change(action, Password, None, user_id, told, before and before._asdict()))
+
+
+def rehash(unit: UnitOfWork, user_id: str, hashed: str, changed: str) -> None:
+    """Keep the same password, which was ``changed`` at that moment, with today's parameters; not if it has changed."""
+    row = unit.row(_REHASH, {"user": user_id, "hash": hashed, "changed": changed})
+    if row is not None:
+        unit.publish(Change("rehash", Password, None, user_id, row._asdict(), row._asdict()))
+
+
+def changed_at(transaction: Transaction, user_id: str) -> str | None:
+    """When the user's password was set; null where there is none."""
+    found = transaction.row(_FIND, {"user": user_id})
+    return None if found is None else str(found.changed_at)
+
+
+def _lookup(name: str, column: str) -> Lookup:
+    """The question for the person whose ``column`` is the argument, and what is kept of their password; null for none.
+
+    Nobody signs in as who was removed, or as a service account.
+    """
+
+    def question(value: str, *, asked: str, number: str) -> str:
+        first = number and f"{number},"
+        return (
+            f"SELECT {first} account.id AS user_id, account.name AS user_name, account.email, password.hash,"  # noqa: S608 - of our own making
+            " password.changed_at"
+            f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.{column} = {value}'}"
+            " LEFT JOIN password ON password.user_id = account.id"
+            f" WHERE account.{column} = {value} AND account.removed_at IS NULL AND account.organization_id IS NULL"
+            f" ORDER BY {first} account.id"
+        )
+
+    columns = ("user_id", "user_name", "email", "hash", "changed_at")
+    return Lookup(
+        name=name,
+        arguments=("wanted",),
+        columns={column: UtcTimestamp() if column == "changed_at" else text() for column in columns},
+        select=question,
+    )
+
+
+PASSWORD_BY_EMAIL = _lookup("normata_password_by_email", "email_folded")  # as `fold` makes it
+PASSWORD_OF_USER = _lookup("normata_password_of_user", "id")
+
+_PASSWORD = sql_table(Password)
+_IS_OWN = _PASSWORD.c.user_id == bindparam("user")
+_SHOWN = [_PASSWORD.c.user_id, _PASSWORD.c.changed_at]
+_NEW = {name: bindparam(name, type_=_PASSWORD.c[name].type) for name in ("hash", "changed_at")}
+
+_FIND = select(*_SHOWN).where(_IS_OWN)
+_CREATE = insert(_PASSWORD).values(user_id=bindparam("user"), **_NEW)
+_CHANGE = update(_PASSWORD).where(_IS_OWN).values(_NEW)
+_REHASH = (
+    update(_PASSWORD)
+    .where(_IS_OWN, _PASSWORD.c.changed_at == bindparam("changed", type_=_PASSWORD.c.changed_at.type))
+    .values(hash=bindparam("hash"))
+    .returning(*_SHOWN)
+)

@@ -1,0 +1,51 @@
+"""The token lookup: whose token is this, of which organizations is its user a member, in which role?
+
+Every request asks it. It also returns the revision of the list that the request is for, so that a kept page costs no
+other question.
+"""
+
+from __future__ import annotations
+
+from normata.core.db.lookup import Lookup
+from normata.core.db.types import UtcTimestamp, text
+
+
+def _select(digest: str, organization: str, list_name: str, *, asked: str, number: str) -> str:
+    return (
+        f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id,"  # noqa: S608 - of our own making
+        " token.scope, token.organization_id AS narrowed_to, token.last_used_at, token.expires_at,"
+        " membership.organization_id, membership.role, list_revision.revision"
+        f" FROM {asked and asked + ' JOIN'} access_token AS token {asked and 'ON token.digest = ' + digest}"
+        " JOIN user_account AS account ON account.id = token.user_id"
+        " LEFT JOIN membership ON membership.user_id = token.user_id AND membership.removed_at IS NULL"
+        " AND (token.organization_id IS NULL OR membership.organization_id = token.organization_id)"
+        # Not one condition on id or slug: it would take both databases longer to answer than all the rest.
+        f" AND ({organization} IS NULL OR membership.organization_id = {organization}"
+        f" OR membership.organization_id = (SELECT id FROM organization WHERE slug = {organization}))"
+        " LEFT JOIN list_revision ON list_revision.organization_id = membership.organization_id"
+        f" AND list_revision.list = {list_name}"
+        f" WHERE token.digest = {digest} AND token.revoked_at IS NULL AND account.removed_at IS NULL"
+        f" ORDER BY {number and number + ','} membership.organization_id"
+    )
+
+
+# A row for each organization of the token's owner. Where an organization is given, by its id or slug, only those that
+# it names: one, or two where one has the other's id as its slug. An owner without any has one row that names none; a
+# token that is unknown or revoked has no row.
+TOKEN_LOOKUP = Lookup(
+    name="normata_token_lookup_2",  # the version before calls the first one, which has other columns
+    arguments=("digest", "organization", "list"),
+    columns={
+        "user_id": text(),
+        "user_name": text(),
+        "token_id": text(),
+        "scope": text(),
+        "narrowed_to": text(),
+        "last_used_at": UtcTimestamp(),
+        "expires_at": UtcTimestamp(),
+        "organization_id": text(),
+        "role": text(),
+        "revision": text(),
+    },
+    select=_select,
+)

@@ -1,0 +1,273 @@
+"""Access tokens: how they look, how they are kept, and their life from creation to revocation.
+
+A token is ``nrm_``, 32 random bytes in base62 (43 digits) and a CRC-32 of all that in base62 (6 digits). The prefix
+lets secret scanners find leaked tokens. The checksum tells a token from noise without a look-up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import string
+import zlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, func, insert, select, update
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import format_timestamp
+from normata.core.schema.table import new_id, sql_table
+from normata.core.schema.text import fold
+from normata.errors import CommandError, NotFound
+from normata.identity import organization_lookup as organizations
+from normata.identity.authority import lock_members
+from normata.identity.model import AccessToken, Membership, Organization, User
+
+_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
+_SHAPE = re.compile(r"nrm_[0-9A-Za-z]{49}", re.ASCII)
+
+CREATION_WRITES = (insert_of(AccessToken),)
+REVOCATION_WRITES = (update_of(AccessToken, "revoked_at"),)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, 62)
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))
+
+
+def _checksum(body: str) -> str:
+    return _base62(zlib.crc32(body.encode()), 6)
+
+
+def generate() -> str:
+    """A new token. It is kept nowhere: whoever does not note it has lost it."""
+    body = "nrm_" + _base62(int.from_bytes(secrets.token_bytes(32)), 43)
+    return body + _checksum(body)
+
+
+def is_well_formed(token: str) -> bool:
+    """Whether ``token`` has the form and the checksum of a token."""
+    if _SHAPE.fullmatch(token) is None:
+        return False
+    stated = 0
+    for digit in token[-6:]:
+        stated = stated * 62 + _VALUES[digit]
+    return stated == zlib.crc32(token[:-6].encode())
+
+
+def digest(token: str) -> str:
+    """What is kept of a token. With 256 random bits a plain hash is enough: nobody can try them all."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class NoSuchUser(LookupError):
+    """No user has this email address or id."""
+
+
+class NoMember(CommandError):
+    """The user is no member of the organization that the token is to be narrowed to; the message says so."""
+
+
+class Issued(NamedTuple):
+    """A new token: what is kept of it, without the digest, and the token itself."""
+
+    row: Any
+    token: str
+
+
+def issue(
+    unit: UnitOfWork,
+    user_id: str,
+    *,
+    scope: str,
+    name: str | None,
+    organization_id: str | None,
+    expires_at: str | None,
+    log_of: str | None = None,
+) -> Issued:
+    """A new token of a user, narrowed to an organization unless that is null. One of a service account always is.
+
+    ``log_of`` is the organization in whose log the event is, null for the operator's. Raises NotFound where there is no
+    such user, or none any more, or they are no member of the organization.
+    """
+    user = unit.row(_USER, {"user": user_id})
+    if user is None or user.removed_at is not None:
+        raise NotFound
+    narrowed_to = user.organization_id or organization_id
+    if narrowed_to is not None:
+        # Whoever removes the member at this moment revokes this token, too, or it is not made.
+        lock_members(unit, narrowed_to)
+        if not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": narrowed_to}):
+            raise NotFound
+    token = generate()
+    row = {
+        "id": new_id(),
+        "user_id": user_id,
+        "organization_id": narrowed_to,
+        "name": name,
+        "scope": scope,
+        "created_at": unit.moment,
+        "expires_at": expires_at,
+        "last_used_at": None,
+        "revoked_at": None,
+    }
+    unit.rows(_CREATE, {**row, "digest": digest(token)})
+    unit.publish(Change("create", AccessToken, log_of, row["id"], row))
+    return Issued(unit.row(_FIND, {"token": row["id"]}), token)
+
+
+def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
+    """End a token for good, from the next request on, and return its row as it is then. Twice is harmless."""
+    if row.revoked_at is not None:
+        return row
+    ended = unit.row(_REVOKE, {"token": row.id, "moment": unit.moment})
+    if ended is None:
+        raise NotFound  # it has gone, or is out of reach
+    after = ended._asdict()
+    unit.publish(Change("revoke", AccessToken, log_of, row.id, after, {**after, "revoked_at": None}))
+    return ended
+
+
+def open_tokens(transaction: Transaction, user_id: str, moment: str) -> Sequence[Any]:
+    """A user's tokens that are good at ``moment``, the newest first."""
+    return transaction.rows(_OPEN, {"user": user_id, "moment": moment})
+
+
+# --- For commands
+
+
+def create(
+    unit: UnitOfWork,
+    *,
+    email: str,
+    scope: str,
+    lifetime: timedelta | None,
+    organization: str | None = None,
+    name: str | None = None,
+) -> str:
+    """A new token of the user with this email address, or this id, good for ``lifetime`` (null: until revoked).
+
+    ``organization`` is the id or slug of the one that it is narrowed to. Raises NoSuchUser, NoSuchOrganization and
+    NoMember.
+    """
+    user = _user_named(unit, email)
+    organization_id = None if organization is None else organizations.find(unit, organization)
+    if organization_id and not unit.scalar(_MEMBERSHIP, {"user": user.id, "organization": organization_id}):
+        raise NoMember(f"{email} is no member of {organization}")
+    return issue(
+        unit,
+        user.id,
+        scope=scope,
+        name=name,
+        organization_id=organization_id,
+        expires_at=None if lifetime is None else later(unit.moment, lifetime),
+        log_of=user.organization_id or organization_id,
+    ).token
+
+
+def later(moment: str, lifetime: timedelta) -> str:
+    """The moment that is so much later."""
+    return format_timestamp(datetime.fromisoformat(moment) + lifetime)
+
+
+def listing(transaction: Transaction, *, email: str | None = None, organization: str | None = None) -> Sequence[Any]:
+    """All tokens, or those of one user, or those that reach an organization, oldest first, without their digests.
+
+    Raises NoSuchUser and NoSuchOrganization.
+    """
+    statement, parameters = _LIST, {}
+    if email is not None:
+        statement = statement.where(_TOKEN.c.user_id == bindparam("user"))
+        parameters["user"] = _user_named(transaction, email, removed=True).id
+    if organization is not None:
+        statement = statement.where(reaches(bindparam("organization")))
+        parameters["organization"] = organizations.find(transaction, organization)
+    return transaction.rows(statement, parameters)
+
+
+def revoke(unit: UnitOfWork, token_id: str) -> bool:
+    """End a token for good, from the next request on. False where there is no such token; twice is harmless."""
+    found = unit.row(_FIND, {"token": token_id})
+    if found is None:
+        return False
+    end(unit, found, found.organization_id)
+    return True
+
+
+def _user_named(transaction: Transaction, name: str, *, removed: bool = False) -> Any:
+    """The user with this email address or id; with ``removed`` also one who was removed. Raises NoSuchUser."""
+    found = transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_USER, {"user": name})
+    if found is None or (found.removed_at is not None and not removed):
+        raise NoSuchUser(name)
+    return found
+
+
+# --- What is asked
+
+
+def reaches(organization: Any) -> Any:
+    """The condition that a token of ``access_token`` reaches an organization.
+
+    It is narrowed to it, or to none while its user is a member.
+    """
+    members = select(_MEMBER.c.user_id).where(_MEMBER.c.organization_id == organization)
+    return _TOKEN.c.user_id.in_(members) & (
+        (_TOKEN.c.organization_id == organization)
+        | (_TOKEN.c.organization_id.is_(None) & _TOKEN.c.user_id.in_(members.where(_MEMBER.c.removed_at.is_(None))))
+    )
+
+
+_TOKEN, _ACCOUNT, _MEMBER, _ORGANIZATION = (sql_table(one) for one in (AccessToken, User, Membership, Organization))
+SHOWN = [column for column in _TOKEN.c if column.name != "digest"]
+
+_USERS = select(_ACCOUNT.c.id, _ACCOUNT.c.organization_id, _ACCOUNT.c.removed_at)
+_USER = _USERS.where(_ACCOUNT.c.id == bindparam("user"))
+_BY_EMAIL = _USERS.where(_ACCOUNT.c.email_folded == bindparam("email"))
+_MEMBERSHIP = select(_MEMBER.c.id).where(
+    _MEMBER.c.user_id == bindparam("user"),
+    _MEMBER.c.organization_id == bindparam("organization"),
+    _MEMBER.c.removed_at.is_(None),
+)
+_CREATE = insert(_TOKEN).values({column.name: bindparam(column.name, type_=column.type) for column in _TOKEN.c})
+_LIST = (
+    select(
+        _TOKEN.c.id,
+        _ACCOUNT.c.email,
+        _TOKEN.c.scope,
+        _TOKEN.c.created_at,
+        _TOKEN.c.expires_at,
+        _TOKEN.c.last_used_at,
+        _TOKEN.c.revoked_at,
+        _ORGANIZATION.c.slug.label("organization"),
+        _TOKEN.c.name,
+        _TOKEN.c.user_id,
+    )
+    .join(_ACCOUNT, _ACCOUNT.c.id == _TOKEN.c.user_id)
+    .join(_ORGANIZATION, _ORGANIZATION.c.id == _TOKEN.c.organization_id, isouter=True)
+    .order_by(_TOKEN.c.created_at, _TOKEN.c.id)
+)
+_FIND = select(*SHOWN).where(_TOKEN.c.id == bindparam("token"))
+_OPEN = (
+    select(*SHOWN)
+    .where(
+        _TOKEN.c.user_id == bindparam("user"),
+        _TOKEN.c.revoked_at.is_(None),
+        _TOKEN.c.expires_at.is_(None) | (_TOKEN.c.expires_at > bindparam("moment", type_=_TOKEN.c.expires_at.type)),
+    )
+    .order_by(_TOKEN.c.created_at.desc(), _TOKEN.c.id)
+)
+_REVOKE = (
+    update(_TOKEN)
+    .where(_TOKEN.c.id == bindparam("token"))
+    # Where two revoke it at once, the first moment stays.
+    .values(revoked_at=func.coalesce(_TOKEN.c.revoked_at, bindparam("moment", type_=_TOKEN.c.revoked_at.type)))
+    .returning(*SHOWN)
+)

@@ -1,0 +1,122 @@
+"""The operations that say what things are called, and how many records there are of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from normata.core.db.transaction import Transaction
+from normata.core.http.operation import Asker, Operation, ReadOperation
+from normata.core.schema.naming import Name, NameQuery, Naming, list_names
+from normata.core.schema.paging import OrganizationQuery, Page
+from normata.frameworks.model import Control
+from normata.frameworks.naming import control_names, framework_names, statement_names
+from normata.identity.naming import member_names, user_names
+from normata.names.counting import Kinds, count_kinds
+from normata.records.archive.archive_list import KINDS
+from normata.records.naming import record_names
+
+Listing = Callable[[Transaction, Any], dict[str, Any]]
+
+
+def _listed(naming: Callable[[str], Naming]) -> Listing:
+    return lambda transaction, query: list_names(transaction, naming(query.organization_id), query)
+
+
+def _of_records(path: str) -> Listing:
+    return _listed(lambda organization_id: record_names(KINDS[path], organization_id))
+
+
+# What there is to name, by its name in bundles, events and paths.
+_LISTINGS: Mapping[str, Listing] = {
+    **{path: _of_records(path) for path in KINDS},
+    "memberships": member_names,
+    "users": user_names,
+    "frameworks": _listed(framework_names),
+    "controls": _listed(control_names),
+    "controlCoverages": _listed(statement_names),
+}
+
+if TYPE_CHECKING:
+    NamedKind = str
+else:  # the names are known at run time only
+    NamedKind = Literal[tuple(_LISTINGS)]
+
+
+class NamesQuery(NameQuery):
+    """What the list of names takes."""
+
+    kind: Annotated[
+        NamedKind,
+        Field(
+            description="What to name: a kind of records as in its path, `memberships` (members by the ids that records"
+            " have), `users` (members by the ids that events have), `frameworks`, `controls`, or `controlCoverages`,"
+            " the statements."
+        ),
+    ] = Control.array
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """See :meth:`PageQuery.read`; of ids all values count."""
+        ids = [value for name, value in pairs if name == "id"]
+        return cls.model_validate({**dict(pairs), **({"id": ids} if ids else {})})
+
+
+class NamePage(Page[Name]):
+    """A page of names."""
+
+
+def _names(transaction: Transaction, query: NamesQuery, _asker: Asker) -> dict[str, Any]:
+    return _LISTINGS[query.kind](transaction, query)
+
+
+def _kinds(transaction: Transaction, query: OrganizationQuery, _asker: Asker) -> dict[str, Any]:
+    return count_kinds(transaction, query.organization_id)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    ReadOperation(
+        path="/kinds/",
+        operation_id="listKinds",
+        tag="Records",
+        summary="List the kinds of records",
+        description="""\
+The kinds of records, each by its path and by what people call it, with how many of its records are live and how many
+are archived.""",
+        query=OrganizationQuery,
+        build=_kinds,
+        answer=Kinds,
+        answer_description="The kinds.",
+        example={"items": [{"kind": "record-categories", "name": "record categories", "live": 9, "archived": 1}]},
+    ),
+    # No list of rows: it is asked by ids, or by a few words. So its pages have no links.
+    ReadOperation(
+        path="/names/",
+        operation_id="listNames",
+        tag="Records",
+        summary="List what things are called",
+        description="""\
+What records, members, frameworks, controls and statements are called: by their ids, or all that there are, to choose
+from. Records and frameworks are in the order of their names, controls and statements in that of their catalogs.""",
+        query=NamesQuery,
+        build=_names,
+        answer=NamePage,
+        answer_description="A page of names.",
+        example={
+            "items": [
+                {
+                    "id": "iso-27001-2022:A.5.11",
+                    "label": "Return of assets",
+                    "identifier": "A.5.11",
+                    "isLive": True,
+                    "controlId": None,
+                }
+            ],
+            "total": 1,
+            "page": 1,
+            "limit": 100,
+        },
+    ),
+)

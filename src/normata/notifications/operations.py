@@ -1,0 +1,162 @@
+"""The operations of notifications."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
+from normata.core.schema.fields import Timestamp
+from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
+from normata.core.schema.wire import Input, Wire
+from normata.notifications import inbox
+from normata.notifications.marking import MARKING_WRITES, mark, mark_all
+from normata.notifications.model import Notification
+
+
+class NotificationPage(Page[inbox.Notification]):
+    """A page of notifications."""
+
+
+class NotificationsRead(Input):
+    """Up to when the current user has read the notifications of an organization."""
+
+    organization_id: OrganizationId
+    until: Annotated[
+        Timestamp,
+        Field(description="Notifications that were created then or before are read; later ones stay as they are."),
+    ]
+
+
+class NotificationsMarked(Wire):
+    """What has become of the notifications of the current user."""
+
+    marked: int = Field(description="How many notifications were unread, and are read now.")
+
+
+_NOTIFICATION_PAGE: dict[str, Any] = {
+    "items": [
+        {
+            "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
+            "type": "record.restored",
+            "category": "POLICIES",
+            "payload": {
+                "titleKey": "notifications.policy.restored.title",
+                "bodyKey": "notifications.policy.restored.body",
+                "params": {"label": "Travelling with Prototypes", "restoredBy": "Dana Demo"},
+                "url": "/policies/policy-travel-with-prototypes/",
+                "entityType": "Policy",
+                "entityId": "policy-travel-with-prototypes",
+                "entityLabel": "Travelling with Prototypes",
+                "entityMeta": "travel-with-prototypes",
+            },
+            "readAt": None,
+            "createdAt": "2026-11-20T09:14:03.120Z",
+        }
+    ],
+    "total": 1,
+    "page": 1,
+    "limit": 100,
+}
+
+_NOTIFICATION: dict[str, Any] = _NOTIFICATION_PAGE["items"][0]
+_READ_AT = "2026-11-20T10:02:41.507Z"
+
+
+def _marking(*, is_read: bool) -> ChangeOperation:
+    """The operation that marks one notification."""
+    word, other = ("read", "unread") if is_read else ("unread", "read")
+    said = "have read" if is_read else "have not read"
+    becomes = "the present moment" if is_read else "null"
+
+    def work(unit: UnitOfWork, given: Given) -> dict[str, Any]:
+        return mark(unit, given.id, is_read=is_read, prefix=given.prefix)
+
+    return ChangeOperation(
+        http_method="POST",
+        path=f"/notifications/{{id}}/{word}/",
+        operation_id=f"markNotification{word.title()}",
+        tag="Notifications",
+        summary=f"Mark a notification as {word}",
+        description=f"""\
+Notes that you {said} a notification of your own: `readAt` becomes {becomes}. One that is {word} already stays as it
+is, so that it is harmless to ask twice. A notification of somebody else's is not found, whatever your role. The
+opposite is `POST /notifications/{{id}}/{other}/`.""",
+        about=Notification,
+        id_description="The id of a notification of your own.",
+        role="viewer",
+        scope="write",
+        work=work,
+        present=lambda item: item,
+        writes=MARKING_WRITES,
+        answer=inbox.Notification,
+        answer_description="The notification.",
+        example=_NOTIFICATION | {"readAt": _READ_AT if is_read else None},
+    )
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/notifications/",
+        operation_id="listNotifications",
+        tag="Notifications",
+        summary="List your notifications",
+        description="""\
+The current user's own notifications of the organization, newest first.
+
+A notification whose `readAt` is null is unread. Its texts are keys of translations (`titleKey`, `bodyKey`) with
+what to fill in (`params`): in the English texts, at `/notifications/texts/`, `{label}` stands for the parameter
+`label`. `entityType` and `entityId` name what it is about, and `url` is where that can be read; the organization goes
+into the query, as in every read.""",
+        query=inbox.NotificationQuery,
+        # Its pages are not kept: every restore adds a notification, and all of them at once would have to wait for each
+        # other at the row of one revision.
+        build=lambda transaction, query, asker: inbox.list_notifications(
+            transaction, asker.caller.user_id, query, prefix=asker.prefix
+        ),
+        answer=NotificationPage,
+        answer_description="A page of notifications.",
+        example=_NOTIFICATION_PAGE,
+    ),
+    ReadOperation(
+        path="/notifications/unread-count/",
+        operation_id="countUnreadNotifications",
+        tag="Notifications",
+        summary="Count your unread notifications",
+        description="""\
+How many of your own notifications of the organization you have not read. It is cheaper than the list, and meant for
+the number beside a bell.""",
+        query=OrganizationQuery,
+        build=lambda transaction, query, asker: inbox.count_unread(
+            transaction, asker.caller.user_id, query.organization_id
+        ),
+        answer=inbox.UnreadCount,
+        answer_description="How many are unread.",
+        example={"unread": 3},
+    ),
+    _marking(is_read=True),
+    _marking(is_read=False),
+    ChangeOperation(
+        http_method="POST",
+        path="/notifications/read/",
+        operation_id="markNotificationsRead",
+        tag="Notifications",
+        summary="Mark your notifications up to a moment as read",
+        description="""\
+Notes that you have read all of your own notifications of the organization that were created at `until` or before. Send
+the `createdAt` of the newest one that you have shown: what has come since then stays unread.""",
+        role="viewer",
+        scope="write",
+        work=lambda unit, given: mark_all(unit, given.body.organization_id, given.body.until),
+        present=lambda marked: {"marked": marked},
+        writes=MARKING_WRITES,
+        body=NotificationsRead,
+        body_required=True,
+        body_example={"organizationId": "org-harbourlight", "until": "2026-11-20T09:14:03.120Z"},
+        answer=NotificationsMarked,
+        answer_description="How many were unread.",
+        example={"marked": 3},
+    ),
+)

@@ -1,0 +1,154 @@
+"""The operations of matches that an organization makes for itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from normata.core.changes.unit_of_work import delete_of, insert_of
+from normata.core.http.changing import as_null
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation
+from normata.core.schema.fields import Text
+from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
+from normata.core.schema.wire import Input, Wire, body_model
+from normata.coverage.recompute import COVERAGE_WRITES
+from normata.frameworks.model import ControlMatch
+from normata.own_frameworks import matches
+from normata.own_frameworks.match_list import Match, MatchQuery, list_matches
+
+_ORGANIZATION = "org-harbourlight"
+
+
+class MatchCreation(
+    body_model(  # type: ignore[misc] # a base made at run time, from the table
+        "_MatchCreation", ControlMatch, matches.WRITABLE, doc="", required=matches.WRITABLE
+    )
+):
+    """A match of the organization's own."""
+
+    justification: Annotated[Text, Field(min_length=1, description="Why it is so, for an auditor.")]
+
+
+class MatchesCreation(Input):
+    """Matches of the organization's own: all of them are stored, or none."""
+
+    organization_id: OrganizationId
+    matches: Annotated[
+        list[MatchCreation],
+        Field(min_length=1, max_length=matches.MOST_AT_ONCE, description="The matches, each in one direction."),
+    ]
+
+
+class MatchPage(Page[Match]):
+    """A page of matches."""
+
+
+class Matches(Wire):
+    """The matches of a request, in its order."""
+
+    items: list[Match] = Field(description="The matches, in the order of the request.")
+
+
+_SAID = {"matchLevel": "PARTIAL", "justification": "Our joiner, mover and leaver process covers both."}
+_MATCH: dict[str, Any] = {
+    "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
+    "organizationId": _ORGANIZATION,
+    "sourceControl": {
+        "id": "iso-27001-2022:A.5.11",
+        "identifier": "A.5.11",
+        "name": "Return of assets",
+        "slug": "a-5-11-return-of-assets",
+        "framework": {
+            "id": "iso-27001-2022",
+            "name": "ISO/IEC 27001:2022",
+            "identifier": "ISO-27001",
+            "identifierColor": "#0B6E4F",
+        },
+    },
+    "targetControl": {
+        "id": "nist-csf-2.0:PR.AA-01",
+        "identifier": "PR.AA-01",
+        "name": "Managed identities and credentials",
+        "slug": "pr-aa-01-managed-identities-and-credentials",
+        "framework": {
+            "id": "nist-csf-2.0",
+            "name": "NIST Cybersecurity Framework 2.0",
+            "identifier": "NIST-CSF-2.0",
+            "identifierColor": "#1D4F91",
+        },
+    },
+    **_SAID,
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/matches/",
+        operation_id="listMatches",
+        tag="Coverage",
+        summary="List matches",
+        description="""\
+The matches that the organization has made for itself and, with `published=true`, those that are published between
+frameworks that it can see. With `control`, only those that lead from or to that control.
+
+They come in the natural order of their sources' identifiers, and then of their targets'.""",
+        query=MatchQuery,
+        build=lambda transaction, query, _asker: list_matches(transaction, query),
+        answer=MatchPage,
+        answer_description="A page of matches.",
+        example={"items": [_MATCH], "total": 1, "page": 1, "limit": 100},
+    ),
+    ChangeOperation(
+        http_method="POST",
+        path="/matches/",
+        operation_id="createMatches",
+        is_long=True,
+        tag="Coverage",
+        summary="Match controls yourself",
+        description=f"""\
+Makes up to {matches.MOST_AT_ONCE} matches that belong to the organization alone: all of them, or none. Then every fault
+is told with its place, such as `matches/3/targetControlId`. Nobody else sees them, and nobody else's coverage follows
+from them.
+
+`FULL` says that whoever does all of the source does all of the target; `PARTIAL` says that the two overlap. Each match
+leads one way, so two controls that ask for the same take two. Between any two controls that the organization can see,
+published matches stay as they are, and the stronger match counts.""",
+        work=lambda unit, given: matches.create(
+            unit, given.body.organization_id, [one.model_dump(by_alias=True) for one in given.body.matches]
+        ),
+        present=lambda found: {"items": found},
+        writes=(insert_of(ControlMatch), *COVERAGE_WRITES),
+        body=MatchesCreation,
+        body_required=True,
+        body_limit=2 * 2**20,
+        has_rules=True,
+        body_example={
+            "organizationId": _ORGANIZATION,
+            "matches": [
+                {"sourceControlId": "iso-27001-2022:A.5.11", "targetControlId": "nist-csf-2.0:PR.AA-01", **_SAID}
+            ],
+        },
+        answer=Matches,
+        answer_description="The matches, in the order of the request.",
+        example={"items": [_MATCH]},
+    ),
+    ChangeOperation(
+        http_method="DELETE",
+        path="/matches/{id}/",
+        operation_id="deleteMatch",
+        tag="Coverage",
+        summary="Take back a match of your own",
+        description="""\
+Removes a match that belongs to the organization. What followed from it is taken back in the same transaction. The audit
+event keeps who did it. A published match stays: the answer is 403.""",
+        about=ControlMatch,
+        id_description="The id of the match.",
+        query=OrganizationQuery,
+        work=lambda unit, given: matches.remove(unit, given.query.organization_id, given.id),
+        present=as_null,
+        writes=(delete_of(ControlMatch), *COVERAGE_WRITES),
+        answer=None,
+        answer_description="`null`: the match is gone.",
+        example=None,
+    ),
+)

@@ -1,0 +1,304 @@
+"""The operations of frameworks that an organization makes for itself, and of their controls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from normata.core.changes.storing import every_column_of
+from normata.core.changes.unit_of_work import insert_of, update_of
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
+from normata.core.schema.fields import Identifier, ShortText
+from normata.core.schema.paging import OrganizationId, OrganizationQuery
+from normata.core.schema.wire import Input, Wire, body_model, wire
+from normata.coverage.recompute import COVERAGE_WRITES
+from normata.frameworks import framework_list
+from normata.frameworks.model import Control, Framework
+from normata.own_frameworks import controls, frameworks
+
+_ORGANIZATION = "org-harbourlight"
+
+FrameworkPatch = body_model(
+    "FrameworkPatch",
+    Framework,
+    frameworks.WRITABLE,
+    doc="What is to change of a framework. What is left out stays as it is; `null` clears a field.",
+)
+
+
+class FrameworkCreation(
+    body_model(  # type: ignore[misc] # a base made at run time, from the table
+        "_FrameworkCreation", Framework, frameworks.WRITABLE, doc="", required=("name",)
+    )
+):
+    """A framework of an organization's own."""
+
+    organization_id: OrganizationId
+
+
+def given_of(body: BaseModel, *without: str) -> dict[str, Any]:
+    """What a body says, by its wire names."""
+    return body.model_dump(by_alias=True, exclude_unset=True, exclude=set(without))
+
+
+_FRAMEWORK: dict[str, Any] = {
+    "id": "hrl-ics",
+    "organizationId": _ORGANIZATION,
+    "identifier": "HRL-ICS",
+    "slug": "harbourlight-internal-control-set",
+    "version": "4.1",
+    "identifierColor": None,
+    "publishedAt": None,
+    "deprecatedAt": None,
+    "name": "Harbourlight Robotics Internal Control Set",
+    "description": "The controls that Harbourlight Robotics has set itself.",
+    "lastSyncAt": None,
+    "createdAt": "2025-01-20T09:00:00.000Z",
+    "updatedAt": "2025-01-20T09:00:00.000Z",
+    "createdBy": "Dana Demo",
+    "isActive": True,
+    "isCentralized": False,
+    "requiredTier": "free-trial",
+    "isAdopted": False,
+    "_count": {"controls": 0},
+    "frameworkAdoptions": [],
+    "adoption": None,
+}
+
+_CREATE = ChangeOperation(
+    http_method="POST",
+    path="/frameworks/",
+    operation_id="createFramework",
+    tag="Frameworks",
+    summary="Make a framework of your own",
+    description="""\
+Makes a framework that belongs to the organization alone. It has no controls yet, and nobody has adopted it.
+
+Of the fields only `name` is required. The identifier is the name unless it is given, and the slug is made from the
+identifier. `createdBy` is the name of the user.""",
+    role="admin",
+    body_limit=2**20,
+    body=FrameworkCreation,
+    body_required=True,
+    has_rules=True,
+    body_example={
+        "organizationId": _ORGANIZATION,
+        "name": "Harbourlight Robotics Internal Control Set",
+        "identifier": "HRL-ICS",
+        "version": "4.1",
+    },
+    work=lambda unit, given: frameworks.create(
+        unit, given.body.organization_id, given_of(given.body, "organization_id")
+    ),
+    present=lambda framework: framework,
+    writes=(insert_of(Framework),),
+    creates=True,
+    answer=framework_list.Framework,
+    answer_description="The framework.",
+    example=_FRAMEWORK,
+)
+
+_GET = ReadOperation(
+    path="/frameworks/{id}/",
+    operation_id="getFramework",
+    tag="Frameworks",
+    summary="Get a framework",
+    description="""\
+One framework that the organization can see, as the list of frameworks has it: an active centralized one, one that the
+organization has adopted, or its own.""",
+    about=Framework,
+    id_description="The id of the framework.",
+    query=OrganizationQuery,
+    build=lambda transaction, query, asker: framework_list.one_framework(transaction, query.organization_id, asker.id),
+    answer=framework_list.Framework,
+    answer_description="The framework.",
+    example=_FRAMEWORK,
+)
+
+_CHANGE = ChangeOperation(
+    http_method="PATCH",
+    path="/frameworks/{id}/",
+    operation_id="changeFramework",
+    tag="Frameworks",
+    summary="Change a framework of your own",
+    description="""\
+Changes the fields that the body has, as a JSON merge patch (RFC 7396), of a framework that belongs to the organization.
+`null` clears a field that may be empty. A body that changes nothing leaves `updatedAt` as it is.
+
+A centralized framework stays what imports make of it: the answer is 403.""",
+    role="admin",
+    about=Framework,
+    id_description="The id of the framework.",
+    query=OrganizationQuery,
+    body_limit=2**20,
+    body=FrameworkPatch,
+    body_required=True,
+    has_rules=True,
+    body_example={"name": "Harbourlight Robotics Internal Control Set", "version": "4.2", "description": None},
+    work=lambda unit, given: frameworks.change(unit, given.query.organization_id, given.id, given_of(given.body)),
+    present=lambda framework: framework,
+    writes=(every_column_of(Framework),),
+    answer=framework_list.Framework,
+    answer_description="The framework as it is now.",
+    example=_FRAMEWORK | {"version": "4.2", "description": None},
+)
+
+# --- Controls
+
+
+def _nothing() -> None:
+    """The default of a field that is left out; so OpenAPI shows none."""
+
+
+_Parent = Annotated[
+    ShortText | None,
+    Field(
+        default_factory=_nothing,
+        description="The parent, by its identifier, in place of `parentId`: a control of the request or the framework.",
+    ),
+]
+_After = Annotated[
+    Identifier | None,
+    Field(
+        default_factory=_nothing,
+        description="The id of the control of the same framework to follow in catalog order; `null` to come first.",
+    ),
+]
+
+
+class ControlCreation(
+    body_model(  # type: ignore[misc] # as above
+        "_ControlCreation", Control, controls.WRITABLE, doc="", required=("identifier", "name")
+    )
+):
+    """A control to add to a framework."""
+
+    parent: _Parent
+
+
+class ControlsCreation(Input):
+    """Controls to add to a framework, in catalog order: all of them, or none."""
+
+    controls: Annotated[
+        list[ControlCreation],
+        Field(min_length=1, max_length=controls.MOST_AT_ONCE, description="The controls, in catalog order."),
+    ]
+    after: _After
+
+
+class ControlPatch(body_model("_ControlPatch", Control, controls.WRITABLE, doc="")):  # type: ignore[misc] # as above
+    """What is to change of a control. What is left out stays as it is; `null` clears a field."""
+
+    parent: _Parent
+    after: _After
+
+
+class CatalogControl(wire(Control)):  # type: ignore[misc] # as above
+    """A control as its framework has it: a requirement, or a category of them."""
+
+
+class CatalogControls(Wire):
+    """The controls of a request, in its order."""
+
+    items: list[CatalogControl] = Field(description="The controls, in the order of the request.")
+
+
+def _control(number: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": f"hrl-ics:{number}",
+        "frameworkId": "hrl-ics",
+        "parentId": None,
+        "identifier": number,
+        "name": "",
+        "slug": number.lower().replace(".", "-"),
+        "purpose": None,
+        "type": "CONTROL",
+        "description": None,
+        "isMandatory": False,
+        "isCentralized": False,
+        "createdAt": "2026-11-20T09:14:03.120Z",
+        "updatedAt": "2026-11-20T09:14:03.120Z",
+        **fields,
+    }
+
+
+_DOCK = {"identifier": "HRL-40", "name": "Docks", "type": "CATEGORY"}
+_BERTH = {"identifier": "HRL-40.1", "name": "Berths are locked at night", "isMandatory": True}
+
+_ADD = ChangeOperation(
+    http_method="POST",
+    path="/frameworks/{id}/controls/",
+    operation_id="createControls",
+    is_long=True,
+    tag="Frameworks",
+    summary="Add controls to a framework of your own",
+    description=f"""\
+Adds up to {controls.MOST_AT_ONCE} controls to a framework that belongs to the organization: all of them, or none. Then
+every fault is told with its place, such as `controls/3/parent`.
+
+A parent is named by its id, or by its identifier: that of another control of the request, wherever it stands there, or
+of one that the framework has already. An identifier names one control of a framework, so that a request that is sent
+twice adds nothing twice.
+
+The controls follow each other in catalog order as they do in the request: behind all others, or behind the one that
+`after` names.""",
+    role="admin",
+    about=Framework,
+    id_description="The id of the framework.",
+    query=OrganizationQuery,
+    body=ControlsCreation,
+    body_required=True,
+    body_limit=4 * 2**20,
+    has_rules=True,
+    body_example={"controls": [_DOCK, _BERTH | {"parent": "HRL-40"}]},
+    work=lambda unit, given: controls.create(
+        unit,
+        given.query.organization_id,
+        given.id,
+        [given_of(control) for control in given.body.controls],
+        given_of(given.body, "controls"),
+    ),
+    present=lambda found: {"items": found},
+    writes=(
+        insert_of(Control),
+        update_of(Control, "position"),
+        update_of(Framework, "control_count"),
+        *COVERAGE_WRITES,
+    ),
+    answer=CatalogControls,
+    answer_description="The controls, in the order of the request.",
+    example={"items": [_control("HRL-40", **_DOCK), _control("HRL-40.1", **_BERTH, parentId="hrl-ics:HRL-40")]},
+)
+
+_CHANGE_CONTROL = ChangeOperation(
+    http_method="PATCH",
+    path="/controls/{id}/",
+    operation_id="changeControl",
+    tag="Frameworks",
+    summary="Change a control of your own",
+    description="""\
+Changes the fields that the body has, as a JSON merge patch (RFC 7396), of a control of a framework that belongs to the
+organization. `after` moves it in catalog order, without its children.
+
+A control is never deleted, since statements, matches and findings may be about it. To retire one, state that it does
+not apply, with a justification: then nothing follows from it, and it counts for nothing in the roll-up of its parent.
+A control of a centralized framework stays what imports make of it: the answer is 403.""",
+    role="admin",
+    about=Control,
+    id_description="The id of the control.",
+    query=OrganizationQuery,
+    body=ControlPatch,
+    body_required=True,
+    body_limit=2**20,
+    has_rules=True,
+    body_example={"name": "Berths are locked at night and on Sundays", "isMandatory": True},
+    work=lambda unit, given: controls.change(unit, given.query.organization_id, given.id, given_of(given.body)),
+    present=lambda control: control,
+    writes=(every_column_of(Control), *COVERAGE_WRITES),
+    answer=CatalogControl,
+    answer_description="The control as it is now.",
+    example=_control("HRL-40.1", name="Berths are locked at night and on Sundays", isMandatory=True),
+)
+
+OPERATIONS: tuple[Operation, ...] = (_CREATE, _GET, _CHANGE, _ADD, _CHANGE_CONTROL)

@@ -1,0 +1,153 @@
+"""What makes, changes and archives records."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, create_model
+
+from normata import errors
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.operation import ChangeOperation, Given
+from normata.core.schema.fields import ShortText
+from normata.core.schema.paging import OrganizationId
+from normata.core.schema.table import new_id
+from normata.core.schema.wire import Input, as_wire, body_model, wire
+from normata.records import examples
+from normata.records.archiving import archive, archive_writes
+from normata.records.base import Restorable
+from normata.records.writing import LARGEST, change, change_writes, create, creation_writes, writable
+
+
+@cache
+def _creation(kind: type[Restorable]) -> type[BaseModel]:
+    name = f"{kind.__name__}Creation"
+    base = body_model(f"_{name}", kind, writable(kind), doc="", required=(kind.title_column(),))
+    doc = f"A new {kind.words()}. What is left out gets its default."
+    return create_model(name, __base__=base, __doc__=doc, organization_id=(OrganizationId, ...))
+
+
+@cache
+def _patch(kind: type[Restorable]) -> type[BaseModel]:
+    doc = f"What is to change of {kind.with_article()}. What is left out stays as it is; `null` clears a field."
+    return body_model(f"{kind.__name__}Patch", kind, writable(kind), doc=doc)
+
+
+def create_operation(kind: type[Restorable]) -> ChangeOperation:
+    """What makes a record of one kind."""
+
+    def work(unit: UnitOfWork, given: Given) -> Any:
+        values = given.body.model_dump(by_alias=True, exclude_unset=True, exclude={"organization_id"})
+        return create(unit, kind, given.body.organization_id, values)
+
+    words = kind.words()
+    made = [f"`{name}`" for name in examples.made_by_the_service(kind)]
+    return ChangeOperation(
+        http_method="POST",
+        path=f"/{kind.path}/",
+        operation_id=f"create{kind.__name__}",
+        tag="Records",
+        summary=f"Make {kind.with_article()}",
+        description=f"""\
+Makes {kind.with_article()}. Only `organizationId` and `{kind.title_column()}` are required. {", ".join(made)} are given
+by the service and refused here. A reference must name something of the same organization, or something that all share.
+Every fault is told, with the name of its field.""",
+        work=work,
+        present=partial(as_wire, kind),
+        writes=creation_writes(kind),
+        body=_creation(kind),
+        body_required=True,
+        body_limit=LARGEST,
+        has_rules=True,
+        body_example=examples.creation(kind),
+        creates=True,
+        answer=wire(kind),
+        answer_description=f"The {words}.",
+        example=examples.restored(kind),
+    )
+
+
+def change_operation(kind: type[Restorable]) -> ChangeOperation:
+    """What changes a record of one kind."""
+
+    def work(unit: UnitOfWork, given: Given) -> Any:
+        values = given.body.model_dump(by_alias=True, exclude_unset=True)
+        return change(
+            unit, kind, given.id, values, require_current=lambda row: given.require_current(as_wire(kind, row))
+        )
+
+    words = kind.words()
+    return ChangeOperation(
+        http_method="PATCH",
+        path=f"/{kind.path}/{{id}}/",
+        operation_id=f"change{kind.__name__}",
+        tag="Records",
+        summary=f"Change {kind.with_article()}",
+        description=f"""\
+Changes the fields that the body has, as a JSON merge patch (RFC 7396). `null` clears a field that may be empty. Two
+patches of different fields at once both hold. A body that changes nothing leaves the {words} as it is. An archived one
+is read-only: the answer is 409 `archived`.""",
+        about=kind,
+        id_description=f"The id of the live {words}.",
+        work=work,
+        present=partial(as_wire, kind),
+        writes=change_writes(kind),
+        body=_patch(kind),
+        body_types=("application/merge-patch+json", "application/json"),
+        body_required=True,
+        body_limit=LARGEST,
+        has_rules=True,
+        body_example=examples.patch(kind),
+        is_conditional=True,
+        answer=wire(kind),
+        answer_description=f"The {words} as it is now.",
+        example=examples.patched(kind),
+        errors=(errors.Archived,),
+    )
+
+
+class Archival(Input):
+    """What may go along when a record is archived."""
+
+    reason: Annotated[ShortText | None, Field(default=None, description="Why, for those who look for it later.")]
+
+
+def archive_operation(kind: type[Restorable]) -> ChangeOperation:
+    """What archives a record of one kind."""
+
+    def work(unit: UnitOfWork, given: Given) -> Any:
+        return archive(
+            unit,
+            kind,
+            given.id,
+            archive_id=new_id(),
+            reason=given.body.reason if given.body is not None else None,
+            require_current=lambda row: given.require_current(as_wire(kind, row)),
+        )
+
+    words = kind.words()
+    is_set = "`archivedAt` is set" if "updated_at" not in kind.sql().c else "`archivedAt` and `updatedAt` are set"
+    return ChangeOperation(
+        http_method="POST",
+        path=f"/{kind.path}/{{id}}/archive/",
+        operation_id=f"archive{kind.__name__}",
+        tag="Records",
+        summary=f"Archive {kind.with_article()}",
+        description=f"""\
+Puts {kind.with_article()} away: {is_set}, and every other field stays as it was. What is archived is read-only, is in
+no list that does not ask for it, and can be restored. Who archived it, when, and the `reason` are kept along. Nothing
+is ever deleted.""",
+        about=kind,
+        id_description=f"The id of the live {words}.",
+        work=work,
+        present=partial(as_wire, kind),
+        writes=archive_writes(kind),
+        body=Archival,
+        body_example={"reason": "It is of no use any more."},
+        is_conditional=True,
+        answer=wire(kind),
+        answer_description=f"The {words}, archived.",
+        example=examples.archived(kind),
+        errors=(errors.Archived,),
+    )

@@ -1,0 +1,149 @@
+"""What has to be done by a date: of every kind that declares such dates, what is due or overdue and not yet done."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, StringConstraints
+from pydantic.alias_generators import to_camel
+from sqlalchemy import BindParameter, Select, TextClause, bindparam, literal_column, select, union_all
+from sqlalchemy import text as sql_text
+
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import UtcTimestamp, format_timestamp, now, text
+from normata.core.schema.fields import Timestamp
+from normata.core.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire
+from normata.identity.model import Membership, User
+from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records.base import Restorable, where_due
+
+
+class DueDate(NamedTuple):
+    """A date of a kind by which something has to be done."""
+
+    kind: type[Restorable]
+    column: str
+
+    def is_open(self) -> TextClause:
+        """Where a record is live and the date still has to be met. One index has just these records."""
+        return sql_text(where_due(self.column, self.kind.sql().c[self.column].info["due"]))
+
+
+@cache
+def due_dates() -> tuple[DueDate, ...]:
+    """The dates of all kinds."""
+    return tuple(
+        DueDate(kind, column.name) for kind in Restorable.kinds for column in kind.sql().c if "due" in column.info
+    )
+
+
+class Responsible(Wire):
+    """The member who answers for a record."""
+
+    member_id: str = Field(description="The id of the membership.")
+    name: str = Field(description="The name of the user.")
+
+
+class DueItem(Wire):
+    """A date of a record by which something has to be done."""
+
+    kind: str = Field(description="The kind of the record: the first segment of its address, such as `tasks`.")
+    id: str
+    label: str = Field(description="The name or title of the record.")
+    what: str = Field(description="The field of the record that has the date, such as `deadline`.")
+    at: Timestamp = Field(description="The date.")
+    overdue: bool = Field(description="Whether the date has passed. A date without a time passes when its day ends.")
+    responsible: Responsible | None = Field(description="Who answers for the record; null where nobody does.")
+
+
+class DueQuery(PageQuery):
+    """What the list of what is due takes."""
+
+    within: Annotated[
+        str,
+        StringConstraints(pattern=r"^[0-9]{1,4}d$"),
+        Field(description="How many days to look ahead, such as `30d`. What is overdue is always there."),
+    ] = "30d"
+    mine: Annotated[QueryFlag, Field(description="Whether only what you answer for is listed.")] = False
+
+
+def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[str, Any]:
+    """A page of what is due in an organization, soonest first; three statements."""
+    moment = now()
+    parameters = {
+        "organization": query.organization_id,
+        "user": user_id,
+        "until": format_timestamp(datetime.fromisoformat(moment) + timedelta(days=int(query.within[:-1]))),
+    }
+    found = _due(mine=query.mine)
+    columns = found.selected_columns
+    rows, total = fetch_page(
+        transaction, found, [columns["at"], columns["id"], columns["kind"], columns["what"]], query, parameters
+    )
+    members = sorted({row.member_id for row in rows if row.member_id is not None})
+    names = {row.id: row.name for row in transaction.rows(_NAMES, {"ids": members})} if members else {}
+    items = [
+        {
+            "kind": row.kind,
+            "id": row.id,
+            "label": row.label,
+            "what": row.what,
+            "at": row.at,
+            "overdue": is_overdue(row.at, moment),
+            "responsible": None
+            if row.member_id is None
+            else {"memberId": row.member_id, "name": names.get(row.member_id, "")},
+        }
+        for row in rows
+    ]
+    return envelope(items, total, query)
+
+
+_MIDNIGHT = "T00:00:00.000Z"
+
+
+def is_overdue(at: str, moment: str) -> bool:
+    """Whether a date has passed. A plain date is stored as midnight, and passes when its day (of UTC) ends."""
+    if at.endswith(_MIDNIGHT):
+        return at[: -len(_MIDNIGHT)] < moment[: -len(_MIDNIGHT)]
+    return at < moment
+
+
+_MEMBER, _USER = sql_table(Membership), sql_table(User)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_MINE = select(_MEMBER.c.id).where(_MEMBER.c.organization_id == _ORGANIZATION, _MEMBER.c.user_id == bindparam("user"))
+_NAMES = (
+    select(_MEMBER.c.id, _USER.c.name)
+    .join(_USER, _USER.c.id == _MEMBER.c.user_id)
+    .where(_MEMBER.c.id.in_(bindparam("ids", expanding=True)))
+)
+
+
+@cache
+def _due(*, mine: bool) -> Select[Any]:
+    """What is due before ``until``, of all kinds; of what is ``mine`` those that the user answers for."""
+    some = [_of(date, mine=mine) for date in due_dates() if date.kind.responsible is not None or not mine]
+    every = union_all(*some).subquery("due")
+    return select(*every.c)
+
+
+def _of(date: DueDate, *, mine: bool) -> Select[Any]:
+    kind, table = date.kind, date.kind.sql()
+    member = literal_column("NULL", text()) if kind.responsible is None else table.c[kind.responsible]
+    found = select(
+        literal_column(f"'{kind.path}'", text()).label("kind"),
+        table.c.id,
+        table.c[kind.title_column()].label("label"),
+        literal_column(f"'{to_camel(date.column)}'", text()).label("what"),
+        table.c[date.column].label("at"),
+        member.label("member_id"),
+    ).where(
+        date.is_open(),
+        table.c.organization_id == _ORGANIZATION,
+        table.c[date.column] <= bindparam("until", type_=UtcTimestamp()),
+    )
+    return found.where(member.in_(_MINE)) if mine else found

@@ -1,0 +1,62 @@
+"""The operation that lists what is due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from normata.core.http.operation import ListOperation, Operation
+from normata.core.schema.paging import Page
+from normata.records.due.due import DueItem, DueQuery, list_due
+
+
+class DuePage(Page[DueItem]):
+    """A page of what is due."""
+
+
+_DUE_PAGE: dict[str, Any] = {
+    "items": [
+        {
+            "kind": "tasks",
+            "id": "task-rotate-signing-keys",
+            "label": "Plan the renewal of the robot root key",
+            "what": "deadline",
+            "at": "2026-10-30T16:00:00.000Z",
+            "overdue": True,
+            "responsible": {"memberId": "member-tomasz", "name": "Tomasz Wierzbicki"},
+        },
+        {
+            "kind": "auditItems",
+            "id": "finding-supplier-annex",
+            "label": "Framework agreements without a security clause",
+            "what": "deadline",
+            "at": "2026-11-27T16:00:00.000Z",
+            "overdue": False,
+            "responsible": None,
+        },
+    ],
+    "total": 2,
+    "page": 1,
+    "limit": 100,
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ListOperation(
+        path="/due/",
+        operation_id="listDue",
+        tag="Due dates",
+        summary="List what is due",
+        description="""\
+What is overdue in the organization, and what has to be done within the next days (`within`), across all kinds of
+records, soonest first: `deadline`, `dueDate`, `nextReviewAt`, `contractExpiry` and `notificationDeadline`. A record
+with two such dates may be there twice. Archived records are left out, and so is what is done: a task that is `DONE` or
+`CANCELLED`; a finding that is `RESOLVED`, `VERIFIED` or `CLOSED`; a review that has a `finishedAt`; an incident that
+is `CLOSED`, or whose authority was notified; a vendor that is `TERMINATED`; a policy that is `RETIRED`; the due date of
+a record that is `FINALIZED` or `SUPERSEDED`, and the next review of one that is `SUPERSEDED`.""",
+        query=DueQuery,
+        # They are not kept: what is due changes with the time, and what is mine with the caller.
+        build=lambda transaction, query, asker: list_due(transaction, asker.caller.user_id, query),
+        answer=DuePage,
+        answer_description="A page of what is due.",
+        example=_DUE_PAGE,
+    ),
+)

@@ -1,0 +1,83 @@
+"""Examples of records for OpenAPI: of each kind an archived record of the demo, at one moment or another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from sqlalchemy import Column
+
+from normata.cli.demo import ORGANIZATION
+from normata.core.db.types import UtcTimestamp
+from normata.core.schema.fields import parse_timestamp
+from normata.core.schema.wire import columns
+from normata.demo.files import record_bundle
+from normata.records.base import Restorable, is_id, text_columns
+from normata.records.writing import writable
+
+_RESTORED_AT = "2026-11-20T09:14:03.120Z"
+
+Example = dict[str, Any]
+
+
+def archived(kind: type[Restorable]) -> Example | None:
+    """The record as its archiving leaves it; null where the demo has none."""
+    found = next((record for record in _demo_records().get(kind.path, ()) if record.get("archivedAt")), None)
+    if found is None:
+        return None
+    record: Example = {to_camel(column.name): _as_sent(column, found) for column in columns(kind)}
+    return _changed_at(record, record["archivedAt"])
+
+
+def restored(kind: type[Restorable]) -> Example | None:
+    """The record as its restore answers it; null where the demo has none."""
+    record = archived(kind)
+    return None if record is None else _changed_at(record | {"archivedAt": None}, _RESTORED_AT)
+
+
+def creation(kind: type[Restorable]) -> Example:
+    """What a request may say to make it: no references, since these are others' examples, and nothing that is taken."""
+    record = restored(kind) or {to_camel(kind.title_column()): "Example"}
+    plain = [to_camel(column.name) for column in columns(kind) if column.name in writable(kind) and not is_id(column)]
+    said = {name: record.get(name) for name in plain if name not in ("slug", "order")}
+    return {"organizationId": ORGANIZATION} | {name: value for name, value in said.items() if value is not None}
+
+
+def patch(kind: type[Restorable]) -> Example:
+    """What a request may say to change it."""
+    title = to_camel(kind.title_column())
+    cleared = next(
+        (column.name for column in columns(kind) if column.nullable and column.name in text_columns(kind)), None
+    )
+    title_now = (restored(kind) or {}).get(title, "Example")
+    return {title: f"{title_now} (revised)"} | ({to_camel(cleared): None} if cleared else {})
+
+
+def patched(kind: type[Restorable]) -> Example | None:
+    """The record as :func:`patch` leaves it; null where the demo has none."""
+    record = restored(kind)
+    return None if record is None else record | patch(kind)
+
+
+def made_by_the_service(kind: type[Restorable]) -> list[str]:
+    """The fields that no request writes, but for the organization, which a request names."""
+    given = {*writable(kind), "organization_id"}
+    return [to_camel(column.name) for column in columns(kind) if column.name not in given]
+
+
+def _as_sent(column: Column[Any], record: Example) -> Any:
+    value = record.get(to_camel(column.name))
+    return parse_timestamp(value) if value is not None and isinstance(column.type, UtcTimestamp) else value
+
+
+def _changed_at(record: Example, moment: str) -> Example:
+    return record | {"updatedAt": moment} if "updatedAt" in record else record
+
+
+@cache
+def _demo_records() -> Mapping[str, list[Example]]:
+    records: Mapping[str, list[Example]] = json.loads(record_bundle().read_text("utf-8"))
+    return records

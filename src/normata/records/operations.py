@@ -1,0 +1,96 @@
+"""The operations of records. Those that every kind has are made from the kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from normata import errors
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.changing import as_null
+from normata.core.http.operation import ChangeOperation, Given, Operation
+from normata.core.schema.fields import Identifier
+from normata.core.schema.wire import as_wire, wire
+from normata.records import examples
+from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records.base import Restorable
+from normata.records.change_operations import archive_operation, change_operation, create_operation
+from normata.records.read_operations import get_operation, list_operation
+from normata.records.restore import restore, restore_writes
+
+
+class IntegrationCheckRestore(BaseModel):
+    """What may go along with the restore of an integration check."""
+
+    model_config = ConfigDict(alias_generator=to_camel, strict=True)
+
+    organization_id: Identifier | None = Field(
+        default=None, description="The organization of the check; where given, it must be the right one."
+    )
+
+
+def restore_operation(kind: type[Restorable]) -> ChangeOperation:
+    """The restore of one kind."""
+    words = kind.words()
+    takes_body = kind.answers_null
+
+    def work(unit: UnitOfWork, given: Given) -> Any:
+        return restore(
+            unit,
+            kind,
+            given.id,
+            given.body.organization_id if given.body is not None else None,
+            (lambda row: given.require_current(as_wire(kind, row))) if given.is_conditional else None,
+        )
+
+    return ChangeOperation(
+        http_method="POST",
+        path=f"/{kind.path}/{{id}}/restore/",
+        operation_id=f"restore{kind.__name__}",
+        tag="Restore",
+        summary=f"Restore {kind.with_article()}",
+        description=_restore_description(kind, words),
+        about=kind,
+        work=work,
+        present=as_null if kind.answers_null else partial(as_wire, kind),
+        writes=restore_writes(kind),
+        id_description="The id of the archived record.",
+        body=IntegrationCheckRestore if takes_body else None,
+        body_example={"organizationId": "org-harbourlight"} if takes_body else None,
+        is_conditional=True,
+        answer=None if kind.answers_null else wire(kind),
+        answer_description="`null`: the check is live again." if kind.answers_null else f"The {words}, live again.",
+        example=None if kind.answers_null else examples.restored(kind),
+        errors=(errors.NotArchived, *([errors.SlugTaken] if "slug" in kind.sql().c else [])),
+    )
+
+
+def _restore_description(kind: type[Restorable], words: str) -> str:
+    changed = "`archivedAt` becomes null" + (" and `updatedAt` is set" if "updated_at" in kind.sql().c else "")
+    told = (
+        f" The member who answers for it (`{to_camel(kind.responsible)}`) is notified, unless that is you."
+        if kind.responsible
+        else ""
+    )
+    return (
+        f"Brings an archived {words} back: {changed}, every other field stays as it was. Of many"
+        f" callers at once exactly one succeeds, the others are told that it is not archived. It takes a role of editor"
+        f" or more in the record's organization, and a token with the scope `write`.{told}\n\n{kind.__doc__}"
+    )
+
+
+# In an order in which each can be asked after the one before: what is archived can no longer be changed.
+_SORTS: tuple[Callable[[type[Restorable]], Operation], ...] = (
+    list_operation,
+    get_operation,
+    create_operation,
+    change_operation,
+    archive_operation,
+    restore_operation,
+)
+
+OPERATIONS: tuple[Operation, ...] = tuple(sort(kind) for kind in Restorable.kinds for sort in _SORTS)

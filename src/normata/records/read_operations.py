@@ -1,0 +1,80 @@
+"""What reads records: the list of each kind, and one of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, create_model
+from pydantic.alias_generators import to_camel
+
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import Document
+from normata.core.http.operation import Asker, ListOperation, ReadOperation
+from normata.core.schema.paging import OrganizationQuery, Page
+from normata.core.schema.wire import columns, wire
+from normata.records import examples
+from normata.records.base import Restorable
+from normata.records.listing import list_records, one_record, record_query
+
+
+@cache
+def _page(kind: type[Restorable]) -> type[BaseModel]:
+    base: Any = Page[wire(kind)]  # type: ignore[misc] # a model made at run time, from the table
+    return create_model(f"{kind.__name__}Page", __base__=base, __doc__=f"A page of {kind.plural()}.")
+
+
+def list_id(kind: type[Restorable]) -> str:
+    """The id of the operation that lists a kind."""
+    return f"list{kind.plural().title().replace(' ', '')}"
+
+
+def list_operation(kind: type[Restorable]) -> ListOperation:
+    """The list of one kind."""
+
+    def build(transaction: Transaction, query: Any, asker: Asker) -> Any:
+        return list_records(transaction, kind, query, asker.totals)
+
+    document = next((to_camel(one.name) for one in columns(kind) if isinstance(one.type, Document)), None)
+    kept_out = f" but `{document}`" if document else ""
+    example = examples.restored(kind)
+    return ListOperation(
+        path=f"/{kind.path}/",
+        operation_id=list_id(kind),
+        tag="Records",
+        summary=f"List {kind.plural()}",
+        description=f"""\
+The organization's {kind.plural()}: the live ones unless `archived` says otherwise, and newest first unless `sortColumn`
+names a column, which may be any{kept_out}. A filter has the name of its field. A filter that is repeated finds what any
+of its values does, and two filters together find what both do.""",
+        query=record_query(kind),
+        build=build,
+        answer=_page(kind),
+        answer_description=f"A page of {kind.plural()}.",
+        example={"items": [example] if example else [], "total": 1 if example else 0, "page": 1, "limit": 100},
+    )
+
+
+def get_operation(kind: type[Restorable]) -> ReadOperation:
+    """One record of a kind."""
+
+    def build(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> Any:
+        return one_record(transaction, kind, query.organization_id, asker.id)
+
+    words = kind.words()
+    return ReadOperation(
+        path=f"/{kind.path}/{{id}}/",
+        operation_id=f"get{kind.__name__}",
+        tag="Records",
+        summary=f"Get {kind.with_article()}",
+        description=f"""\
+One {words} of the organization, live or archived. Its `ETag` goes into `If-Match` of a request that changes, archives
+or restores it: then that is refused if somebody else was faster.\n\n{kind.__doc__}""",
+        about=kind,
+        id_description=f"The id of the {words}.",
+        query=OrganizationQuery,
+        build=build,
+        answer=wire(kind),
+        answer_description=f"The {words}.",
+        example=examples.restored(kind),
+    )

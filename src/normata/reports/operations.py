@@ -1,0 +1,225 @@
+"""The operations of summaries and reports: where an organization stands with a framework that it has adopted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from normata.core.http.formats import JSON, FormatQuery, Formats, csv, xlsx
+from normata.core.http.operation import Operation, ReadOperation
+from normata.core.schema.paging import OrganizationQuery
+from normata.frameworks.model import Framework
+from normata.reports import summary
+from normata.reports.applicability import (
+    Applicability,
+    StatementOfApplicability,
+    read_applicability,
+)
+from normata.reports.gaps import GapReport, Gaps, read_gaps
+from normata.reports.sheets import (
+    applicability_sheet,
+    file_name,
+    gaps_sheet,
+    next_steps_sheet,
+    summary_sheet,
+)
+from normata.reports.tables import as_csv, as_xlsx
+
+GAPS = Formats(
+    present=Gaps.wire,
+    file_name=lambda report: file_name(report, "gaps"),
+    by_name={
+        "json": JSON,
+        "csv": csv(lambda report: as_csv(gaps_sheet(report))),
+        "xlsx": xlsx(lambda report: as_xlsx([gaps_sheet(report), next_steps_sheet(report), summary_sheet(report)])),
+    },
+)
+
+APPLICABILITY = Formats(
+    present=Applicability.wire,
+    file_name=lambda report: file_name(report, "statement-of-applicability"),
+    by_name={
+        "json": JSON,
+        "csv": csv(lambda report: as_csv(applicability_sheet(report))),
+        "xlsx": xlsx(lambda report: as_xlsx([applicability_sheet(report), summary_sheet(report)])),
+    },
+)
+
+_ID = "The id of a framework that the organization has adopted."
+
+_HEAD: dict[str, Any] = {
+    "organization": {"id": "org-harbourlight", "name": "Harbourlight Logistics", "slug": "harbourlight"},
+    "framework": {
+        "id": "iso-27001-2022",
+        "name": "ISO/IEC 27001:2022",
+        "identifier": "ISO-27001",
+        "slug": "iso-27001",
+        "version": "2022",
+    },
+}
+
+
+def _counts(leaves: int, excluded: int, unsaid: int, indirect: int, statuses: tuple[int, ...]) -> dict[str, Any]:
+    """Counts; ``statuses`` are those of the stated and of the effective ones at NONE, PARTIAL and FULL."""
+    names = ("none", "partial", "full")
+    return {
+        "leaves": leaves,
+        "applicable": leaves - excluded,
+        "notApplicable": excluded,
+        "withoutStatement": unsaid,
+        "indirectlyCovered": indirect,
+        "stated": dict(zip(names, statuses[:3], strict=True)),
+        "effective": dict(zip(names, statuses[3:], strict=True)),
+    }
+
+
+_COUNTS = _counts(93, 2, 31, 14, (38, 22, 31, 27, 30, 34))
+
+_IDENTITIES = {
+    "control": {
+        "id": "nist-csf-2.0:PR.AA-01",
+        "identifier": "PR.AA-01",
+        "name": "Managed identities and credentials",
+        "slug": "pr-aa-01-managed-identities-and-credentials",
+        "framework": {
+            "id": "nist-csf-2.0",
+            "name": "NIST Cybersecurity Framework 2.0",
+            "identifier": "NIST-CSF-2.0",
+            "identifierColor": "#1D4F91",
+        },
+    },
+    "effectiveCoverageStatus": "PARTIAL",
+}
+_STEP = _IDENTITIES | {"closes": 1, "lifts": 4}
+_GAP = {
+    "id": "iso-27001-2022:A.5.11",
+    "identifier": "A.5.11",
+    "name": "Return of assets",
+    "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
+    "isMandatory": False,
+    "isStated": True,
+    "coverageStatus": "NONE",
+    "coverageGap": "Nobody asks for the badges of contractors.",
+    "effectiveCoverageStatus": "NONE",
+    "closers": [_IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
+}
+
+_ENTRY = {
+    "id": "iso-27001-2022:A.5.16",
+    "identifier": "A.5.16",
+    "name": "Identity management",
+    "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
+    "isMandatory": False,
+    "isApplicable": True,
+    "reasons": ["RISK_TREATMENT", "CONTRACTUAL"],
+    "justification": None,
+    "isStated": True,
+    "coverageStatus": "NONE",
+    "coverageGap": None,
+    "effectiveCoverageStatus": "PARTIAL",
+    "isIndirectlyCovered": True,
+    "coveredBy": [
+        {
+            "id": "match:PR.AA-01--A.5.16",
+            "matchLevel": "PARTIAL",
+            "matchedControl": _IDENTITIES["control"],
+            "effectiveCoverageStatus": "FULL",
+        }
+    ],
+    "objections": [],
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    ReadOperation(
+        path="/frameworks/{id}/coverage/",
+        operation_id="getFrameworkCoverage",
+        is_long=True,
+        tag="Reports",
+        summary="Summarize the coverage of a framework",
+        description="""\
+How far the organization covers a framework that it has adopted, in counts.
+
+Leaves are counted: controls without children. Those that do not apply to the organization are counted apart, and all
+other counts are of the applicable ones: by what the organization says (`stated`), by what follows (`effective`), and
+how many of them matches have lifted (`indirectlyCovered`). The same counts come for every category, of all leaves
+below it. A leaf without a category is in the counts of the framework only.""",
+        about=Framework,
+        id_description=_ID,
+        query=OrganizationQuery,
+        build=lambda transaction, query, asker: summary.summary(transaction, query.organization_id, asker.id),
+        answer=summary.FrameworkCoverage,
+        answer_description="The counts.",
+        example=_HEAD
+        | {
+            "counts": _COUNTS,
+            "categories": [
+                {
+                    "id": "iso-27001-2022:A.5",
+                    "identifier": "A.5",
+                    "name": "Organizational controls",
+                    "parentId": None,
+                    "counts": _counts(37, 1, 9, 8, (13, 9, 14, 9, 11, 16)),
+                }
+            ],
+        },
+    ),
+    ReadOperation(
+        path="/frameworks/{id}/gaps/",
+        operation_id="getFrameworkGaps",
+        tag="Reports",
+        summary="Report the gaps of a framework",
+        description="""\
+The gaps of a framework that the organization has adopted: the leaves (controls without children) that apply and are
+below `FULL`, the worst first.
+
+Each gap comes with what would close it, besides a statement of its own: at most three controls below `FULL` that a
+match leads from, with what the gap would become if that control became `FULL`, and how many gaps of this report it
+would lift. What closes the gap comes before what only lifts it, and then what lifts most. Only what follows in one step
+is told, so every entry can be checked against its match.
+
+`nextSteps` looks at the same from the other side: the controls that would lift most gaps at once.
+
+As CSV it is the table of the gaps; a workbook (XLSX) has the next steps and the counts, too.""",
+        about=Framework,
+        id_description=_ID,
+        query=FormatQuery,
+        build=lambda transaction, query, asker: read_gaps(transaction, query.organization_id, asker.id),
+        formats=GAPS,
+        answer=GapReport,
+        answer_description="The gaps.",
+        example=_HEAD | {"counts": _COUNTS, "nextSteps": [_STEP], "gaps": [_GAP]},
+    ),
+    ReadOperation(
+        path="/frameworks/{id}/statement-of-applicability/",
+        operation_id="getStatementOfApplicability",
+        tag="Reports",
+        summary="Report the statement of applicability",
+        description="""\
+The statement of applicability of a framework that the organization has adopted (ISO/IEC 27001, 6.1.3 d): every control
+without children, in catalog order, with whether it applies and why, what is stated and what follows, the gap, and what
+covers it.
+
+`coveredBy` has the matches of the shortest proofs, so that no control vouches for itself. `objections` has what the
+standard would object to: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither reasons nor a
+justification), `APPLICABLE_WITHOUT_STATUS` (the organization has made no statement of the control).
+
+As CSV it is the table of the controls; a workbook (XLSX) has the counts, too. The same data give the same bytes in
+every format: nothing in them depends on when they are asked for.""",
+        about=Framework,
+        id_description=_ID,
+        query=FormatQuery,
+        build=lambda transaction, query, asker: read_applicability(transaction, query.organization_id, asker.id),
+        formats=APPLICABILITY,
+        answer=StatementOfApplicability,
+        answer_description="The statement of applicability.",
+        example=_HEAD
+        | {
+            "counts": _COUNTS,
+            "objections": {
+                "excludedWithoutJustification": 0,
+                "includedWithoutJustification": 12,
+                "applicableWithoutStatus": 31,
+            },
+            "controls": [_ENTRY],
+        },
+    ),
+)

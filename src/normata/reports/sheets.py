@@ -1,0 +1,139 @@
+"""What the tables of the reports have in them, made of the reports as they travel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from normata.reports.tables import Cell, Column, Sheet
+
+_CONTROL = (Column("Identifier", 14), Column("Name", 40), Column("Category", 30), Column("Mandatory", 11))
+
+
+def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
+    """A row for each gap."""
+    columns = (
+        *_CONTROL,
+        Column("Effective status", 16),
+        Column("Stated status", 14),
+        Column("Gap", 50),
+        Column("What would close it", 60),
+    )
+    return Sheet("Gaps", columns, map(_gap, report["gaps"]))
+
+
+def next_steps_sheet(report: Mapping[str, Any]) -> Sheet:
+    """A row for each control that would lift many gaps."""
+    columns = (
+        Column("Framework", 20),
+        Column("Identifier", 14),
+        Column("Name", 40),
+        Column("Effective status", 16),
+        Column("Gaps it would close", 20),
+        Column("Gaps it would lift", 20),
+    )
+    return Sheet("Next steps", columns, map(_step, report["nextSteps"]))
+
+
+def applicability_sheet(report: Mapping[str, Any]) -> Sheet:
+    """A row for each control of the statement of applicability."""
+    columns = (
+        *_CONTROL,
+        Column("Applicable", 11),
+        Column("Reasons", 24),
+        Column("Justification", 40),
+        Column("Stated status", 14),
+        Column("Effective status", 16),
+        Column("Gap", 40),
+        Column("Covered by", 40),
+        Column("Objections", 34),
+    )
+    return Sheet("Statement of applicability", columns, map(_entry, report["controls"]))
+
+
+def summary_sheet(report: Mapping[str, Any]) -> Sheet:
+    """What the report is about, and its counts: a row each."""
+    return Sheet("Summary", (Column("What", 34), Column("Value", 40)), _facts(report))
+
+
+def file_name(report: Mapping[str, Any], kind: str) -> str:
+    """The name of a file with the report, without its ending."""
+    return f"{kind}-{report['organization']['slug']}-{report['framework']['slug']}"
+
+
+def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return (
+        *_control(gap),
+        gap["effectiveCoverageStatus"],
+        gap["coverageStatus"],
+        gap["coverageGap"],
+        "\n".join(map(_closer, gap["closers"])),
+    )
+
+
+def _closer(closer: Mapping[str, Any]) -> str:
+    verb = "closes it" if closer["wouldBecome"] == "FULL" else "makes it PARTIAL"
+    others = closer["lifts"] - 1
+    also = f", and lifts {others} other{'' if others == 1 else 's'}" if others else ""
+    return f"{_named(closer['control'])}: {verb}{also}"
+
+
+def _step(step: Mapping[str, Any]) -> tuple[Cell, ...]:
+    control = step["control"]
+    return (
+        control["framework"]["identifier"],
+        control["identifier"],
+        control["name"],
+        step["effectiveCoverageStatus"],
+        step["closes"],
+        step["lifts"],
+    )
+
+
+def _entry(entry: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return (
+        *_control(entry),
+        entry["isApplicable"],
+        ", ".join(entry["reasons"]),
+        entry["justification"],
+        entry["coverageStatus"],
+        entry["effectiveCoverageStatus"],
+        entry["coverageGap"],
+        "\n".join(map(_covering, entry["coveredBy"])),
+        ", ".join(entry["objections"]),
+    )
+
+
+def _covering(match: Mapping[str, Any]) -> str:
+    return f"{_named(match['matchedControl'])}: {match['matchLevel']} match, {match['effectiveCoverageStatus']}"
+
+
+def _control(item: Mapping[str, Any]) -> tuple[Cell, ...]:
+    parent = item["parent"]
+    category = f"{parent['identifier']} {parent['name']}" if parent else None
+    return item["identifier"], item["name"], category, item["isMandatory"]
+
+
+def _named(control: Mapping[str, Any]) -> str:
+    return f"{control['framework']['identifier']} {control['identifier']} {control['name']}"
+
+
+def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+    framework, counts = report["framework"], report["counts"]
+    yield "Organization", report["organization"]["name"]
+    yield "Framework", framework["name"]
+    yield "Identifier", framework["identifier"]
+    yield "Version", framework["version"]
+    yield "Controls without children", counts["leaves"]
+    yield "Applicable", counts["applicable"]
+    yield "Not applicable", counts["notApplicable"]
+    yield "Without a statement", counts["withoutStatement"]
+    yield "Indirectly covered", counts["indirectlyCovered"]
+    for sort in ("stated", "effective"):
+        for status, count in counts[sort].items():
+            yield f"{sort.title()} {status.upper()}", count
+    if "objections" in report:
+        objections = report["objections"]
+        yield "Excluded without justification", objections["excludedWithoutJustification"]
+        yield "Included without justification", objections["includedWithoutJustification"]
+        yield "Applicable without status", objections["applicableWithoutStatus"]

@@ -1,0 +1,99 @@
+"""The summary of a framework: how far its leaves are covered, as a whole and below each category."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import func, select
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.wire import Wire
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
+from normata.reports.counts import CoverageCounts, Tally
+from normata.reports.head import Report, read_head
+from normata.reports.leaves import (
+    EFFECTIVE,
+    EFFECTIVE_OF_CONTROL,
+    FRAMEWORK,
+    HAS_CHILDREN,
+    IS_APPLICABLE,
+    IS_INDIRECT,
+    IS_STATED,
+    STATED,
+    STATEMENT_OF_CONTROL,
+)
+
+
+class CategoryCoverage(Wire):
+    """A control that has others below it, and how far the leaves below it are covered, however deep they lie."""
+
+    id: str
+    identifier: str
+    name: str
+    parent_id: str | None = Field(description="The id of the category above it; null at the top.")
+    counts: CoverageCounts = Field(description="Of the leaves below the category.")
+
+
+class FrameworkCoverage(Report):
+    """How far an organization covers a framework."""
+
+    counts: CoverageCounts = Field(description="Of all leaves of the framework.")
+    categories: list[CategoryCoverage] = Field(
+        description="Every control that has others below it, in catalog order: the top ones and those within them."
+    )
+
+
+def summary(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
+    """The members of :class:`FrameworkCoverage`, in four statements. The database counts the leaves of each category.
+
+    Raises NotFound unless the organization has adopted the framework.
+    """
+    head = read_head(transaction, organization_id, framework_id)
+    about = {"organization": organization_id, "framework": framework_id}
+    categories = transaction.rows(_CATEGORIES, about)
+    above = {category.id: category.parent_id for category in categories}
+    tallies = {category.id: Tally() for category in categories}
+    whole = Tally()
+    for group in transaction.rows(_COUNTED, about):
+        whole.add(group, group.leaves)
+        category = group.parent_id
+        while category is not None:
+            tallies[category].add(group, group.leaves)
+            category = above[category]
+    return head.wire() | {
+        "counts": whole.wire(),
+        "categories": [
+            {
+                "id": category.id,
+                "identifier": category.identifier,
+                "name": category.name,
+                "parentId": category.parent_id,
+                "counts": tallies[category.id].wire(),
+            }
+            for category in categories
+        ],
+    }
+
+
+_CATEGORIES = (
+    select(Control.id, Control.identifier, Control.name, Control.parent_id)
+    .where(Control.framework_id == FRAMEWORK, HAS_CHILDREN)
+    .order_by(Control.position, Control.id)
+)
+# Gathered first: grouped by the expressions themselves, each place would be another parameter to the database.
+_leaves = (
+    select(
+        Control.parent_id,
+        IS_APPLICABLE.label("is_applicable"),
+        IS_STATED.label("is_stated"),
+        STATED.label("stated"),
+        EFFECTIVE.label("effective"),
+        IS_INDIRECT.label("is_indirect"),
+    )
+    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
+    .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
+    .where(Control.framework_id == FRAMEWORK, ~HAS_CHILDREN)
+    .subquery("leaves")
+)
+_COUNTED = select(*_leaves.c, func.count().label("leaves")).group_by(*_leaves.c)

@@ -1,0 +1,56 @@
+"""More of everything that is listed, for the tests of all lists: a list of something else needs its rows here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from normata.records.base import Restorable
+from normata.records.due.due import due_dates
+from normata.records.kinds import Label
+from tests import world
+from tests.world import ALPHA
+
+
+def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
+    """So many more of each, of alpha: each control with a match, a child and a statement, and labels archived, too."""
+    numbers = range(count)
+    alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
+    return {
+        "users": [{"id": f"crowd-{number}", "email": f"crowd-{number}@alpha.example"} for number in numbers],
+        "memberships": [row | {"userId": row["id"]} for row in alphas],
+        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowded {number}"} for number in numbers],
+        "controls": [
+            {
+                "id": f"crowd-{number}",
+                "frameworkId": "fw-sun",
+                "name": f"Crowded {number}",
+                "parentId": f"crowd-{number - 1}" if number % 10 else None,
+            }
+            for number in numbers
+        ],
+        "controlMatches": [
+            {"id": f"crowd-{number}", "sourceControlId": "own.A.1", "targetControlId": f"crowd-{number}"}
+            | {"matchLevel": "FULL"}
+            for number in numbers
+        ],
+        "frameworkAdoptions": [row | {"frameworkId": row["id"]} for row in alphas],
+        "controlCoverages": [row | {"controlId": row["id"]} for row in alphas],
+        "notifications": [
+            row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
+        ],
+        **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
+        "labels": [
+            _record(Label, row | {"id": f"{place}{row['id']}", "archivedAt": archived_at})
+            for row in alphas
+            for place, archived_at in (("", None), ("archived-", world.ARCHIVED))
+        ],
+    }
+
+
+def _record(kind: type[Restorable], row: dict[str, Any]) -> dict[str, Any]:
+    """A record that the editor answers for, overdue where it is of the first kind with such dates."""
+    due = {to_camel(date.column): world.DUE for date in due_dates()[:1] if date.kind is kind}
+    answers = {to_camel(kind.responsible): "member-editor"} if kind.responsible is not None else {}
+    return row | {kind.title_column(): f"Crowded {row['id']}"} | due | answers

@@ -1,0 +1,118 @@
+"""Clients that send too much, too little, or another protocol: the server itself bounds what they cost."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from normata.core.http import server as serving
+from normata.core.http.server import HTTP1
+from tests.core.http.serving.processes import PATIENCE, Processes, Serve
+from tests.server import PLAIN
+
+SECONDS = HTTP1.header_read_timeout / 1_000
+GET = b"GET /livez HTTP/1.1\r\nHost: normata\r\n"
+
+
+@contextmanager
+def connection(server: Processes) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as opened:
+        yield opened
+
+
+def status(server: Processes, request: bytes) -> int | None:
+    """The status of the answer; null where the connection ends without one."""
+    with connection(server) as opened:
+        with suppress(BrokenPipeError, ConnectionResetError):  # the server may refuse before it has all
+            opened.sendall(request)
+        try:
+            answer = opened.recv(65_536)
+        except ConnectionResetError:
+            return None
+    return int(answer.split()[1]) if answer.startswith(b"HTTP/1.1 ") else None
+
+
+def test_a_head_is_bounded_in_size_and_in_headers(serve: Serve) -> None:
+    server = serve(1)
+
+    def with_header(size: int) -> bytes:
+        return GET + b"X-Large: " + b"x" * size + b"\r\nConnection: close\r\n\r\n"
+
+    def with_headers(count: int) -> bytes:
+        return GET + b"".join(b"X-%d: x\r\n" % number for number in range(count)) + b"Connection: close\r\n\r\n"
+
+    assert status(server, with_header(12_000)) == 200
+    assert status(server, with_header(17_000)) == 431
+    assert status(server, with_header(1_000_000)) in (431, None)
+    assert status(server, with_headers(90)) == 200
+    assert status(server, with_headers(200)) == 431
+    long_address = GET.replace(b"/livez", b"/livez?" + b"x" * 20_000)
+    assert status(server, long_address + b"Connection: close\r\n\r\n") in (414, 431)
+    assert status(server, GET + b"Connection: close\r\n\r\n") == 200
+
+
+def test_only_http_1_is_spoken(serve: Serve) -> None:
+    """HTTP/2 compresses headers: 20 kB of them kept a worker busy for seconds."""
+    server = serve(1)
+    settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+    with connection(server) as opened:
+        opened.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+        assert not opened.recv(65_536).startswith(b"\x00")  # no frame: nothing, or an answer in HTTP/1.1
+    upgrade = b"Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAA\r\n"
+    assert status(server, GET + upgrade + b"\r\n") == 200
+    assert server.answers()
+
+
+def test_idle_connections_lock_nobody_out_and_are_closed(serve: Serve) -> None:
+    """More than Granian would take by itself, most of them silent, some slow, some after a request."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 3_000:
+        if hard < 3_000:
+            pytest.skip("this process may not open enough connections")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3_000, hard))
+    server = serve(1)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(connection(server)) for _ in range(1_500)]
+        started = time.monotonic()
+        assert httpx2.get(f"{server.address}/livez", timeout=5, verify=PLAIN).status_code == 200
+        assert time.monotonic() - started < 5
+        slow, after_request, *silent = opened
+        slow.sendall(GET)
+        after_request.sendall(GET + b"\r\n")
+        assert after_request.recv(65_536).startswith(b"HTTP/1.1 200")
+        for one in (slow, after_request, silent[0], silent[-1]):
+            one.settimeout(SECONDS + 20)
+            assert one.recv(65_536) == b""
+        assert time.monotonic() - started < SECONDS + 20
+    assert server.answers()
+
+
+def test_there_are_never_more_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker with no file left would try again without a pause."""
+    limits: dict[str, tuple[int, int]] = {}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: limits.update(now=new))
+    for now, connections, soft in (
+        ((1_024, 1_024), 768, 1_024),
+        ((1_024, 4_096), 3_840, 4_096),
+        ((1_024, 1_000_000), serving.CONNECTIONS, serving.CONNECTIONS + 256),
+        ((1_024, resource.RLIM_INFINITY), serving.CONNECTIONS, serving.CONNECTIONS + 256),
+        ((500_000, 500_000), serving.CONNECTIONS, 500_000),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), serving.CONNECTIONS, resource.RLIM_INFINITY),
+    ):
+        limits["now"] = now
+        assert serving.connection_limit() == connections
+        assert limits["now"][0] == soft
+
+
+@pytest.mark.parametrize("unit", ["normata.service", "normata-sqlite.service"])
+def test_the_units_allow_as_many_files_as_a_worker_needs(unit: str) -> None:
+    lines = (Path(__file__).parents[4] / "deploy" / unit).read_text("utf-8").splitlines()
+    assert f"LimitNOFILE={serving.CONNECTIONS + serving._OTHER_FILES}" in lines

@@ -1,0 +1,105 @@
+"""Schemathesis, with all its checks, against the running server: what OpenAPI says holds for whatever is sent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from normata.core.http.operation import ChangeOperation, Operation
+from normata.operations import OPERATIONS
+from normata.records.base import Restorable
+from normata.records.kinds import IntegrationCheck, Policy, Task
+from tests.core.http.samples import sample, takes_body, takes_query
+from tests.listing import LISTS
+from tests.served import served
+from tests.server import serving
+from tests.world import ALPHA
+
+
+def configuration(token: str, *, real: bool) -> str:
+    """A header for every request and, where ``real``, an organization and ids that exist."""
+    lines = [f'headers = {{ Authorization = "Bearer {token}" }}']
+    for operation in OPERATIONS:
+        found = []
+        if real and takes_query(operation):
+            found.append(f'"query.organizationId" = "{ALPHA}"')
+        if real and "{id}" in operation.path:
+            found.append(f'"path.id" = "{sample(operation, user="admin").row_id}"')
+        checks = ""
+        if isinstance(operation, ChangeOperation):
+            # What its schema takes may break a rule that no schema can tell, come with a key that came before, or
+            # name another state.
+            refused = {"400": operation.has_rules, "412": operation.is_conditional, "422": operation.takes_key}
+            statuses = ["2xx", "401", "403", "404", "409", *(status for status, holds in refused.items() if holds)]
+            checks = f"\nchecks.positive_data_acceptance.expected-statuses = {statuses}"
+        lines.append(
+            f'[[operations]]\ninclude-operation-id = "{operation.operation_id}"\n'
+            f"parameters = {{ {', '.join(found)} }}{checks}"
+        )
+    return "\n".join(lines)
+
+
+# All kinds have the same operations, made by the same code. These three have all sorts of columns, documents, and a
+# restore that answers null.
+OTHER_KINDS = {kind.path for kind in Restorable.kinds if kind not in (Task, Policy, IntegrationCheck)}
+CHOSEN = [one for one in OPERATIONS if one.path.split("/")[1] not in OTHER_KINDS]
+# Changes differ in their bodies; what an id can be, they all read alike.
+CHANGES = [next(one for one in CHOSEN if one not in LISTS and takes_body(one) is body) for body in (False, True)]
+
+
+def runs() -> Iterator[Any]:
+    """The operations of each run, on what exists or on anything; and its phases.
+
+    To try all takes two minutes of a processor, which is for `make test-schemathesis`. Other runs try some of them,
+    with the requests that follow from the schema: the other tests of this folder look at every operation.
+    """
+    if os.environ.get("NORMATA_TEST_SCHEMATHESIS") == "all":
+        every = "examples,coverage,fuzzing,stateful"
+        # Those of a path stay together, since one may be asked with what another answers.
+        for part in (CHOSEN[start : start + 30] for start in range(0, len(CHOSEN), 30)):
+            yield pytest.param("sqlite", part, True, every, id=f"{part[0].operation_id} and on, on SQLite")
+        some = [*(one for one in LISTS if one in CHOSEN), *CHANGES]
+        yield pytest.param("postgresql", some, False, every, id="some operations on anything, on PostgreSQL")
+        return
+    yield pytest.param("sqlite", CHOSEN[::12], True, "examples,coverage", id="some operations on SQLite")
+
+
+@pytest.mark.parametrize(("database_url", "chosen", "real", "phases"), [*runs()], indirect=["database_url"])
+def test_holds_against_anything_sent(
+    database_url: str, tmp_path: Path, chosen: Sequence[Operation], real: bool, phases: str
+) -> None:
+    with served(database_url) as service:
+        token = service.token("admin")
+    file = tmp_path / "schemathesis.toml"
+    file.write_text(configuration(token, real=real))
+    # It sends more bad tokens than the service takes from one address.
+    with serving(database_url, settings={"NORMATA_BAD_TOKEN_LIMIT": "0"}) as base:
+        finished = subprocess.run(
+            [
+                Path(sys.executable).with_name("schemathesis"),
+                f"--config-file={file}",
+                "run",
+                f"{base}/openapi.json",
+                f"--phases={phases}",
+                "--checks=all",
+                # To delete an adoption or a statement leaves the framework or the control, and a dry run leaves all.
+                "--exclude-checks=use_after_free",
+                "--max-examples=4",
+                "--seed=1",
+                "--no-color",
+                *(f"--include-operation-id={operation.operation_id}" for operation in chosen),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert finished.returncode == 0, finished.stdout[-30_000:] + finished.stderr[-2_000:]
+    assert f"{len(chosen)} selected / {len(OPERATIONS)} total" in finished.stdout

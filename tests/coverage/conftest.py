@@ -1,0 +1,5 @@
+"""What the tests of coverage share."""
+
+from tests.coverage.stating import alpha, beta
+
+__all__ = ["alpha", "beta"]

@@ -1,0 +1,114 @@
+"""The statement of applicability: every leaf, what is said of it, what covers it, and what would be objected to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tests.databases import on_both
+from tests.reports.conftest import Ask
+from tests.reports.reported import FRAMEWORK, match, statement
+from tests.served import Served
+from tests.world import ALPHA
+
+SOA = "statement-of-applicability"
+
+
+def entries(answer: Any) -> dict[str, dict[str, Any]]:
+    """The controls of an answer, by id."""
+    return {entry["id"]: entry for entry in answer.json()["controls"]}
+
+
+def covering(entry: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What covers a control: the source, the level of the match, the source's own status."""
+    return [
+        (one["matchedControl"]["id"], one["matchLevel"], one["effectiveCoverageStatus"]) for one in entry["coveredBy"]
+    ]
+
+
+@on_both
+def test_it_has_every_leaf_in_catalog_order(ask: Ask) -> None:
+    answer = ask(SOA)
+    numbers = ["1.1.a", "1.1.b", "1.1.c", "1.2", "1.3", "2.1", "2.2", "2.3", "3"]
+    assert [entry["identifier"] for entry in answer.json()["controls"]] == numbers
+    assert answer.json()["counts"] == ask("coverage").json()["counts"]
+    assert answer.json()["organization"]["id"] == ALPHA
+    assert answer.json()["framework"]["id"] == FRAMEWORK
+
+
+def test_an_entry_says_all_that_is_said_of_a_control(ask: Ask) -> None:
+    assert entries(ask(SOA))["rep.1.1.b"] == {
+        "id": "rep.1.1.b",
+        "identifier": "1.1.b",
+        "name": "Requirement 1.1.b",
+        "parent": {"id": "rep.1.1", "identifier": "1.1", "name": "Requirement 1.1"},
+        "isMandatory": False,
+        "isApplicable": True,
+        "reasons": ["LEGAL", "BEST_PRACTICE"],
+        "justification": None,
+        "isStated": True,
+        "coverageStatus": "PARTIAL",
+        "coverageGap": "=HYPERLINK(1)",
+        "effectiveCoverageStatus": "PARTIAL",
+        "isIndirectlyCovered": False,
+        "coveredBy": [],
+        "objections": [],
+    }
+
+
+def test_it_flags_what_the_standard_would_object_to(ask: Ask) -> None:
+    """ISO/IEC 27001, 6.1.3 d. A justification in words justifies the inclusion of a control as reasons do."""
+    answer = ask(SOA)
+    unsaid = ["INCLUDED_WITHOUT_JUSTIFICATION", "APPLICABLE_WITHOUT_STATUS"]
+    found = {control: entry["objections"] for control, entry in entries(answer).items()}
+    assert found == {
+        "rep.1.1.a": unsaid,
+        "rep.1.1.b": [],
+        "rep.1.1.c": unsaid,
+        "rep.1.2": ["EXCLUDED_WITHOUT_JUSTIFICATION"],
+        "rep.1.3": [],
+        "rep.2.1": unsaid,
+        "rep.2.2": unsaid,
+        "rep.2.3": [],
+        "rep.3": [],
+    }
+    counted = Counter(objection for objections in found.values() for objection in objections)
+    assert answer.json()["objections"] == {
+        "excludedWithoutJustification": counted["EXCLUDED_WITHOUT_JUSTIFICATION"],
+        "includedWithoutJustification": counted["INCLUDED_WITHOUT_JUSTIFICATION"],
+        "applicableWithoutStatus": counted["APPLICABLE_WITHOUT_STATUS"],
+    }
+
+
+def test_a_statement_without_status_and_reasons_is_a_statement_of_none(ask: Ask, service: Served) -> None:
+    service.load({"controlCoverages": [statement("rep.2.1", "NONE")]})
+    assert entries(ask(SOA))["rep.2.1"]["objections"] == ["INCLUDED_WITHOUT_JUSTIFICATION"]
+
+
+def test_what_covers_a_control_are_the_matches_that_make_it_so(ask: Ask, service: Served) -> None:
+    found = entries(ask(SOA))
+    assert covering(found["rep.2.1"]) == [("sun.A.1", "FULL", "FULL")]
+    assert covering(found["rep.2.2"]) == [("sun.A.3", "PARTIAL", "FULL")]
+    assert covering(found["rep.1.1.a"]) == covering(found["rep.3"]) == []
+    [one] = found["rep.2.1"]["coveredBy"]
+    assert one["matchedControl"]["framework"]["identifier"] == "SUN-2"
+    service.load({"controlCoverages": [statement("rep.2.1", "FULL")]})
+    assert covering(entries(ask(SOA))["rep.2.1"]) == [], "its own statement does"
+
+
+@on_both
+def test_no_control_vouches_for_itself(ask: Ask, service: Served) -> None:
+    """Two that equal each other, of which the first alone is covered by somebody's statement."""
+    there, back = match("rep.2.1", "rep.1.1.c", "FULL"), match("rep.1.1.c", "rep.2.1", "FULL")
+    service.load({"controlMatches": [there, back]})
+    found = entries(ask(SOA))
+    assert covering(found["rep.2.1"]) == [("sun.A.1", "FULL", "FULL")]
+    assert covering(found["rep.1.1.c"]) == [("rep.2.1", "FULL", "FULL")]
+
+
+def test_the_same_data_are_the_same_bytes(ask: Ask, service: Served) -> None:
+    first = ask(SOA).content
+    service.load({"controlCoverages": [statement("rep.3", "PARTIAL")]})
+    assert ask(SOA).content != first
+    service.load({"controlCoverages": [statement("rep.3", "FULL")]})
+    assert ask(SOA).content == first
