@@ -25,7 +25,7 @@ from normata.cli import check as checkup
 from normata.cli import demo
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
-from normata.demo.files import paths
+from normata.demo.files import ORGANIZATION, paths
 from normata.notifications.texts import ENGLISH
 from normata.operations import SECURITY
 from normata.records.base import Restorable
@@ -80,7 +80,7 @@ def test_it_is_whole(database: Database) -> None:
 
 
 def test_there_is_one_organization_with_members_of_every_role(bundle: dict[str, list[dict[str, Any]]]) -> None:
-    assert [row["id"] for row in bundle["organizations"]] == [demo.ORGANIZATION]
+    assert [row["id"] for row in bundle["organizations"]] == [ORGANIZATION]
     assert {row["role"] for row in bundle["memberships"]} == {"owner", "admin", "editor", "viewer"}
     assert demo.USER in {row.get("email") for row in bundle["users"]}
 
@@ -139,7 +139,7 @@ def test_coverage_has_something_to_show(database: Database, settings: Settings) 
             for page in range(1, 6)
             for item in client.get(
                 "/controls/",
-                params={"organizationId": demo.ORGANIZATION, "page": page},
+                params={"organizationId": ORGANIZATION, "page": page},
                 headers={"Authorization": f"Bearer {token}"},
             ).json()["items"]
         ]
@@ -177,7 +177,7 @@ def test_notifications_link_to_what_is_there_and_have_what_their_texts_fill_in(
     texts: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
     with TestClient(create_app(settings)) as client:
         for payload in (row["payload"] for row in bundle["notifications"]):
-            found = client.get(payload["url"], params={"organizationId": demo.ORGANIZATION}, headers=headers)
+            found = client.get(payload["url"], params={"organizationId": ORGANIZATION}, headers=headers)
             assert found.status_code == 200, payload["url"]
             for key in (payload["titleKey"], payload["bodyKey"]):
                 assert texts.get(key, "").format(**payload["params"]) or key not in texts
@@ -299,7 +299,7 @@ def test_the_printed_requests_work_as_they_are_printed_and_twice_is_harmless(
         return found
 
     with running(tmp_path, "--database", url) as (_, lines):
-        assert any(demo.ORGANIZATION in line for line in lines if line.startswith("Organization:"))
+        assert any(ORGANIZATION in line for line in lines if line.startswith("Organization:"))
         controls, notifications, restore = curls(lines)
         status, page = ask(controls)
         assert (status, len(page["items"]), page["total"]) == (200, 5, len(bundle["controls"]))
@@ -315,7 +315,7 @@ def test_the_printed_requests_work_as_they_are_printed_and_twice_is_harmless(
         assert restored["id"] not in curls(lines)[2]
         old = f"curl -s -H 'Authorization: Bearer {first_token}' "
         base = f"http://127.0.0.1:{port}"
-        assert ask(f"{old} '{base}/frameworks/?organizationId={demo.ORGANIZATION}'")[0] == 200
+        assert ask(f"{old} '{base}/frameworks/?organizationId={ORGANIZATION}'")[0] == 200
         again = re.sub(r"^.*/([^/]+)/([^/]+)/restore/'$", rf"{old} -X POST '{base}/\1/\2/restore/'", restore)
         status, problem = ask(again)
         assert (status, problem["code"]) == (409, "not_archived")

@@ -9,6 +9,7 @@ from normata.core.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.core.changes.unit_of_work import all_writes, update_of
 from normata.core.db.security import Security
 from normata.core.http.operation import ChangeOperation, Operation
+from normata.coverage import control_operations as controls
 from normata.coverage import explanation_operations as explanation
 from normata.coverage import operations as statements
 from normata.events import operations as events
@@ -34,6 +35,7 @@ from normata.own_frameworks import operations as own_frameworks
 from normata.records import operations as records
 from normata.records.archive import operations as archive
 from normata.records.due import operations as due
+from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
 from normata.tables import Table
@@ -41,6 +43,7 @@ from normata.wiring import SUBSCRIBERS
 
 OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
+    *controls.OPERATIONS,
     *own_frameworks.OPERATIONS,
     *imports.OPERATIONS,
     *adoption.OPERATIONS,
@@ -60,6 +63,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *sessions.OPERATIONS,
     *organizations.OPERATIONS,
     *members.OPERATIONS,
+    *responsibilities.OPERATIONS,
     *invitations.OPERATIONS,
     *service_accounts.OPERATIONS,
 )

@@ -10,6 +10,7 @@ import pytest
 
 from normata.cli import demo
 from normata.core.db.database import Database
+from normata.demo.files import ORGANIZATION
 from normata.frameworks.model import ControlCoverage, FrameworkAdoption
 from tests import mostly_sqlite, stored, world
 from tests.coverage.stating import Json, Stating, assert_consistent, done
@@ -211,7 +212,7 @@ def harbourlight(empty_url: str, empty: Database) -> Iterator[Stating]:
     change(empty, lambda unit: demo.fill(unit, lambda *_: None))
     token = change(empty, demo.new_token)
     with served(empty_url) as service:
-        yield Stating(service.client, {"Authorization": f"Bearer {token}"}, demo.ORGANIZATION)
+        yield Stating(service.client, {"Authorization": f"Bearer {token}"}, ORGANIZATION)
 
 
 def test_adopting_brings_what_was_promised_for_every_framework_of_the_demo(
@@ -233,4 +234,4 @@ def test_adopting_brings_what_was_promised_for_every_framework_of_the_demo(
     for framework_id in frameworks:
         assert_promise_is_kept(harbourlight, framework_id)
     assert harbourlight.listed() == first
-    assert_consistent(empty, demo.ORGANIZATION)
+    assert_consistent(empty, ORGANIZATION)

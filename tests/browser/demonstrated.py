@@ -11,6 +11,7 @@ from sqlalchemy import select
 from normata.cli import demo as content
 from normata.console.visit import SESSION_COOKIE
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.demo.files import ORGANIZATION
 from normata.identity.model import User
 from normata.identity.service_accounts import service_accounts
 from normata.identity.sessions import sessions
@@ -42,7 +43,7 @@ def filled(url: str) -> tuple[dict[str, str], str]:
     with closing(open_url(url, create=True)) as database:
         migrate(database)
         change(database, lambda unit: content.fill(unit, lambda *_: None))
-        change(database, lambda unit: service_accounts.create(unit, content.ORGANIZATION, "Nightly export", "viewer"))
+        change(database, lambda unit: service_accounts.create(unit, ORGANIZATION, "Nightly export", "viewer"))
         secrets = change(database, _sign_everybody_in)
         demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))
     return secrets, str(demo_user)

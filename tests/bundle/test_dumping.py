@@ -24,6 +24,7 @@ from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import wire_names
 from normata.coverage.recompute import stored_coverage
+from normata.demo.files import ORGANIZATION
 from normata.identity.tokens import tokens
 from normata.records.base import Restorable
 from tests import world
@@ -72,10 +73,10 @@ def test_a_dump_loads_into_an_empty_database_and_dumps_the_same(
 
 def test_the_demo_dumped_and_loaded_dumps_the_same(demo_database: Database, empty: Database, tmp_path: Path) -> None:
     path = tmp_path / "dump.json"
-    first = dumped(demo_database, demo.ORGANIZATION)
+    first = dumped(demo_database, ORGANIZATION)
     path.write_text(first, encoding="utf-8")
     load_file(empty, path)
-    assert dumped(empty, demo.ORGANIZATION) == first
+    assert dumped(empty, ORGANIZATION) == first
 
 
 def test_loading_a_dump_where_it_came_from_changes_nothing(database: Database, tmp_path: Path) -> None:

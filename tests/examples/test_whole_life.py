@@ -11,6 +11,7 @@ import pytest
 
 from normata.cli import demo as content
 from normata.core.db.database import Database
+from normata.demo.files import ORGANIZATION
 from normata.records.base import Restorable
 from tests.databases import change
 from tests.server import SCRIPT, serving
@@ -36,7 +37,7 @@ def test_it_walks_the_whole_life_of_every_kind(empty: Database, empty_url: str) 
     change(empty, lambda unit: content.fill(unit, lambda *_: None))
     token = change(empty, content.new_token)
     with serving(empty_url) as base:
-        done = run(base, content.ORGANIZATION, TOKEN=token, NORMATA_DATABASE_URL=empty_url)
+        done = run(base, ORGANIZATION, TOKEN=token, NORMATA_DATABASE_URL=empty_url)
         refused = run(base, "org-nobody", TOKEN="none")
     assert (done.returncode, done.stderr) == (0, "")
     *lives, proof = done.stdout.splitlines()

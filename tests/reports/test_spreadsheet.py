@@ -15,6 +15,7 @@ from openpyxl import load_workbook
 
 from normata.app import create_app
 from normata.cli import demo
+from normata.demo.files import ORGANIZATION
 from normata.settings import Settings
 from tests.client import TestClient
 from tests.databases import change, migrate, open_url
@@ -41,7 +42,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 def statement(client: TestClient, name: str) -> Any:
     """The statement of applicability in a format."""
     path = "/frameworks/iso-27001-2022/statement-of-applicability/"
-    answer = client.get(path, params={"organizationId": demo.ORGANIZATION, "format": name})
+    answer = client.get(path, params={"organizationId": ORGANIZATION, "format": name})
     assert answer.status_code == 200
     return answer.json() if name == "json" else answer.content
 

@@ -11,13 +11,12 @@ from sqlalchemy import select
 from normata.bundle import loading, reading
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction
-from normata.demo.files import paths
+from normata.demo.files import ORGANIZATION, paths
 from normata.identity.model import Organization, User
 from normata.identity.sign_in import links as sign_in_links
 from normata.identity.tokens import tokens
 from normata.records.base import Restorable
 
-ORGANIZATION = "org-harbourlight"
 USER = "demo@normata.example"
 
 _ID = Organization.id

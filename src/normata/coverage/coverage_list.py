@@ -11,13 +11,24 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, lite
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
-from normata.core.schema.fields import ControlType, CoverageStatus
+from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
 from normata.core.schema.paging import QueryFlag
+from normata.core.schema.wire import Wire
 from normata.coverage.statements import said, stated
 from normata.frameworks.control_list import STATED, ControlQuery, list_controls
+from normata.frameworks.control_wire import MatchedControl
 from normata.frameworks.early_places import Sayings
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
 from normata.frameworks.visibility import match_visible_to
+
+
+class CoveringMatch(Wire):
+    """A match that gives a control the status that it has."""
+
+    id: str
+    match_level: MatchLevel
+    matched_control: MatchedControl
+    effective_coverage_status: CoverageStatus = Field(description="How far the source of the match is covered.")
 
 
 class CoverageQuery(ControlQuery):

@@ -4,45 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
-
-from normata.core.db.transaction import Transaction
-from normata.core.http.operation import Asker, ListOperation, Operation, ReadOperation
-from normata.core.schema.paging import OrganizationQuery, Page
-from normata.coverage import coverage_list
-from normata.coverage.statements import Statement, said, stated
+from normata.core.http.operation import ListOperation, Operation
+from normata.core.schema.paging import Page
 from normata.frameworks import control_list, control_wire, framework_list
-from normata.frameworks.model import Control
-from normata.reports.applicability import CoveringMatch
 
 
 class ControlPage(Page[control_wire.Control]):
     """A page of controls."""
-
-
-class ControlDetails(control_wire.Control):
-    """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
-
-    coverage: Statement  # type: ignore[assignment] # the list has less of it
-
-
-def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
-    control = control_list.one_control(transaction, query.organization_id, asker.id)
-    (stated_control,) = stated(transaction, query.organization_id, [asker.id])
-    return control | {"coverage": said(stated_control)}
-
-
-class CoveredControl(ControlDetails):
-    """A control, with everything that there is to know of it, and what covers it."""
-
-    covered_by: list[CoveringMatch] = Field(
-        description="Where it is indirectly covered: the matches that give it its status. None rests on the control"
-        " itself. Else empty."
-    )
-
-
-class CoveragePage(Page[CoveredControl]):
-    """A page of controls, with all that is said of each."""
 
 
 class FrameworkPage(Page[framework_list.Framework]):
@@ -56,7 +24,7 @@ _CSF = {
     "identifierColor": "#1D4F91",
 }
 
-_CONTROL: dict[str, Any] = {
+CONTROL_EXAMPLE: dict[str, Any] = {
     "id": "iso-27001-2022:A.5.11",
     "frameworkId": "iso-27001-2022",
     "parentId": "iso-27001-2022:A.5",
@@ -98,19 +66,8 @@ _CONTROL: dict[str, Any] = {
     "children": [],
 }
 
-_CONTROL_DETAILS = _CONTROL | {
-    "coverage": {
-        "coverageStatus": "NONE",
-        "coverageGap": None,
-        "isApplicable": True,
-        "justification": None,
-        "reasons": [],
-        "updatedAt": None,
-    }
-}
-
 _CONTROL_PAGE = {
-    "items": [_CONTROL],
+    "items": [CONTROL_EXAMPLE],
     "total": 402,
     "page": 1,
     "limit": 5,
@@ -168,44 +125,6 @@ never overlap.""",
         answer=ControlPage,
         answer_description="A page of controls.",
         example=_CONTROL_PAGE,
-    ),
-    ReadOperation(
-        path="/controls/{id}/",
-        operation_id="getControl",
-        tag="Frameworks",
-        summary="Get a control",
-        description="""\
-One control of a framework that the organization has adopted, with everything that the list of controls has of it: its
-framework, its parent and children, the organization's statement, the matches that lead to it, and its effective
-coverage.""",
-        about=Control,
-        id_description="The id of the control.",
-        query=OrganizationQuery,
-        build=_one_control,
-        answer=ControlDetails,
-        answer_description="The control.",
-        example=_CONTROL_DETAILS,
-    ),
-    ListOperation(
-        path="/coverage/",
-        operation_id="listCoverage",
-        tag="Coverage",
-        summary="List controls by their coverage",
-        description="""\
-The controls of the frameworks that the organization has adopted, as the list of controls has them, each with the whole
-statement (whether the control applies, why, and when it was last said) and with what covers it. They can be filtered by
-what is stated and by what follows.""",
-        query=coverage_list.CoverageQuery,
-        build=lambda transaction, query, _asker: coverage_list.list_coverage(transaction, query),
-        answer=CoveragePage,
-        answer_description="A page of controls.",
-        example=_CONTROL_PAGE
-        | {
-            "items": [
-                _CONTROL_DETAILS
-                | {"coveredBy": [match | {"effectiveCoverageStatus": "FULL"} for match in _CONTROL["sourceMatches"]]}
-            ]
-        },
     ),
     ListOperation(
         path="/frameworks/",

@@ -10,11 +10,10 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Column
 
-from normata.cli.demo import ORGANIZATION
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.wire import columns
-from normata.demo.files import record_bundle
+from normata.demo.files import ORGANIZATION, record_bundle
 from normata.records.base import Restorable, is_id, text_columns
 from normata.records.writing import writable
 

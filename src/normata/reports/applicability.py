@@ -12,9 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
-from normata.core.schema.fields import REASONS, CoverageStatus, MatchLevel
+from normata.core.schema.fields import REASONS, CoverageStatus
 from normata.core.schema.wire import Wire
-from normata.frameworks.control_wire import ControlReference, MatchedControl
+from normata.coverage.coverage_list import CoveringMatch
+from normata.frameworks.control_wire import ControlReference
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.frameworks.visibility import match_visible_to
 from normata.reports.counts import CoverageCounts, Tally
@@ -28,15 +29,6 @@ EXCLUDED_WITHOUT_JUSTIFICATION = "EXCLUDED_WITHOUT_JUSTIFICATION"
 INCLUDED_WITHOUT_JUSTIFICATION = "INCLUDED_WITHOUT_JUSTIFICATION"
 APPLICABLE_WITHOUT_STATUS = "APPLICABLE_WITHOUT_STATUS"
 OBJECTIONS = (EXCLUDED_WITHOUT_JUSTIFICATION, INCLUDED_WITHOUT_JUSTIFICATION, APPLICABLE_WITHOUT_STATUS)
-
-
-class CoveringMatch(Wire):
-    """A match that gives a control the status that it has."""
-
-    id: str
-    match_level: MatchLevel
-    matched_control: MatchedControl
-    effective_coverage_status: CoverageStatus = Field(description="How far the source of the match is covered.")
 
 
 class ApplicabilityEntry(Wire):

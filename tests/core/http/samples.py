@@ -35,11 +35,11 @@ from zlib import crc32
 import pytest
 from httpx2 import Response
 
-from normata.cli.demo import ORGANIZATION as DEMO
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.roles import ROLES, role_suffices
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.table import Table
+from normata.demo.files import ORGANIZATION as DEMO
 from normata.errors import NotArchived
 from normata.frameworks.model import Control, FrameworkAdoption
 from normata.identity.model import AccessToken, Invitation, Membership, Organization

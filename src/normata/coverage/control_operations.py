@@ -1,0 +1,102 @@
+"""The operations that read controls with all that is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from normata.core.db.transaction import Transaction
+from normata.core.http.operation import Asker, ListOperation, Operation, ReadOperation
+from normata.core.schema.paging import OrganizationQuery, Page
+from normata.coverage import coverage_list
+from normata.coverage.coverage_list import CoveringMatch
+from normata.coverage.statements import Statement, said, stated
+from normata.frameworks import control_list, control_wire
+from normata.frameworks.model import Control
+from normata.frameworks.operations import CONTROL_EXAMPLE
+
+
+class ControlDetails(control_wire.Control):
+    """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
+
+    coverage: Statement  # type: ignore[assignment] # the list has less of it
+
+
+def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
+    control = control_list.one_control(transaction, query.organization_id, asker.id)
+    (stated_control,) = stated(transaction, query.organization_id, [asker.id])
+    return control | {"coverage": said(stated_control)}
+
+
+class CoveredControl(ControlDetails):
+    """A control, with everything that there is to know of it, and what covers it."""
+
+    covered_by: list[CoveringMatch] = Field(
+        description="Where it is indirectly covered: the matches that give it its status. None rests on the control"
+        " itself. Else empty."
+    )
+
+
+class CoveragePage(Page[CoveredControl]):
+    """A page of controls, with all that is said of each."""
+
+
+_CONTROL_DETAILS = CONTROL_EXAMPLE | {
+    "coverage": {
+        "coverageStatus": "NONE",
+        "coverageGap": None,
+        "isApplicable": True,
+        "justification": None,
+        "reasons": [],
+        "updatedAt": None,
+    }
+}
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    ReadOperation(
+        path="/controls/{id}/",
+        operation_id="getControl",
+        tag="Frameworks",
+        summary="Get a control",
+        description="""\
+One control of a framework that the organization has adopted, with everything that the list of controls has of it: its
+framework, its parent and children, the organization's statement, the matches that lead to it, and its effective
+coverage.""",
+        about=Control,
+        id_description="The id of the control.",
+        query=OrganizationQuery,
+        build=_one_control,
+        answer=ControlDetails,
+        answer_description="The control.",
+        example=_CONTROL_DETAILS,
+    ),
+    ListOperation(
+        path="/coverage/",
+        operation_id="listCoverage",
+        tag="Coverage",
+        summary="List controls by their coverage",
+        description="""\
+The controls of the frameworks that the organization has adopted, as the list of controls has them, each with the whole
+statement (whether the control applies, why, and when it was last said) and with what covers it. They can be filtered by
+what is stated and by what follows.""",
+        query=coverage_list.CoverageQuery,
+        build=lambda transaction, query, _asker: coverage_list.list_coverage(transaction, query),
+        answer=CoveragePage,
+        answer_description="A page of controls.",
+        example={
+            "items": [
+                _CONTROL_DETAILS
+                | {
+                    "coveredBy": [
+                        match | {"effectiveCoverageStatus": "FULL"} for match in CONTROL_EXAMPLE["sourceMatches"]
+                    ]
+                }
+            ],
+            "total": 402,
+            "page": 1,
+            "limit": 5,
+        },
+    ),
+)
