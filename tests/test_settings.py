@@ -147,8 +147,8 @@ def test_settings_do_not_change_once_read() -> None:
 @pytest.mark.parametrize(
     ("url", "given", "file"),
     [
-        ("sqlite:///normata.db", "", "normata.core.db.event-key"),
-        ("sqlite:////var/lib/normata.db?mode=rw", "", "/var/lib/normata.core.db.event-key"),
+        ("sqlite:///normata.db", "", "normata.db.event-key"),
+        ("sqlite:////var/lib/normata.db?mode=rw", "", "/var/lib/normata.db.event-key"),
         ("postgresql://user@host/name", "", "normata.event-key"),
         ("sqlite:///normata.db", "/etc/key", "/etc/key"),
     ],

@@ -15,23 +15,25 @@ from starlette.types import ASGIApp, ExceptionHandler
 
 from normata.console.routes import console_routes
 from normata.core import log
-from normata.core.changes.idempotency import ForgetKeys, UnderWay
+from normata.core.changes.idempotency import ForgetKeys, InProgress
 from normata.core.db.database import open_database
 from normata.core.http import documentation, health, openapi
 from normata.core.http.counters import Counters
 from normata.core.http.gateway import Gateway, install_error_handlers
 from normata.core.http.metrics import Metrics
-from normata.core.http.page_cache import KeptPages
+from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
+from normata.core.http.request import Means
 from normata.core.http.routing import Directory, resources
 from normata.core.http.services import Services
 from normata.core.http.telemetry import require_possible
-from normata.events.kept_totals import KeptTotals
+from normata.events.cached_totals import CachedTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
-from normata.identity.last_use import LastUse
+from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
-from normata.identity.sign_in_model import Session
+from normata.identity.operators import require_operator
+from normata.identity.tokens.authenticator import TokenAuthenticator
 from normata.notifications import pages as texts
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
@@ -72,31 +74,30 @@ def create_app(settings: Settings | None = None) -> Service:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
     signer = Signer(settings.event_key_file)
     counters = Counters(settings.database_url)
+    token_use, session_use = LastUse(database), SessionUse(database)
+    sealer = Sealer(database, signer)
+    mailer = Mailer(settings.smtp_url, settings.mail_from)
     services = Services(
         database=database,
-        sealer=Sealer(database, signer),
-        signer=signer,
         changes=changes_of(database),
-        last_use=LastUse(database),
-        session_use=LastUse(database, Session),
+        authenticator=TokenAuthenticator(database, token_use),
+        require_operator=require_operator,
         counters=counters,
         requests_by_address=Limit(counters, "address", settings.address_rate_limit),
         requests_by_token=Limit(counters, "token", settings.rate_limit),
         bad_tokens_by_address=Limit(counters, "bad-tokens", settings.bad_token_limit),
         metrics=metrics,
-        pages=KeptPages(settings.page_cache_mib * 2**20),
-        totals=KeptTotals(),
-        under_way=UnderWay(),
-        mailer=Mailer(settings.smtp_url, settings.mail_from),
-        public_url=settings.public_url,
+        pages=PageCache(settings.page_cache_mib * 2**20),
+        in_progress=InProgress(),
+        means=Means(settings, signer, token_use, session_use, CachedTotals(), mailer),
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         beside = [
-            asyncio.create_task(services.last_use.keep_storing()),
-            asyncio.create_task(services.session_use.keep_storing()),
-            asyncio.create_task(services.sealer.keep_sealing()),
+            asyncio.create_task(token_use.keep_storing()),
+            asyncio.create_task(session_use.keep_storing()),
+            asyncio.create_task(sealer.keep_sealing()),
             asyncio.create_task(ForgetKeys(database).keep_forgetting()),
             asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
         ]
@@ -107,9 +108,9 @@ def create_app(settings: Settings | None = None) -> Service:
                 task.cancel()
             try:
                 await asyncio.wait(beside)
-                await services.last_use.store()
-                await services.session_use.store()
-                await services.sealer.finish()
+                await token_use.store()
+                await session_use.store()
+                await sealer.finish()
             finally:
                 counters.close()
                 await database.aclose()

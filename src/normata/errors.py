@@ -121,7 +121,7 @@ class RecordsRefused(DomainError):
         self.refusals = tuple(refusals)
 
 
-class RequestUnderWay(DomainError):
+class RequestInProgress(DomainError):
     """A request with the same `Idempotency-Key` is being carried out."""
 
     message = "A request with the same Idempotency-Key is being carried out; wait as Retry-After says."
@@ -133,7 +133,7 @@ class KeyReused(DomainError):
     message = "This Idempotency-Key came with another request before; make a new key for each request."
 
 
-class AnswerNotKept(DomainError):
+class AnswerNotStored(DomainError):
     """The request with this `Idempotency-Key` was carried out, but its answer was too large, or too secret, to keep."""
 
     message = "The request with this Idempotency-Key was carried out; its answer was too large, or too secret, to keep."

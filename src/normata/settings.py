@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     event_key: str = Field(
         default="",
         description="The file with the key that signs the checkpoints of audit events; it is made where there is"
-        " none. Empty: beside the file of SQLite (`normata.core.db.event-key`), else `normata.event-key` in the working"
+        " none. Empty: beside the file of SQLite (`normata.db.event-key`), else `normata.event-key` in the working"
         " directory.",
     )
     host: str = Field(

@@ -6,6 +6,7 @@ from normata.core.changes.revisions import AdvanceRevisions
 from normata.core.changes.unit_of_work import Changes, Subscriber
 from normata.core.db.database import Database
 from normata.events.recording import RecordEvents
+from normata.notifications.model import Notification
 from normata.notifications.telling import RULES, NotifyMembers
 
 SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
@@ -13,4 +14,4 @@ SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), Adv
 
 def changes_of(database: Database) -> Changes:
     """The one road for changes of a database."""
-    return Changes(database, SUBSCRIBERS)
+    return Changes(database, SUBSCRIBERS, Notification)

@@ -186,7 +186,7 @@ def test_a_file_that_is_not_there_is_told(normata: Run, folder: Path) -> None:
 def test_the_key_is_beside_the_file_of_the_database(normata: Run, folder: Path) -> None:
     assert normata("load", bundle_file(folder, GAMMA)).code == 0
     assert normata("events", "key").code == 0
-    assert stat.S_IMODE((folder / "normata.core.db.event-key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "normata.db.event-key").stat().st_mode) == 0o600
 
 
 def test_an_older_database_is_sealed_when_it_is_brought_up_to_date(

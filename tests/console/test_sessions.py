@@ -12,6 +12,7 @@ from httpx2 import Response
 
 from normata.core.db.types import format_timestamp
 from normata.core.http.operation import Operation
+from normata.identity.last_use import SessionUse
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link, text_of
 from tests.core.http.samples import all_operations, sample
@@ -180,7 +181,7 @@ def test_last_use_is_stored_once_a_minute(browser: Browser, instance: Served, si
     sign_in(browser, "editor")
     run_sql(instance.database, f"UPDATE session SET last_used_at = {before(hours=1)}")
     browser.get("/account/")
-    browser.client.portal.call(instance.app.services.session_use.store)  # type: ignore[union-attr]
+    browser.client.portal.call(instance.app.services.means[SessionUse].store)  # type: ignore[union-attr]
     (session,) = stored.sessions(instance.database)
     assert f"'{session['last_used_at']}'" > before(minutes=1)
 

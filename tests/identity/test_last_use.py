@@ -13,6 +13,7 @@ import pytest
 from normata.app import Service
 from normata.core.db.database import Database
 from normata.core.db.types import format_timestamp
+from normata.identity.last_use import LastUse
 from tests import stored
 from tests.client import TestClient
 from tests.databases import path_of, tamper
@@ -56,7 +57,7 @@ def quiet(application: Service) -> TestClient:
 
 def store(application: Service) -> None:
     """Do the background work once."""
-    asyncio.run(application.services.last_use.store())
+    asyncio.run(application.services.means[LastUse].store())
 
 
 def last_use(database: Database) -> Any:

@@ -171,7 +171,7 @@ def test_the_link_is_kept_nowhere(service: Served) -> None:
     answer = service.client.post("/invitations/", json=INVITED, headers=headers)
     secret = answer.json()["link"].rpartition("=")[2]
     assert secret not in str(stored.everything(service.database))
-    refused(service.client.post("/invitations/", json=INVITED, headers=headers), 409, "answer_not_kept")
+    refused(service.client.post("/invitations/", json=INVITED, headers=headers), 409, "answer_not_stored")
     assert len(stored.rows(service.database, Invitation, email_folded="kim@example.org")) == 1
 
 

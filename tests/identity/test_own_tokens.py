@@ -182,7 +182,7 @@ def test_with_a_key_the_secret_is_not_kept(service: Served) -> None:
         token = first.json()["token"]
         assert sees(service, bearer(first.json()), ALPHA)
         count = len(stored.tokens(service.database))
-        problem = refused(service.client.post(path, json=WANTED, headers=keyed), 409, "answer_not_kept")
+        problem = refused(service.client.post(path, json=WANTED, headers=keyed), 409, "answer_not_stored")
         assert "secret" in problem["detail"]
         assert len(stored.tokens(service.database)) == count
         assert token not in str(stored.everything(service.database))

@@ -28,7 +28,7 @@ from tests.world import ALPHA
 
 Document = dict[str, list[dict[str, Any]]]
 
-KEPT = [one.kept for one in OPERATIONS if isinstance(one, ListOperation) and one.kept]
+KEPT = [one.cached for one in OPERATIONS if isinstance(one, ListOperation) and one.cached]
 
 
 @pytest.fixture

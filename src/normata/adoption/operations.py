@@ -7,7 +7,8 @@ from typing import Any
 from normata.adoption.adoption import ADOPTION_WRITES, LEAVING_WRITES, adopt_one, leave
 from normata.adoption.preview import AdoptionPreview, preview_adoption
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, Operation, ReadOperation
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery
 from normata.frameworks.framework_list import Framework as FrameworkWire
 from normata.frameworks.framework_list import one_framework
@@ -16,16 +17,16 @@ from normata.frameworks.operations import FRAMEWORK_EXAMPLE
 from normata.identity.organization_lookup import reached
 
 
-def _put(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-    organization_id = reached(unit, given.query.organization_id)
-    adopt_one(unit, organization_id, given.id)
-    return one_framework(unit, organization_id, given.id)
+def _put(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+    organization_id = reached(unit, request.query.organization_id)
+    adopt_one(unit, organization_id, request.id)
+    return one_framework(unit, organization_id, request.id)
 
 
-def _delete(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-    organization_id = reached(unit, given.query.organization_id)
-    framework = one_framework(unit, organization_id, given.id)
-    leave(unit, organization_id, given.id)
+def _delete(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+    organization_id = reached(unit, request.query.organization_id)
+    framework = one_framework(unit, organization_id, request.id)
+    leave(unit, organization_id, request.id)
     return framework | {"isAdopted": False, "frameworkAdoptions": [], "adoption": None}
 
 
@@ -89,7 +90,7 @@ would gain. Leaves that do not apply are counted apart. Nothing changes.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: preview_adoption(transaction, query.organization_id, asker.id),
+        build=lambda transaction, request: preview_adoption(transaction, request.organization_id, request.id),
         answer=AdoptionPreview,
         answer_description="What the adoption would bring.",
         example={

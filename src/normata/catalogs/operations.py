@@ -18,8 +18,9 @@ from normata.core.changes.source import FaultyInput
 from normata.core.changes.storing import BODY, every_column_of
 from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
-from normata.core.http.operation import BodyFormat, ChangeOperation, Given, Operation
+from normata.core.http.operation import BodyFormat, ChangeOperation, Operation
 from normata.core.http.problems import FieldFault, InvalidRequest
+from normata.core.http.request import Request
 from normata.core.schema.fields import Name
 from normata.core.schema.paging import OrganizationQuery, Query, QueryFlag
 from normata.core.schema.wire import Wire
@@ -81,13 +82,13 @@ def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: Catal
     return uploads.read_upload(Input(BODY, query.name or "", lambda: content, form))
 
 
-def _take_as_own(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-    query: ImportQuery = given.query
+def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+    query: ImportQuery = request.query
     with _first_faults():
         outcome = uploads.take(
             unit,
             query.organization_id,
-            given.body,
+            request.body,
             name=query.name,
             skip_unknown=query.skip_unknown,
             option=_SKIP_UNKNOWN,
@@ -95,9 +96,9 @@ def _take_as_own(unit: UnitOfWork, given: Given) -> dict[str, Any]:
     return _told(outcome.framework_ids, outcome.tallies, outcome.left_out)
 
 
-def _take_for_all(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-    query: CatalogImportQuery = given.query
-    upload: uploads.Upload = given.body
+def _take_for_all(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+    query: CatalogImportQuery = request.query
+    upload: uploads.Upload = request.body
     with _first_faults():
         tallies, left_out = import_for_all(
             unit, upload.published, skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN, faults=upload.faults

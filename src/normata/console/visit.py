@@ -26,6 +26,7 @@ from normata.core.http.context import RequestContext, context_of
 from normata.core.http.operation import Operation
 from normata.core.http.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
 from normata.core.http.services import Services
+from normata.identity.last_use import SessionUse
 from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret
 from normata.identity.sessions import sessions
@@ -121,7 +122,7 @@ class Visit:
         visitor = sessions.visitor(found, moment)
         if visitor is not None:
             self.context.session = visitor
-            services.session_use.note(visitor.session_id, visitor.user_id, found[0].last_used_at, moment)
+            services.means[SessionUse].note(visitor.session_id, visitor.user_id, found[0].last_used_at, moment)
         return visitor
 
     async def required_visitor(self) -> Visitor:

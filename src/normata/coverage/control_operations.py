@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from normata.core.db.transaction import Transaction
-from normata.core.http.operation import Asker, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.coverage import coverage_list
 from normata.coverage.coverage_list import CoveringMatch
@@ -23,9 +24,9 @@ class ControlDetails(control_wire.Control):
     coverage: Statement  # type: ignore[assignment] # the list has less of it
 
 
-def _one_control(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
-    control = control_list.one_control(transaction, query.organization_id, asker.id)
-    (stated_control,) = stated(transaction, query.organization_id, [asker.id])
+def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
+    control = control_list.one_control(transaction, request.organization_id, request.id)
+    (stated_control,) = stated(transaction, request.organization_id, [request.id])
     return control | {"coverage": said(stated_control)}
 
 
@@ -82,7 +83,7 @@ The controls of the frameworks that the organization has adopted, as the list of
 statement (whether the control applies, why, and when it was last said) and with what covers it. They can be filtered by
 what is stated and by what follows.""",
         query=coverage_list.CoverageQuery,
-        build=lambda transaction, query, _asker: coverage_list.list_coverage(transaction, query),
+        build=lambda transaction, request: coverage_list.list_coverage(transaction, request.query),
         answer=CoveragePage,
         answer_description="A page of controls.",
         example={

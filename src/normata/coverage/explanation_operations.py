@@ -8,7 +8,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from normata.core.db.transaction import Transaction
-from normata.core.http.operation import Asker, Operation, ReadOperation
+from normata.core.http.operation import Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, MatchLevel
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
@@ -142,8 +143,8 @@ class CoverageExplanation(Wire):
     lacking_count: int = Field(description="How many such children there are.")
 
 
-def _explain(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> dict[str, Any]:
-    found = explain(transaction, query.organization_id, asker.id)
+def _explain(transaction: Transaction, request: Request) -> dict[str, Any]:
+    found = explain(transaction, request.organization_id, request.id)
     if found.effective_coverage_status is None:
         raise NotFound  # no adopted framework has the control, so there is nothing to explain
     return CoverageExplanation.model_validate(asdict(found)).model_dump(by_alias=True)

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from normata.core.changes.source import Row, pointer
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, Operation
+from normata.core.http.operation import ChangeOperation, Operation
+from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, OrganizationQuery
 from normata.core.schema.wire import Input, Wire
@@ -83,20 +84,20 @@ class StatedControls(Wire):
     items: list[StatedControl] = Field(description="The controls, in the order of the request.")
 
 
-def _put(unit: UnitOfWork, given: Given) -> Any:
-    body: StatementPut = given.body
+def _put(unit: UnitOfWork, request: Request) -> Any:
+    body: StatementPut = request.body
     organization_id = reached(unit, body.organization_id)
     row = Row("controlCoverages", "body", "", {})
-    saying = Saying(row, body.given(), control_id=given.id, whole=True)
+    saying = Saying(row, body.given(), control_id=request.id, whole=True)
     return state(unit, organization_id, [saying])[0]
 
 
-def _delete(unit: UnitOfWork, given: Given) -> Any:
-    return unstate(unit, reached(unit, given.query.organization_id), given.id)
+def _delete(unit: UnitOfWork, request: Request) -> Any:
+    return unstate(unit, reached(unit, request.query.organization_id), request.id)
 
 
-def _patch(unit: UnitOfWork, given: Given) -> Any:
-    body: StatementsPatch = given.body
+def _patch(unit: UnitOfWork, request: Request) -> Any:
+    body: StatementsPatch = request.body
     sayings = [
         Saying(
             Row("controlCoverages", "body", pointer("statements", number), {}),

@@ -9,16 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-import orjson
-
+from normata.core.changes.difference import canonical, difference
 from normata.core.changes.unit_of_work import Actor, Change
-from normata.core.schema.table import Table
-from normata.core.schema.wire import wire_names
-
-Values = dict[str, Any] | None
 
 # The event that tells of an erasure, and what its counts have beside numbers: the ids of the events of the same log
 # that have lost their content by it.
@@ -85,44 +79,6 @@ def erased_by(body: Mapping[str, Any]) -> list[str]:
     return [one for one in told if isinstance(one, str)] if isinstance(told, list) else []
 
 
-def canonical(value: Any) -> str:
-    """``value`` as JSON, in the form above."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except TypeError:  # a document may have an integer of more than 64 bits
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
 def values_of(text: str) -> Any:
     """What a body says. Raises ValueError where it is no JSON. Numbers are as exact as they were given."""
     return json.loads(text)  # orjson makes floats of integers that have more than 64 bits
-
-
-def difference(change: Change) -> tuple[Values, Values]:
-    """What has changed, as it was and as it is, by wire names: all of a row that is new or gone.
-
-    Of people no more than the id is told, and nowhere what the service itself may not read: secrets.
-    """
-    names = _told(change.table)
-    before = None if change.before is None else dict(change.before.items())
-    after = None if change.row is None else dict(change.row.items())
-    if before is not None and after is not None:
-        names = {name: wire for name, wire in names.items() if _differ(before.get(name), after.get(name))}
-    elif change.changed is not None:
-        names = {name: wire for name, wire in names.items() if name in change.changed}
-    return _as_wire(names, before), _as_wire(names, after)
-
-
-def _as_wire(names: Mapping[str, str], row: Values) -> Values:
-    return None if row is None else {wire: row[name] for name, wire in names.items() if name in row}
-
-
-def _differ(one: Any, other: Any) -> bool:
-    # In a document 1, 1.0 and true differ, though not to Python.
-    return bool(one != other) or (isinstance(one, dict | list) and canonical(one) != canonical(other))
-
-
-@cache
-def _told(table: type[Table]) -> dict[str, str]:
-    told = table.told if table.told is not None else table.readable
-    return {name: wire for name, wire in wire_names(table).items() if told is None or name in told}

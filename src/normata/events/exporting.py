@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
+from normata.core.changes.difference import canonical
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.events.checking import a_minute_ago
-from normata.events.content import canonical, sealed_text
+from normata.events.content import sealed_text
 from normata.events.keys import origin_of
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select
 
+from normata.core.changes.difference import canonical
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
-from normata.events.content import canonical
 from normata.events.history import event_wire
 from normata.events.model import AuditEvent, EventLeaf, UnsealedEvent
 

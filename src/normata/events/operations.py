@@ -9,14 +9,15 @@ from pydantic import Field
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.formats import JSON, FormatQuery, Formats, plain
-from normata.core.http.operation import Asker, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.descriptions import with_article
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import Page, PageQuery
 from normata.core.schema.wire import Wire
 from normata.errors import Unavailable
 from normata.events.history import Event, EventQuery, list_events, list_record_events
-from normata.events.keys import KeyUnusable, origin_of
+from normata.events.keys import KeyUnusable, Signer, origin_of
 from normata.events.sealing import last_seal
 from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
 from normata.records.base import Restorable
@@ -50,14 +51,14 @@ class CheckpointQuery(FormatQuery):
     format: CheckpointFormat = None  # type: ignore[assignment] # it has formats of its own
 
 
-def _checkpoint(transaction: Transaction, query: CheckpointQuery, asker: Asker) -> Mapping[str, Any]:
-    checkpoint, sealed_at = last_seal(transaction, query.organization_id)
+def _checkpoint(transaction: Transaction, request: Request) -> Mapping[str, Any]:
+    checkpoint, sealed_at = last_seal(transaction, request.organization_id)
     try:
-        note = asker.signer.note(checkpoint)
+        note = request.means[Signer].note(checkpoint)
     except KeyUnusable as error:
         raise Unavailable(str(error)) from None
     return {
-        "origin": origin_of(query.organization_id),
+        "origin": origin_of(request.organization_id),
         "size": checkpoint.size,
         "root": checkpoint.root,
         "sealedAt": sealed_at,
@@ -110,7 +111,7 @@ def record_events_operation(kind: type[Restorable]) -> ListOperation:
         about=kind,
         id_description=f"The id of the {words}.",
         query=PageQuery,
-        build=lambda transaction, query, asker: list_record_events(transaction, kind, asker.id, query),
+        build=lambda transaction, request: list_record_events(transaction, kind, request.id, request.query),
         answer=EventPage,
         answer_description="A page of events.",
         example={**_PAGE, "items": [_EVENT | {"kind": kind.path, "recordId": "42"}]},
@@ -133,7 +134,7 @@ alone. Many rows of a catalog are one event with `counts`.
 A filter that knows no such kind, row, user or action leaves no events.""",
         role="admin",
         query=EventQuery,
-        build=lambda transaction, query, _asker: list_events(transaction, query),
+        build=lambda transaction, request: list_events(transaction, request.query),
         answer=EventPage,
         answer_description="A page of events.",
         example=_PAGE,

@@ -120,8 +120,8 @@ Unless `sortColumn` says otherwise, controls come in the order of their framewor
 order of the catalog. Identifiers sort naturally: A.5.2 before A.5.10. Every order ends with the id, so pages
 never overlap.""",
         query=control_list.ControlQuery,
-        build=lambda transaction, query, _asker: control_list.list_controls(transaction, query),
-        kept="controls",
+        build=lambda transaction, request: control_list.list_controls(transaction, request.query),
+        cached="controls",
         answer=ControlPage,
         answer_description="A page of controls.",
         example=_CONTROL_PAGE,
@@ -138,8 +138,8 @@ These are the active centralized frameworks, those that it has adopted, and its 
 the organization works with a framework, and is null where it does not; `frameworkAdoptions` is the same as an
 array. `_count.controls` is the number of controls, categories included.""",
         query=framework_list.FrameworkQuery,
-        build=lambda transaction, query, _asker: framework_list.list_frameworks(transaction, query),
-        kept="frameworks",
+        build=lambda transaction, request: framework_list.list_frameworks(transaction, request.query),
+        cached="frameworks",
         answer=FrameworkPage,
         answer_description="A page of frameworks.",
         example=_FRAMEWORK_PAGE,

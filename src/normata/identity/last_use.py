@@ -21,7 +21,7 @@ _PAUSE = 1.0  # seconds between two writes
 
 
 class LastUse:
-    """Gathers the uses of tokens, or of sessions, and stores them together, at most once a minute for each.
+    """Gathers the uses of tokens and stores them together, at most once a minute for each.
 
     A process that is killed forgets the uses of its last second. That loses a hint for people, not a record.
     """
@@ -53,6 +53,13 @@ class LastUse:
             await self._database.write(lambda transaction: _write(transaction, self._note, gathered), users)
         except Unavailable:
             return
+
+
+class SessionUse(LastUse):
+    """The same of sessions."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, Session)
 
 
 def _write(transaction: Transaction, note: Update, uses: dict[tuple[str, str], str]) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field
 
 from normata.core.db.transaction import Transaction
-from normata.core.http.operation import Asker, Operation, ReadOperation
+from normata.core.http.operation import Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.naming import Name, NameQuery, Naming, list_names
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.frameworks.model import Control
@@ -68,12 +69,12 @@ class NamePage(Page[Name]):
     """A page of names."""
 
 
-def _names(transaction: Transaction, query: NamesQuery, _asker: Asker) -> dict[str, Any]:
-    return _LISTINGS[query.kind](transaction, query)
+def _names(transaction: Transaction, request: Request) -> dict[str, Any]:
+    return _LISTINGS[request.query.kind](transaction, request.query)
 
 
-def _kinds(transaction: Transaction, query: OrganizationQuery, _asker: Asker) -> dict[str, Any]:
-    return count_kinds(transaction, query.organization_id)
+def _kinds(transaction: Transaction, request: Request) -> dict[str, Any]:
+    return count_kinds(transaction, request.organization_id)
 
 
 OPERATIONS: tuple[Operation, ...] = (

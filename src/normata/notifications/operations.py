@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire
@@ -71,8 +72,8 @@ def _marking(*, is_read: bool) -> ChangeOperation:
     said = "have read" if is_read else "have not read"
     becomes = "the present moment" if is_read else "null"
 
-    def work(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-        return mark(unit, given.id, is_read=is_read, prefix=given.prefix)
+    def work(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+        return mark(unit, request.id, is_read=is_read, prefix=request.prefix)
 
     return ChangeOperation(
         http_method="POST",
@@ -113,8 +114,8 @@ into the query, as in every read.""",
         query=inbox.NotificationQuery,
         # Its pages are not kept: every restore adds a notification, and all of them at once would have to wait for each
         # other at the row of one revision.
-        build=lambda transaction, query, asker: inbox.list_notifications(
-            transaction, asker.caller.user_id, query, prefix=asker.prefix
+        build=lambda transaction, request: inbox.list_notifications(
+            transaction, request.caller.user_id, request.query, prefix=request.prefix
         ),
         answer=NotificationPage,
         answer_description="A page of notifications.",
@@ -129,8 +130,8 @@ into the query, as in every read.""",
 How many of your own notifications of the organization you have not read. It is cheaper than the list, and meant for
 the number beside a bell.""",
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: inbox.count_unread(
-            transaction, asker.caller.user_id, query.organization_id
+        build=lambda transaction, request: inbox.count_unread(
+            transaction, request.caller.user_id, request.organization_id
         ),
         answer=inbox.UnreadCount,
         answer_description="How many are unread.",
@@ -149,7 +150,7 @@ Notes that you have read all of your own notifications of the organization that 
 the `createdAt` of the newest one that you have shown: what has come since then stays unread.""",
         role="viewer",
         scope="write",
-        work=lambda unit, given: mark_all(unit, given.body.organization_id, given.body.until),
+        work=lambda unit, request: mark_all(unit, request.body.organization_id, request.body.until),
         present=lambda marked: {"marked": marked},
         writes=MARKING_WRITES,
         body=NotificationsRead,

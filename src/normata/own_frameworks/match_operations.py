@@ -93,7 +93,7 @@ frameworks that it can see. With `control`, only those that lead from or to that
 
 They come in the natural order of their sources' identifiers, and then of their targets'.""",
         query=MatchQuery,
-        build=lambda transaction, query, _asker: list_matches(transaction, query),
+        build=lambda transaction, request: list_matches(transaction, request.query),
         answer=MatchPage,
         answer_description="A page of matches.",
         example={"items": [_MATCH], "total": 1, "page": 1, "limit": 100},
@@ -113,8 +113,8 @@ from them.
 `FULL` says that whoever does all of the source does all of the target; `PARTIAL` says that the two overlap. Each match
 leads one way, so two controls that ask for the same take two. Between any two controls that the organization can see,
 published matches stay as they are, and the stronger match counts.""",
-        work=lambda unit, given: matches.create(
-            unit, given.body.organization_id, [one.model_dump(by_alias=True) for one in given.body.matches]
+        work=lambda unit, request: matches.create(
+            unit, request.body.organization_id, [one.model_dump(by_alias=True) for one in request.body.matches]
         ),
         present=lambda found: {"items": found},
         writes=(insert_of(ControlMatch), *COVERAGE_WRITES),
@@ -144,7 +144,7 @@ event keeps who did it. A published match stays: the answer is 403.""",
         about=ControlMatch,
         id_description="The id of the match.",
         query=OrganizationQuery,
-        work=lambda unit, given: matches.remove(unit, given.query.organization_id, given.id),
+        work=lambda unit, request: matches.remove(unit, request.query.organization_id, request.id),
         present=as_null,
         writes=(delete_of(ControlMatch), *COVERAGE_WRITES),
         answer=None,

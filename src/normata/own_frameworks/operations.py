@@ -88,8 +88,8 @@ identifier. `createdBy` is the name of the user.""",
         "identifier": "HRL-ICS",
         "version": "4.1",
     },
-    work=lambda unit, given: frameworks.create(
-        unit, given.body.organization_id, given_of(given.body, "organization_id")
+    work=lambda unit, request: frameworks.create(
+        unit, request.body.organization_id, given_of(request.body, "organization_id")
     ),
     present=lambda framework: framework,
     writes=(insert_of(Framework),),
@@ -110,11 +110,12 @@ organization has adopted, or its own.""",
     about=Framework,
     id_description="The id of the framework.",
     query=OrganizationQuery,
-    build=lambda transaction, query, asker: framework_list.one_framework(transaction, query.organization_id, asker.id),
+    build=lambda transaction, request: framework_list.one_framework(transaction, request.organization_id, request.id),
     answer=framework_list.Framework,
     answer_description="The framework.",
     example=_FRAMEWORK,
 )
+
 
 _CHANGE = ChangeOperation(
     http_method="PATCH",
@@ -136,7 +137,9 @@ A centralized framework stays what imports make of it: the answer is 403.""",
     body_required=True,
     has_rules=True,
     body_example={"name": "Harbourlight Robotics Internal Control Set", "version": "4.2", "description": None},
-    work=lambda unit, given: frameworks.change(unit, given.query.organization_id, given.id, given_of(given.body)),
+    work=lambda unit, request: frameworks.change(
+        unit, request.query.organization_id, request.id, given_of(request.body)
+    ),
     present=lambda framework: framework,
     writes=(every_column_of(Framework),),
     answer=framework_list.Framework,
@@ -252,12 +255,12 @@ The controls follow each other in catalog order as they do in the request: behin
     body_limit=4 * 2**20,
     has_rules=True,
     body_example={"controls": [_DOCK, _BERTH | {"parent": "HRL-40"}]},
-    work=lambda unit, given: controls.create(
+    work=lambda unit, request: controls.create(
         unit,
-        given.query.organization_id,
-        given.id,
-        [given_of(control) for control in given.body.controls],
-        given_of(given.body, "controls"),
+        request.query.organization_id,
+        request.id,
+        [given_of(control) for control in request.body.controls],
+        given_of(request.body, "controls"),
     ),
     present=lambda found: {"items": found},
     writes=(
@@ -293,7 +296,7 @@ A control of a centralized framework stays what imports make of it: the answer i
     body_limit=2**20,
     has_rules=True,
     body_example={"name": "Berths are locked at night and on Sundays", "isMandatory": True},
-    work=lambda unit, given: controls.change(unit, given.query.organization_id, given.id, given_of(given.body)),
+    work=lambda unit, request: controls.change(unit, request.query.organization_id, request.id, given_of(request.body)),
     present=lambda control: control,
     writes=(every_column_of(Control), *COVERAGE_WRITES),
     answer=CatalogControl,

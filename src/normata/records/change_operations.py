@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field, create_model
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given
+from normata.core.http.operation import ChangeOperation
+from normata.core.http.request import Request
 from normata.core.schema.fields import ShortText
 from normata.core.schema.paging import OrganizationId
 from normata.core.schema.table import new_id
@@ -37,9 +38,9 @@ def _patch(kind: type[Restorable]) -> type[BaseModel]:
 def create_operation(kind: type[Restorable]) -> ChangeOperation:
     """What makes a record of one kind."""
 
-    def work(unit: UnitOfWork, given: Given) -> Any:
-        values = given.body.model_dump(by_alias=True, exclude_unset=True, exclude={"organization_id"})
-        return create(unit, kind, given.body.organization_id, values)
+    def work(unit: UnitOfWork, request: Request) -> Any:
+        values = request.body.model_dump(by_alias=True, exclude_unset=True, exclude={"organization_id"})
+        return create(unit, kind, request.body.organization_id, values)
 
     words = kind.words()
     made = [f"`{name}`" for name in examples.made_by_the_service(kind)]
@@ -71,10 +72,10 @@ Every fault is told, with the name of its field.""",
 def change_operation(kind: type[Restorable]) -> ChangeOperation:
     """What changes a record of one kind."""
 
-    def work(unit: UnitOfWork, given: Given) -> Any:
-        values = given.body.model_dump(by_alias=True, exclude_unset=True)
+    def work(unit: UnitOfWork, request: Request) -> Any:
+        values = request.body.model_dump(by_alias=True, exclude_unset=True)
         return change(
-            unit, kind, given.id, values, require_current=lambda row: given.require_current(as_wire(kind, row))
+            unit, kind, request.id, values, require_current=lambda row: request.require_current(as_wire(kind, row))
         )
 
     words = kind.words()
@@ -116,14 +117,14 @@ class Archival(Input):
 def archive_operation(kind: type[Restorable]) -> ChangeOperation:
     """What archives a record of one kind."""
 
-    def work(unit: UnitOfWork, given: Given) -> Any:
+    def work(unit: UnitOfWork, request: Request) -> Any:
         return archive(
             unit,
             kind,
-            given.id,
+            request.id,
             archive_id=new_id(),
-            reason=given.body.reason if given.body is not None else None,
-            require_current=lambda row: given.require_current(as_wire(kind, row)),
+            reason=request.body.reason if request.body is not None else None,
+            require_current=lambda row: request.require_current(as_wire(kind, row)),
         )
 
     words = kind.words()

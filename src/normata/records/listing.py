@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 from pydantic.alias_generators import to_camel
@@ -117,18 +117,22 @@ def _filter(column: Column[Any]) -> Any:
     return Annotated[Annotated[list[item], Field(max_length=_MOST_VALUES)] | None, Field(description=described)]
 
 
-class Totals(Protocol):
-    """Keeps how many records there are; see :class:`normata.events.kept_totals.KeptTotals`."""
+class Totals:
+    """How many records there are: counted each time."""
 
     def total(
         self,
-        transaction: Transaction,
-        kind: type[Restorable],
-        organization_id: str,
-        filters: str,
+        transaction: Transaction,  # noqa: ARG002 - what caches a total looks whether it still holds
+        kind: type[Restorable],  # noqa: ARG002
+        organization_id: str,  # noqa: ARG002
+        filters: str,  # noqa: ARG002
         count: Callable[[], int],
     ) -> int:
-        """The total: a kept one, or what ``count`` returns."""
+        """How many records of a kind an organization has, as ``transaction`` sees it; ``count`` counts them.
+
+        ``filters`` names all that decides which of them are counted.
+        """
+        return count()
 
 
 def list_records(transaction: Transaction, kind: type[Restorable], query: Any, totals: Totals) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from pydantic.alias_generators import to_camel
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.changing import as_null
-from normata.core.http.operation import ChangeOperation, Given, Operation
+from normata.core.http.operation import ChangeOperation, Operation
+from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier
 from normata.core.schema.wire import as_wire, wire
 from normata.records import examples
@@ -38,13 +39,13 @@ def restore_operation(kind: type[Restorable]) -> ChangeOperation:
     words = kind.words()
     takes_body = kind.answers_null
 
-    def work(unit: UnitOfWork, given: Given) -> Any:
+    def work(unit: UnitOfWork, request: Request) -> Any:
         return restore(
             unit,
             kind,
-            given.id,
-            given.body.organization_id if given.body is not None else None,
-            (lambda row: given.require_current(as_wire(kind, row))) if given.is_conditional else None,
+            request.id,
+            request.body.organization_id if request.body is not None else None,
+            (lambda row: request.require_current(as_wire(kind, row))) if request.is_conditional else None,
         )
 
     return ChangeOperation(

@@ -10,12 +10,13 @@ from pydantic.alias_generators import to_camel
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import Document
-from normata.core.http.operation import Asker, ListOperation, ReadOperation
+from normata.core.http.operation import ListOperation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.core.schema.wire import columns, wire
 from normata.records import examples
 from normata.records.base import Restorable
-from normata.records.listing import list_records, one_record, record_query
+from normata.records.listing import Totals, list_records, one_record, record_query
 
 
 @cache
@@ -32,8 +33,8 @@ def list_id(kind: type[Restorable]) -> str:
 def list_operation(kind: type[Restorable]) -> ListOperation:
     """The list of one kind."""
 
-    def build(transaction: Transaction, query: Any, asker: Asker) -> Any:
-        return list_records(transaction, kind, query, asker.totals)
+    def build(transaction: Transaction, request: Request) -> Any:
+        return list_records(transaction, kind, request.query, request.means[Totals])
 
     document = next((to_camel(one.name) for one in columns(kind) if isinstance(one.type, Document)), None)
     kept_out = f" but `{document}`" if document else ""
@@ -58,8 +59,8 @@ of its values does, and two filters together find what both do.""",
 def get_operation(kind: type[Restorable]) -> ReadOperation:
     """One record of a kind."""
 
-    def build(transaction: Transaction, query: OrganizationQuery, asker: Asker) -> Any:
-        return one_record(transaction, kind, query.organization_id, asker.id)
+    def build(transaction: Transaction, request: Request) -> Any:
+        return one_record(transaction, kind, request.organization_id, request.id)
 
     words = kind.words()
     return ReadOperation(

@@ -42,7 +42,7 @@ class Recorded:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """A record of all visits. Changes are tried, and not made."""
     record = Recorded()
-    meant, change, foresee = OrganizationVisit._meant, OrganizationVisit.change, OrganizationVisit.foresee
+    requests, change, foresee = OrganizationVisit._requests, OrganizationVisit.change, OrganizationVisit.foresee
 
     def route(visit: OrganizationVisit) -> str:
         return str(visit.context.route).removeprefix(_PREFIX)
@@ -51,7 +51,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         if given.get("is_told", True):  # what every page asks is told once
             named = {question.operation for question in questions if isinstance(question, Question)}
             record.asked[visit.request.method, route(visit)] |= named
-        return meant(visit, questions, **given)
+        return requests(visit, questions, **given)
 
     async def trying(visit: OrganizationVisit, operation_id: str, **given: Any) -> Outcome:
         record.changed[route(visit)].add(operation_id)
@@ -64,7 +64,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         record.changed[route(visit)].add(operation_id)
         return await foresee(visit, operation_id, *arguments, **given)
 
-    monkeypatch.setattr(OrganizationVisit, "_meant", asking)
+    monkeypatch.setattr(OrganizationVisit, "_requests", asking)
     monkeypatch.setattr(OrganizationVisit, "change", trying)
     monkeypatch.setattr(OrganizationVisit, "foresee", foreseeing)
     return record

@@ -34,7 +34,7 @@ from tests import stored, world
 from tests.databases import open_url
 from tests.world import ALPHA, BETA, EARLIER
 
-KEPT = sorted({one.kept for one in OPERATIONS if isinstance(one, ListOperation) and one.kept})
+KEPT = sorted({one.cached for one in OPERATIONS if isinstance(one, ListOperation) and one.cached})
 
 EDITOR = Actor("user-editor", "Editor", "token", "chain-1")
 HERE = TenantScope(readable=(ALPHA,), writable=(ALPHA,))
@@ -75,7 +75,7 @@ def make(
     subscribers: Sequence[Subscriber] = SUBSCRIBERS,
 ) -> Any:
     """Make a change as a request does."""
-    return asyncio.run(Changes(database, subscribers).make(work, actor=EDITOR, scope=scope, writes=writes))
+    return asyncio.run(Changes(database, subscribers, Label).make(work, actor=EDITOR, scope=scope, writes=writes))
 
 
 def test_a_change_and_what_follows_from_it_are_kept_together(database: Database) -> None:
@@ -218,7 +218,7 @@ def test_a_command_reaches_every_organization(database: Database) -> None:
             row = renamed(unit, label=world.record_id(Label, "live", organization))
             unit.publish(Change("rename", Label, organization, row.id, row._asdict()))
 
-    Changes(database, SUBSCRIBERS).make_now(work)
+    Changes(database, SUBSCRIBERS, Label).make_now(work)
     for organization in (ALPHA, BETA):
         assert stored.row(database, Label, world.record_id(Label, "live", organization))["name"] == "New"
     assert stored.events(database) == []
@@ -226,7 +226,7 @@ def test_a_command_reaches_every_organization(database: Database) -> None:
 
 def test_a_command_must_say_what_it_has_changed_all_the_same(database: Database) -> None:
     with pytest.raises(UndeclaredWrite):
-        Changes(database, SUBSCRIBERS).make_now(renamed)
+        Changes(database, SUBSCRIBERS, Label).make_now(renamed)
 
 
 # --- Revisions
@@ -250,7 +250,7 @@ def test_a_change_advances_the_lists_that_show_it_and_no_others(
 ) -> None:
     """Of its organization alone; of all of them, where it is centralized."""
     before = revisions(database)
-    Changes(database, SUBSCRIBERS).make_now(lambda unit: unit.publish(Change("touch", table, organization)))
+    Changes(database, SUBSCRIBERS, Label).make_now(lambda unit: unit.publish(Change("touch", table, organization)))
     after = revisions(database)
     touched = {place for place in before if after[place] != before[place]}
     everywhere = {ALPHA, BETA} if organization is None else {organization}

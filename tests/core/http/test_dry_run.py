@@ -9,9 +9,10 @@ from sqlalchemy import select
 
 from normata.core.changes.idempotency import Answer
 from normata.core.changes.unit_of_work import Change, Rehearsed
+from normata.core.http.dry_run import preview_answer
 from normata.core.http.operation import ChangeOperation, Operation
-from normata.core.http.rehearsing import told
 from normata.core.http.roles import ROLES, role_suffices
+from normata.core.schema.wire import encode
 from normata.identity.last_use import LastUse
 from normata.identity.model import AccessToken
 from normata.identity.sign_in_model import Password
@@ -162,6 +163,6 @@ def test_nothing_is_told_that_the_service_may_not_know() -> None:
     """Of a table that it may read in part, no more than that part."""
     row = {"user_id": "u", "hash": "secret", "changed_at": "now"}
     change = Change("set", Password, None, "u", row)
-    body = told(Rehearsed(Answer(200, {}, b"null"), [change], []))
+    body = encode(preview_answer(Rehearsed(Answer(200, {}, None), [change], [])))
     assert b'"after":{"userId":"u","changedAt":"now"}' in body
     assert b"secret" not in body

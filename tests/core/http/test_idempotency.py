@@ -94,7 +94,7 @@ def send_again(operation: ChangeOperation, pair: tuple[Served, Served]) -> None:
                 token = asked.bearer(enough(operation))
                 again = request.send(asked.client, token | headers)
                 if operation.answers_secret:
-                    assert "secret" in refused(again, 409, "answer_not_kept")["detail"]
+                    assert "secret" in refused(again, 409, "answer_not_stored")["detail"]
                 else:
                     assert same(first, again)
                 after = stored.everything(service.database)
@@ -180,7 +180,7 @@ def test_an_answer_that_is_too_large_is_not_kept(service: Served, monkeypatch: p
     monkeypatch.setattr(idempotency, "LARGEST_ANSWER", 10)
     headers = service.bearer("editor") | KEY
     assert service.client.post(TASK, headers=headers).status_code == 200
-    refused(service.client.post(TASK, headers=headers), 409, "answer_not_kept")
+    refused(service.client.post(TASK, headers=headers), 409, "answer_not_stored")
     (kept,) = keys(service)
     assert kept["body"] is None
 
@@ -253,7 +253,7 @@ def test_while_the_first_is_under_way_the_second_waits(
     headers = first.bearer("editor") | KEY
     held, go_on = Event(), Event()
     on_sqlite = database_url.startswith("sqlite")
-    once = idempotency.answered_once
+    once = idempotency.once
 
     def held_open(*args: Any, **options: Any) -> Any:
         answer = once(*args, **options)
@@ -263,7 +263,7 @@ def test_while_the_first_is_under_way_the_second_waits(
             assert go_on.wait(30) if on_sqlite else await_only(asyncio.to_thread(go_on.wait, 30))
         return answer
 
-    monkeypatch.setattr(changing, "answered_once", held_open)
+    monkeypatch.setattr(changing, "once", held_open)
     with ThreadPoolExecutor(2) as threads:
         asking = threads.submit(first.client.post, TASK, headers=headers)
         try:
@@ -273,7 +273,7 @@ def test_while_the_first_is_under_way_the_second_waits(
                 assert not again.done()
             else:
                 response = again.result(30)
-                refused(response, 409, "request_under_way")
+                refused(response, 409, "request_in_progress")
                 assert response.headers["retry-after"] == "1"
         finally:
             go_on.set()

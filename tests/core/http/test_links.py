@@ -17,7 +17,7 @@ from tests.served import Served, served
 from tests.world import ALPHA
 
 all_lists = operations(lambda operation: operation in LISTS)
-kept_lists = operations(lambda operation: operation in LISTS and operation.kept)
+kept_lists = operations(lambda operation: operation in LISTS and operation.cached)
 
 
 def links(response: Response) -> dict[str, str]:

@@ -116,8 +116,8 @@ def test_metrics_are_in_prometheus_text_format(service: Served) -> None:
     lines = response.text.splitlines()
     assert "# TYPE http_server_request_duration_seconds histogram" in lines
     assert "http_server_active_requests 1.0" in lines, "this one"
-    assert 'normata_kept_pages_total{kept="yes"} 2.0' in lines
-    assert 'normata_kept_pages_total{kept="no"} 1.0' in lines
+    assert 'normata_cached_pages_total{cached="yes"} 2.0' in lines
+    assert 'normata_cached_pages_total{cached="no"} 1.0' in lines
     assert 'normata_problems_total{code="not_found",reason=""} 1.0' in lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
     assert any(line.startswith("normata_build_info{") for line in lines)

@@ -111,7 +111,7 @@ def keyed(service: Served, *, again: str, largest: int = 1_000_000) -> Response:
 def under_way(service: Served) -> Response:
     """The answer where a request with the same key is being carried out."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.app.services.under_way, "_keys", {("user-editor", "k")})
+        patch.setattr(service.app.services.in_progress, "_keys", {("user-editor", "k")})
         return service.client.post(CHECK, headers=service.bearer("editor") | KEYED)
 
 
@@ -173,8 +173,8 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
             "UPDATE invitation SET accepted_at = '2026-01-02T00:00:00.000Z'",
         ),
     ),
-    "under way": (409, "request_under_way", under_way),
-    "not kept": (409, "answer_not_kept", lambda service: keyed(service, again="archived", largest=10)),
+    "under way": (409, "request_in_progress", under_way),
+    "not kept": (409, "answer_not_stored", lambda service: keyed(service, again="archived", largest=10)),
     "another request": (422, "key_reused", lambda service: keyed(service, again="live")),
     "precondition": (412, "precondition_failed", lambda service: get(service, headers={"If-Match": '"x"'})),
     "size": (413, "too_large", lambda service: check(service, " " * 100_000)),
@@ -213,7 +213,7 @@ def test_shape(case: str, service: Served) -> None:
     assert "private" in headers["cache-control"]
     assert ("www-authenticate" in headers) == (status == 401 or case == "scope")
     assert ("allow" in headers) == (status == 405)
-    assert ("retry-after" in headers) == (status in (429, 503) or code == "request_under_way")
+    assert ("retry-after" in headers) == (status in (429, 503) or code == "request_in_progress")
     if "retry-after" in headers:
         assert int(headers["retry-after"]) > 0
 

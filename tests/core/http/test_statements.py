@@ -22,7 +22,7 @@ from tests.core.http.samples import Sample, enough, families, operations, sample
 from tests.listing import LISTS
 from tests.served import Served, served
 
-KEPT = [one for one in LISTS if one.kept]
+KEPT = [one for one in LISTS if one.cached]
 CROWD = 150
 
 all_lists = families(lambda operation: operation in LISTS)

@@ -43,7 +43,7 @@ def asked(version: str) -> list[Operation]:
     return [one for one in OPERATIONS if one.path.split("/")[1] not in left_out][number % SHARES :: SHARES]
 
 
-KEPT = {one.kept for one in OPERATIONS if isinstance(one, ListOperation) and one.kept}
+KEPT = {one.cached for one in OPERATIONS if isinstance(one, ListOperation) and one.cached}
 
 Contents = dict[str, list[str]]
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from normata.core.http.negotiation import entity_tag
 from normata.core.http.problems import problem, sort_of
-from normata.core.http.responses import encode
+from normata.core.schema.wire import encode
 
 Query = Mapping[str, str | Sequence[str]]
 

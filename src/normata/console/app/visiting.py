@@ -13,9 +13,8 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-import orjson
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from normata.console.app.asking import (
@@ -36,21 +35,21 @@ from normata.console.pages import HEADERS
 from normata.console.returning import safe_path
 from normata.console.texts import text
 from normata.console.visit import Console, Handler, Visit
-from normata.core.changes.idempotency import KeyedRequest
-from normata.core.changes.source import FaultyInput
+from normata.core.changes.idempotency import Answer, KeyedRequest
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import now
 from normata.core.http.caller import Caller
-from normata.core.http.changing import ChangeEndpoint, require_current
-from normata.core.http.operation import Asker, ChangeOperation, Given, ReadOperation
+from normata.core.http.changing import change, preview
+from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
-from normata.core.http.responses import encode
+from normata.core.http.request import Request
 from normata.core.http.roles import Role, role_suffices
 from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.wire import encode
 from normata.errors import NotFound, RoleTooSmall
 from normata.identity.secrets import new_secret
 from normata.identity.sessions.sessions import Place, Visitor
-from normata.notifications.model import Notification
 
 _NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
 _UNREAD = "countUnreadNotifications"
@@ -62,7 +61,7 @@ OrganizationHandler = Callable[["OrganizationVisit"], Awaitable[Response]]
 class OrganizationVisit(Visit):
     """A request of a member to a page of an organization."""
 
-    def __init__(self, console: Console, request: Request, visitor: Visitor, place: Place) -> None:
+    def __init__(self, console: Console, request: HttpRequest, visitor: Visitor, place: Place) -> None:
         super().__init__(console, request)
         self.person = visitor
         self.place = place
@@ -114,24 +113,35 @@ class OrganizationVisit(Visit):
         path = self.context.raw_path
         return f"{path}?{urlencode(kept)}" if kept else path
 
-    @property
-    def _caller(self) -> Caller:
+    def _request(self, *, row_id: str = "", query: Any = None, body: Any = None, **more: Any) -> Request:
+        """A request to an operation, from this person in this organization."""
         roles = {self.place.organization_id: self.place.role}
-        return Caller(self.person.user_id, self.person.user_name, "", "admin", None, roles, {})
+        return Request(
+            caller=Caller(self.person.user_id, self.person.user_name, "", "admin", None, roles, {}),
+            means=self.console.services.means,
+            time=now(),
+            request_id=self.context.request_id,
+            address=self.address,
+            prefix=self.context.prefix,
+            id=row_id,
+            query=query,
+            body=body,
+            **more,
+        )
 
     # --- Asking
 
     async def ask(self, *questions: Question) -> list[Any]:
         """What the operations answer, all from one snapshot. Raises what the operations do."""
-        meant = self._meant(questions)
+        requests = self._requests(questions)
         is_first = self.unread is None
-        if is_first:  # every page tells it: it is asked along with what the page asks first, and is no request of it
-            meant.append(self._count_of_unread())
+        if is_first:  # every page shows it: it is asked along with what the page asks first, and is no request of it
+            requests.append(self._count_of_unread())
 
         def work(transaction: Transaction) -> list[Any]:
-            return [operation.build(transaction, query, asker) for operation, query, asker in meant]
+            return [operation.build(transaction, request) for operation, request in requests]
 
-        operations = [operation for operation, _, _ in meant]
+        operations = [operation for operation, _ in requests]
         is_own = any(operation.authority == "self" for operation in operations)
         answers = await self.console.services.database.read(
             work,
@@ -142,10 +152,9 @@ class OrganizationVisit(Visit):
             operations, self.unread = operations[:-1], answers.pop()["unread"]
         return await self._presented(operations, answers)
 
-    def _meant(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Any, Asker]]:
-        """The operations of questions, with their queries and who asks. Raises InvalidRequest and RoleTooSmall."""
-        asker = self._asker()
-        meant = []
+    def _requests(self, questions: Sequence[Question]) -> list[tuple[ReadOperation, Request]]:
+        """The operations of questions, each with its request. Raises InvalidRequest and RoleTooSmall."""
+        requests = []
         for question in questions:
             operation = self.console.operations[question.operation]
             assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
@@ -155,17 +164,16 @@ class OrganizationVisit(Visit):
             asked = Asked("GET", address_of(self.console.site.public_url, operation.path, question.id, pairs))
             if asked not in self.asked:
                 self.asked.append(asked)
-            meant.append((operation, query, asker._replace(id=question.id)))
-        return meant
+            requests.append((operation, self._read_request(query, question.id)))
+        return requests
 
-    def _count_of_unread(self) -> tuple[ReadOperation, Any, Asker]:
+    def _read_request(self, query: Any, row_id: str = "") -> Request:
+        return self._request(row_id=row_id, query=query, organization_id=self.place.organization_id)
+
+    def _count_of_unread(self) -> tuple[ReadOperation, Request]:
         operation = self.console.operations[_UNREAD]
         assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
-        return operation, self._query_of(operation, {})[0], self._asker()
-
-    def _asker(self) -> Asker:
-        services = self.console.services
-        return Asker(self._caller, self.context.prefix, "", services.signer, services.totals)
+        return operation, self._read_request(self._query_of(operation, {})[0])
 
     @staticmethod
     async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
@@ -214,32 +222,31 @@ class OrganizationVisit(Visit):
         try:
             if seen is not None:
                 operation = self._unless_changed(operation, seen)
-            given, sent = self._given(operation, row_id, body, query or {})
+            request, sent = self._change_request(operation, row_id, body, query or {})
             if upload is not None:
                 reading = operation.body_formats[upload.media_type].read
-                given = given._replace(body=await asyncio.to_thread(reading, upload.content, given.query))
+                request = replace(request, body=await asyncio.to_thread(reading, upload.content, request.query))
             if operation.is_conditional and if_match:
-                given = given._replace(require_current=lambda answer: require_current(if_match.encode(), answer))
+                request = replace(request, if_match=if_match.encode())
             keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None
-            answer = await ChangeEndpoint(operation, self.console.services).carry_out(
-                self._caller, given, self.request.scope, key=keyed, is_trial=dry_run
-            )
+            request = replace(request, dry_run=dry_run)
+            answer = await change(operation, self.console.services, request, _plain_answer, key=keyed)
         except Exception as error:
             refusal = Refusal.of(error, whole="" if upload is None else "file")
             if refusal is None:
                 raise
             self.context.problem = refusal.code
             return Outcome(None, refusal)
-        return Outcome(orjson.loads(answer.body))
+        return Outcome(answer.content)
 
     def _unless_changed(self, operation: ChangeOperation, seen: Seen) -> ChangeOperation:
         """The operation, refused where what was seen is another by now: that is looked at within the change itself."""
-        ((reading, query, asker),) = self._meant([seen.question])
+        ((reading, question),) = self._requests([seen.question])
 
-        def work(unit: UnitOfWork, given: Given) -> Any:
-            if tag_of(seen.part(reading.build(unit, query, asker))) != seen.tag:
+        def work(unit: UnitOfWork, request: Request) -> Any:
+            if tag_of(seen.part(reading.build(unit, question))) != seen.tag:
                 raise PreconditionFailed(text("app.changed_meanwhile"))
-            return operation.work(unit, given)
+            return operation.work(unit, request)
 
         return replace(operation, work=work)
 
@@ -250,34 +257,24 @@ class OrganizationVisit(Visit):
         """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
-        meant = self._meant(questions)
+        requests = self._requests(questions)
+
+        def look(unit: UnitOfWork, answer: Any) -> tuple[Any, list[Any]]:
+            return answer, [one.build(unit, request) for one, request in requests]
+
         try:
-            given, _ = self._given(operation, "", body, {})
-
-            def work(unit: UnitOfWork) -> tuple[Any, list[Any]]:
-                answer = operation.present(operation.work(unit, given))
-                return answer, [one.build(unit, query, asker) for one, query, asker in meant]
-
-            rehearsed = await self.console.services.changes.rehearse(
-                work,
-                actor=self.actor(self.person.user_id, self.person.user_name),
-                scope=self._caller.reach(operation.role),
-                writes=operation.writes,
-                watched=Notification,
-                is_long=True,
-            )
-        except FaultyInput as error:
-            return Outcome(None, Refusal.of(InvalidRequest.of_input(error)))
+            request, _ = self._change_request(operation, "", body, {})
+            return Outcome(await preview(operation, self.console.services, request, look))
         except Exception as error:
             refusal = Refusal.of(error)
             if refusal is None:
                 raise
             return Outcome(None, refusal)
-        return Outcome(rehearsed.result)
 
-    def _given(
+    def _change_request(
         self, operation: ChangeOperation, row_id: str, body: Mapping[str, Any] | None, query: Query
-    ) -> tuple[Given, bytes]:
+    ) -> tuple[Request, Mapping[str, Any]]:
+        """The request, and its body as a client would have sent it. Raises InvalidRequest with all faults."""
         faults: list[FieldFault] = []
         of_organization = {"organizationId": self.place.organization_id}
         read_query = read_body = None
@@ -286,21 +283,22 @@ class OrganizationVisit(Visit):
                 read_query = operation.query.read([*of_organization.items(), *pairs_of(query)])
             except ValidationError as error:
                 faults += InvalidRequest.of_validation("query", error).faults
-        sent = b""
+        sent: Mapping[str, Any] = {}
         if operation.body is not None and body is not None:
             is_of_one = "organization_id" in operation.body.model_fields
-            sent = encode({**(of_organization if is_of_one else {}), **body})
+            sent = {**(of_organization if is_of_one else {}), **body}
             try:
-                read_body = operation.body.model_validate_json(sent)
+                read_body = operation.body.model_validate(sent)
             except ValidationError as error:
                 faults += InvalidRequest.of_validation("body", error).faults
         if faults:
             raise InvalidRequest.of(faults)
-        return Given(row_id, read_body, read_query, prefix=self.context.prefix), sent
+        return self._request(row_id=row_id, query=read_query, body=read_body), sent
 
-    def _keyed(self, operation: ChangeOperation, row_id: str, sent: bytes, key: str) -> KeyedRequest:
+    def _keyed(self, operation: ChangeOperation, row_id: str, sent: Mapping[str, Any], key: str) -> KeyedRequest:
         path = operation.path.replace("{id}", row_id)
-        return KeyedRequest(self.person.user_id, f"form {key}"[:255], operation.method, path, sha256(sent).hexdigest())
+        fingerprint = sha256(encode(sent)).hexdigest()
+        return KeyedRequest(self.person.user_id, f"form {key}"[:255], operation.method, path, fingerprint)
 
     @staticmethod
     def new_key() -> str:
@@ -342,9 +340,10 @@ class OrganizationVisit(Visit):
         assert operation.formats is not None  # noqa: S101 - as above
         query, _ = self._query_of(operation, {"format": self.query.get("format", "")})
         chosen = operation.formats.choose(query, b"")
-        ((_, _, asker),) = self._meant([Question(operation_id, id=row_id)])
+        ((_, request),) = self._requests([Question(operation_id, id=row_id)])
+        request = replace(request, query=query)
         read = await self.console.services.database.read(
-            lambda transaction: operation.build(transaction, query, asker),
+            lambda transaction: operation.build(transaction, request),
             TenantScope(readable=(self.place.organization_id,)),
             is_long=True,
         )
@@ -376,6 +375,10 @@ class OrganizationVisit(Visit):
         pairs = [(name, value) for name, value in parse_qsl(query) if name not in _NOTES]
         path += f"?{urlencode(pairs)}" if pairs else ""
         return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, told)
+
+
+def _plain_answer(operation: ChangeOperation, _request: Request, content: Any) -> Answer:
+    return Answer(operation.success, {}, content)
 
 
 def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:

@@ -9,9 +9,11 @@ time write, so a second one finds what the first has stored.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -27,14 +29,17 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import UtcTimestamp, format_timestamp, now, text
 from normata.core.schema.fields import Count, Identifier, Json, Timestamp
 from normata.core.schema.table import CODED, Table, erased_to, foreign_key, sql_table
-from normata.errors import AnswerNotKept, KeyReused, RequestUnderWay
+from normata.core.schema.wire import encode
+from normata.errors import AnswerNotStored, KeyReused, RequestInProgress
 
-KEPT_FOR = timedelta(hours=24)
-LARGEST_ANSWER = 5 * 2**20  # characters of an answer that is kept: that of any record. A larger one is not, but its key
+STORED_FOR = timedelta(hours=24)
+LARGEST_ANSWER = (
+    5 * 2**20
+)  # characters of an answer that is stored, enough for any record; of a larger one only the key is
 
 
 class IdempotencyKey(Table):
-    """A key that a user has sent, the request that came with it, and its answer; null where that was not kept.
+    """A key that a user has sent, the request that came with it, and its answer; null where that was not stored.
 
     The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
     is not shown the answer again.
@@ -70,15 +75,30 @@ class KeyedRequest(NamedTuple):
     fingerprint: str
 
 
-class Answer(NamedTuple):
-    """An answer as it is sent; ``headers`` are those that not every answer has."""
+@dataclass
+class Answer:
+    """An answer to a change.
+
+    ``content`` is as it travels, before it is made JSON; ``headers`` are those that not every answer has. ``result`` is
+    what the change returned, null where the answer ``is_stored``: given before, and given again as it was ``encoded``.
+    """
 
     status: int
     headers: dict[str, str]
-    body: bytes
+    content: Any
+    result: Any = None
+    encoded: bytes | None = None
+    is_stored: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The content as JSON."""
+        if self.encoded is None:
+            self.encoded = encode(self.content)
+        return self.encoded
 
 
-class UnderWay:
+class InProgress:
     """The keyed requests that this process is carrying out."""
 
     def __init__(self) -> None:
@@ -86,10 +106,10 @@ class UnderWay:
 
     @contextmanager
     def begin(self, request: KeyedRequest) -> Iterator[None]:
-        """Have others with the same key wait while a block runs. Raises RequestUnderWay."""
+        """Have others with the same key wait while a block runs. Raises RequestInProgress."""
         key = request.user_id, request.key
         if key in self._keys:
-            raise RequestUnderWay
+            raise RequestInProgress
         self._keys.add(key)
         try:
             yield
@@ -97,53 +117,52 @@ class UnderWay:
             self._keys.remove(key)
 
 
-def answered_once(
-    unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], *, keep: bool = True
+def once(
+    unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], *, store: bool = True
 ) -> Answer:
-    """What ``work`` answers, which is then kept for the key, or what is kept already: then nothing is done.
+    """What ``work`` answers, which is then stored for the key, or what is stored already: then nothing is done.
 
-    Unless the answer is one to ``keep``, nothing but the key is kept: the answer has a secret. Then it does not matter
-    whose it was.
-    Raises RequestUnderWay while another process carries out a request with the same key, KeyReused where the key came
-    with another request, AnswerNotKept, and what ``work`` raises. Then the key is free for another attempt.
+    Without ``store``, for an answer that has a secret, only the key is stored. Then it does not matter whose it was.
+    Raises RequestInProgress while another process carries out a request with the same key, KeyReused where the key came
+    with another request, AnswerNotStored, and what ``work`` raises. Then the key is free for another attempt.
     """
     if not unit.try_lock(f"idempotency_key {request.user_id} {request.key}"):
-        raise RequestUnderWay
+        raise RequestInProgress
     meant = {"user": request.user_id, "name": request.key}
     # Who has left the organization since is not shown the answer, whatever the database.
     readable = list(unit.scope.readable) if unit.scope is not None else []
-    kept = unit.row(_FIND, meant | {"organizations": readable})
-    if kept is not None and kept.created_at > _expired_before(unit.moment):
-        return _first_answer(kept, request, keep=keep)
-    if kept is not None:
+    stored = unit.row(_FIND, meant | {"organizations": readable})
+    if stored is not None and stored.created_at > _expired_before(unit.moment):
+        return _first_answer(stored, request, store=store)
+    if stored is not None:
         unit.rows(_FORGET, meant)
     answer = work(unit)
     body = answer.body.decode()
     row = request._asdict() | {
-        "organization_id": unit.reached if keep else None,
+        "organization_id": unit.reached if store else None,
         "status": answer.status,
         "headers": answer.headers,
-        "body": body if keep and len(body) <= LARGEST_ANSWER else None,
+        "body": body if store and len(body) <= LARGEST_ANSWER else None,
         "created_at": unit.moment,
     }
-    if not unit.rows(_KEEP, row):
+    if not unit.rows(_STORE, row):
         raise KeyReused  # for something in an organization that the caller has left since
     return answer
 
 
-def _first_answer(kept: Any, request: KeyedRequest, *, keep: bool) -> Answer:
-    if (kept.method, kept.path, kept.fingerprint) != (request.method, request.path, request.fingerprint):
+def _first_answer(stored: Any, request: KeyedRequest, *, store: bool) -> Answer:
+    if (stored.method, stored.path, stored.fingerprint) != (request.method, request.path, request.fingerprint):
         raise KeyReused
-    if kept.body is None:
-        raise AnswerNotKept(None if keep else _NOT_TO_KEEP)
-    return Answer(kept.status, kept.headers, kept.body.encode())
+    if stored.body is None:
+        raise AnswerNotStored(None if store else _NOT_TO_STORE)
+    return Answer(stored.status, stored.headers, json.loads(stored.body), encoded=stored.body.encode(), is_stored=True)
 
 
 def _expired_before(moment: str) -> str:
-    return format_timestamp(datetime.fromisoformat(moment) - KEPT_FOR)
+    return format_timestamp(datetime.fromisoformat(moment) - STORED_FOR)
 
 
-_NOT_TO_KEEP = "The request with this Idempotency-Key was carried out; its answer had a secret, so it was not kept."
+_NOT_TO_STORE = "The request with this Idempotency-Key was carried out; its answer had a secret, so it was not stored."
 _TABLE = sql_table(IdempotencyKey)
 _IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
 _FIND = select(*_TABLE.c).where(
@@ -152,7 +171,7 @@ _FIND = select(*_TABLE.c).where(
 )
 _FORGET = delete(_TABLE).where(_IS_MEANT)
 # SQLite's compiler takes PostgreSQL's construct as it is.
-_KEEP = (
+_STORE = (
     postgresql.insert(_TABLE)
     .values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
     .on_conflict_do_nothing(index_elements=[_TABLE.c.user_id, _TABLE.c.key])

@@ -220,11 +220,15 @@ class Subscriber(Protocol):
 
 
 class Changes:
-    """Makes changes: runs each in a unit of work, has ``subscribers`` follow it, and commits."""
+    """Makes changes: runs each in a unit of work, has ``subscribers`` follow it, and commits.
 
-    def __init__(self, database: Database, subscribers: Sequence[Subscriber]) -> None:
+    ``watched`` is the table of which a preview shows the rows that a change would add.
+    """
+
+    def __init__(self, database: Database, subscribers: Sequence[Subscriber], watched: type[Table]) -> None:
         self._database = database
         self._subscribers = subscribers
+        self._watched = str(watched.__tablename__)
 
     async def make(
         self,
@@ -258,16 +262,15 @@ class Changes:
         actor: Actor,
         scope: TenantScope,
         writes: Sequence[Write],
-        watched: type[Table],
         is_long: bool = False,
     ) -> Rehearsed[T]:
-        """What :meth:`make` would return, what it would publish, and the rows that it would add to ``watched``.
+        """What :meth:`make` would return, what it would publish, and the rows that it would add to the watched table.
 
         Everything runs, the subscribers too, and nothing of it is kept. Raises what :meth:`make` raises.
         """
 
         def unit(transaction: Transaction) -> Rehearsed[T]:
-            watching = Watching(transaction, str(watched.__tablename__))
+            watching = Watching(transaction, self._watched)
             units: list[UnitOfWork] = []
 
             def noted(unit: UnitOfWork) -> T:

@@ -7,7 +7,6 @@ import re
 
 from starlette.types import Scope
 
-from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.core.http.context import context_of
 from normata.core.http.negotiation import Headers, best_media_type
@@ -15,8 +14,6 @@ from normata.core.http.problems import InsufficientScope, NotAcceptable, TooMany
 from normata.core.http.rate_limit import network_of
 from normata.core.http.roles import TokenScope, scope_suffices
 from normata.core.http.services import Services
-from normata.identity.tokens.lookup import TOKEN_LOOKUP
-from normata.identity.tokens.tokens import digest, is_well_formed
 
 _REALM = 'Bearer realm="normata"'
 _DELAY = 1.0  # seconds until an address that sends too many bad tokens is answered
@@ -72,23 +69,17 @@ async def _caller(
     services: Services, headers: Headers, organization_id: str | None, list_name: str | None, *, is_use: bool
 ) -> Caller:
     """The caller whose token the headers carry. Raises Unauthenticated."""
-    token = _bearer_token(headers)
-    found = await services.database.look_up(TOKEN_LOOKUP, digest(token), organization_id, list_name)
-    moment = now()
-    if not found or (found[0].expires_at is not None and found[0].expires_at <= moment):
+    token = _bearer_token(services, headers)
+    caller = await services.authenticator.caller(token, organization_id, list_name, is_use=is_use)
+    if caller is None:
         raise _challenge("the token is unknown, expired or revoked")
-    first = found[0]
-    if is_use:
-        services.last_use.note(first.token_id, first.user_id, first.last_used_at, moment)
-    roles = {row.organization_id: row.role for row in found if row.organization_id is not None}
-    revisions = {organization_id: row.revision or "" for row in found if (organization_id := row.organization_id)}
-    return Caller(first.user_id, first.user_name, first.token_id, first.scope, first.narrowed_to, roles, revisions)
+    return caller
 
 
-def _bearer_token(headers: Headers) -> str:
+def _bearer_token(services: Services, headers: Headers) -> str:
     sent = headers.get(b"authorization", b"").decode("latin-1").strip()
     match = _CREDENTIALS.fullmatch(sent)
-    if match is not None and is_well_formed(match[1]):
+    if match is not None and services.authenticator.is_well_formed(match[1]):
         return match[1]
     if not sent.lower().startswith("bearer"):
         # RFC 6750, section 3.1: a request without credentials, or with those of another scheme, gets no error code.

@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.responses import Response
 from starlette.types import Scope
 
 from normata.core.http.caller import Caller
 from normata.core.http.negotiation import Headers
-from normata.identity.sessions.sessions import Visitor
+from normata.errors import NotFound
 
 _KEY = "normata"
 # W3C Trace Context: version, trace id, parent id, flags; neither id is all zeros.
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
+
+
+class SignedIn(Protocol):
+    """Who has signed in to the console, as the log names them."""
+
+    @property
+    def user_id(self) -> str:
+        """The id of the user."""
+
+    @property
+    def session_id(self) -> str:
+        """The id of their session."""
 
 
 @dataclass(slots=True)
@@ -41,7 +53,7 @@ class RequestContext:
     parent_id: str | None = None
     route: str | None = None
     caller: Caller | None = None
-    session: Visitor | None = None
+    session: SignedIn | None = None
     organization_id: str | None = None
     problem: str | None = None
     body_limit: int | None = None
@@ -69,3 +81,16 @@ def context_of(scope: Scope) -> RequestContext:
     """The context of a request that came through the gateway."""
     context: RequestContext = scope[_KEY]
     return context
+
+
+def path_id(scope: Scope) -> str:
+    """The id in the path, decoded; empty where it has none. Raises NotFound for one that nothing can have."""
+    found: str = scope["path_params"].get("id", "")
+    if "\0" in found:
+        raise NotFound  # PostgreSQL refuses a text that has NUL
+    return found
+
+
+def address_of(scope: Scope) -> str:
+    """The address that a request comes from; empty where that is not known."""
+    return (scope.get("client") or ("",))[0]

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from normata.core.http.content import Content
 from normata.core.http.context import context_of
 from normata.core.http.pages import content_page, page
-from normata.core.http.responses import encode
+from normata.core.schema.wire import encode
 
 _ASSETS = Path(fastapi_offline.__file__).parent / "static"
 _A_DAY = b"public, max-age=86400"

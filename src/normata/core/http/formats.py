@@ -12,8 +12,8 @@ from pydantic import Field
 from normata.core.http.content import Content
 from normata.core.http.negotiation import best_media_type
 from normata.core.http.problems import NotAcceptable
-from normata.core.http.responses import encode
 from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.wire import encode
 
 FormatName = Literal["json", "csv", "xlsx", "text"]
 ReportFormat = Literal["json", "csv", "xlsx"]

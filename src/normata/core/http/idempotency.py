@@ -8,10 +8,9 @@ from hashlib import sha256
 from starlette.types import Scope
 
 from normata.core.changes.idempotency import KeyedRequest
-from normata.core.http.context import context_of
+from normata.core.http.context import context_of, path_id
 from normata.core.http.operation import Operation
 from normata.core.http.problems import FieldFault
-from normata.core.http.routing import path_id
 
 HEADER = b"idempotency-key"
 _LONGEST = 255

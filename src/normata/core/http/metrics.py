@@ -38,7 +38,7 @@ class _Labels(NamedTuple):
 
 
 class Metrics:
-    """Requests, how long they took, what was refused, and how often a page was kept.
+    """Requests, how long they took, what was refused, and how often a page was cached.
 
     With several workers, each keeps its figures in a file of the folder that ``PROMETHEUS_MULTIPROC_DIR`` names
     (``normata serve`` sees to it), and whichever is asked adds them up.
@@ -66,7 +66,7 @@ class Metrics:
             registry=registry,
         )
         pages = Counter(
-            "normata_kept_pages", "Pages of kept lists, by whether one was kept.", ["kept"], registry=registry
+            "normata_cached_pages", "Pages of cached lists, by whether one was cached.", ["cached"], registry=registry
         )
         self._hit, self._missed = pages.labels("yes"), pages.labels("no")
         build = Gauge(
@@ -93,9 +93,9 @@ class Metrics:
         if context.problem is not None:
             self._problems.labels(context.problem, context.reason).inc()
 
-    def page(self, *, kept: bool) -> None:
-        """Count a page of a kept list, which was kept or had to be built."""
-        (self._hit if kept else self._missed).inc()
+    def page(self, *, cached: bool) -> None:
+        """Count a page of a cached list, which was cached or had to be built."""
+        (self._hit if cached else self._missed).inc()
 
     def waits(self, name: WaitName) -> _Waits:
         """Who counts those who wait for this; see :class:`normata.core.db.watching.Watcher`."""

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from normata import __version__
 from normata.core.http import openapi_headers
+from normata.core.http.dry_run import DryRun
 from normata.core.http.openapi_changes import DRY_RUN_ANSWER, TRYING_AND_RETRYING, add_dry_run, change_parameters
 from normata.core.http.openapi_headers import (
     DISPOSITION,
@@ -28,7 +29,6 @@ from normata.core.http.openapi_headers import (
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.problems import FieldFault, responses
 from normata.core.http.problems import examples as error_examples
-from normata.core.http.rehearsing import DryRun
 from normata.core.schema.descriptions import FIELDS
 
 DESCRIPTION = """\

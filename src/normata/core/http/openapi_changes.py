@@ -15,9 +15,9 @@ whom it would notify. What the request would be refused for, its dry run is refu
 
 With an `Idempotency-Key`, a `POST` can be sent again when no answer has come. A new text for each request, such as a
 UUID, is its key. For 24 hours the same request with the same key gets the first answer again, and nothing is done
-twice. The same key with another path, query or body is answered 422 `key_reused`, and while the first is under way 409
-`request_under_way`. A request that was refused has not used up its key. A key is its user's own, and a dry run uses up
-none.
+twice. The same key with another path, query or body is answered 422 `key_reused`, and while the first is in progress
+409 `request_in_progress`. A request that was refused has not used up its key. A key is its user's own, and a dry run
+uses up none.
 """
 
 _DRY_RUN = {

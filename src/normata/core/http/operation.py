@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel
-from starlette.types import ASGIApp
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction
 from normata.core.http import problems
-from normata.core.http.caller import Caller
 from normata.core.http.formats import Formats
+from normata.core.http.request import Request
 from normata.core.http.roles import Role, TokenScope
-from normata.core.http.services import Services
 from normata.core.schema.paging import OwnPageQuery, PageQuery, Query
 from normata.core.schema.table import Table
-from normata.events.kept_totals import KeptTotals
-from normata.events.keys import Signer
 
 # Who may ask, over and above the token's scope: a member of the organization that it is about, with the operation's
 # role; anybody, about what is their own; or an operator of the instance.
@@ -80,41 +76,23 @@ class Operation(ABC):
         """All that it can answer besides a success."""
         return (*_COMMON_ERRORS, *self.errors)
 
-    @abstractmethod
-    def endpoint(self, services: Services) -> ASGIApp:
-        """The ASGI application that answers it."""
-
-
-class Asker(NamedTuple):
-    """Who asks, the prefix under which they see the application, and the id in the path, empty where it has none.
-
-    ``signer`` signs what the answer proves, and ``totals`` keeps what takes long to count.
-    """
-
-    caller: Caller
-    prefix: str
-    id: str
-    signer: Signer
-    totals: KeptTotals
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOperation(Operation):
     """Something that an organization has, or a user.
 
-    ``build`` makes the answer, as it travels, from a query of the model ``query`` and from who asks. An organization's
-    query is an :class:`OrganizationQuery`, and its organization one that the caller may read, named by its id. With
-    ``formats`` it only reads what the answer is to
-    be made of, and the query is a :class:`FormatQuery`. ``kept`` names a kept list where the answers are
-    kept: they must show nothing but rows of tables whose ``shown_in`` has this name, and rows that follow from such in
-    the same transaction, whoever asks and under whatever prefix.
+    ``build`` makes the answer, as it travels, to a request with a query of the model ``query``. An organization's query
+    is an :class:`OrganizationQuery`, and its organization one that the caller may read, named by its id. With
+    ``formats`` it only reads what the answer is to be made of, and the query is a :class:`FormatQuery`. ``cached``
+    names a list whose pages are cached: they must show nothing but rows of tables whose ``shown_in`` has this name, and
+    rows that follow from such in the same transaction, whoever asks and under whatever prefix.
     """
 
     method: ClassVar[str] = "GET"
 
     query: type[Query]
-    build: Callable[[Transaction, Any, Asker], Any]
-    kept: str | None = None
+    build: Callable[[Transaction, Request], Any]
+    cached: str | None = None
     formats: Formats | None = None
     role: Role = "viewer"
     scope: TokenScope = "read"
@@ -125,47 +103,12 @@ class ReadOperation(Operation):
         refused = () if self.role == "viewer" and self.authority != "operator" else (errors.Forbidden,)
         return (problems.InvalidRequest, *super().every_error, *refused, problems.PreconditionFailed)
 
-    def endpoint(self, services: Services) -> ASGIApp:
-        """See :meth:`Operation.endpoint`."""
-        from normata.core.http.reading import ReadEndpoint  # noqa: PLC0415 - declarations come first, endpoints read them
-
-        return ReadEndpoint(self, services)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ListOperation(ReadOperation):
     """A list of an organization, or of a user, in pages."""
 
     query: type[PageQuery] | type[OwnPageQuery]
-
-
-def _any_state(_answer: Any) -> None:
-    """Whatever state something is in is right."""
-
-
-class Given(NamedTuple):
-    """What a request to change something brings along.
-
-    ``id`` is the one in its path, empty where it has none; ``body`` and ``query`` are of the declared models, null
-    where there is none. ``require_current`` takes what is to be changed, as it would travel before the change, and
-    raises PreconditionFailed where the request's ``If-Match`` names another state of it. ``prefix`` is that under which
-    the caller sees the application, ``public_url`` the address that links begin with. ``new_organization`` is the id of
-    an organization that an operator's change may make, empty for others. ``caller`` is who asks.
-    """
-
-    id: str
-    body: Any
-    query: Any = None
-    require_current: Callable[[Any], None] = _any_state
-    prefix: str = ""
-    public_url: str = ""
-    new_organization: str = ""
-    caller: Caller | None = None
-
-    @property
-    def is_conditional(self) -> bool:
-        """Whether the request names the state that it is meant for."""
-        return self.require_current is not _any_state
 
 
 class BodyFormat(NamedTuple):
@@ -193,16 +136,16 @@ class ChangeOperation(Operation):
     absent, and one may have ``body_limit`` bytes, null for the setting's. ``has_rules`` tells that a body can break
     rules that its schema does not have. ``creates`` tells that the answer is a new row: then it is 201, with its
     address. ``is_conditional`` tells that it heeds ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls
-    :attr:`Given.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
+    :meth:`Request.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
     ``answers_secret`` tells that the answer has what is shown once: it is not kept for a key, and has no entity tag.
     ``changes_catalogs`` tells that it changes centralized catalogs, and with them the coverage of whoever has adopted
     them. ``made_at`` is the path that what it ``creates`` is below, empty for its own.
     ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
-    what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
+    the request, what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
     """
 
     http_method: str
-    work: Callable[[UnitOfWork, Given], Any]
+    work: Callable[[UnitOfWork, Request], Any]
     present: Callable[[Any], Any]
     writes: tuple[Write, ...]
     body: type[BaseModel] | None = None
@@ -218,7 +161,7 @@ class ChangeOperation(Operation):
     answers_secret: bool = False
     changes_catalogs: bool = False
     made_at: str = ""
-    afterwards: Callable[[Services, Any, Any], Awaitable[Any]] | None = None
+    afterwards: Callable[[Request, Any, Any], Awaitable[Any]] | None = None
     role: Role = "editor"
     scope: TokenScope = "write"
 
@@ -255,13 +198,7 @@ class ChangeOperation(Operation):
             *super().every_error,
             errors.Forbidden,
             problems.InvalidRequest,
-            *((errors.RequestUnderWay, errors.AnswerNotKept, errors.KeyReused) if self.takes_key else ()),
+            *((errors.RequestInProgress, errors.AnswerNotStored, errors.KeyReused) if self.takes_key else ()),
             *(of_body if self.takes_body else ()),
             *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )
-
-    def endpoint(self, services: Services) -> ASGIApp:
-        """See :meth:`Operation.endpoint`."""
-        from normata.core.http.changing import ChangeEndpoint  # noqa: PLC0415 - as above
-
-        return ChangeEndpoint(self, services)

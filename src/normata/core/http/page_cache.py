@@ -1,4 +1,4 @@
-"""The page cache: encoded pages of lists that a process keeps as long as nothing has changed."""
+"""The page cache: encoded pages of lists that a process stores as long as nothing has changed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from normata.core.http.content import Content
 
 
 class Page(NamedTuple):
-    """A page as it was at a revision of its list; the revision is empty where it is not to be kept.
+    """A page as it was at a revision of its list; the revision is empty where it is not to be cached.
 
     ``total`` is how many items all pages have together, null where it is no page of a list. What names the request of
-    one client, such as links to other pages, is not kept along: many share the page.
+    one client, such as links to other pages, is not stored with it: many share the page.
     """
 
     revision: str
@@ -20,8 +20,8 @@ class Page(NamedTuple):
     total: int | None = None
 
 
-class KeptPages:
-    """Pages that a process keeps, up to so many bytes; the least recently used goes first.
+class PageCache:
+    """Pages that a process stores, up to so many bytes; the least recently used goes first.
 
     A page is sent only for the revision that its list has now. The token lookup of the same request has just read that
     from the database, so it does not matter which process has changed something: no old page is ever sent.
@@ -34,15 +34,15 @@ class KeptPages:
         self.bytes = 0
 
     def find(self, key: str, revision: str) -> Page | None:
-        """The page that is kept under ``key``, if it is of this revision."""
+        """The page that is stored under ``key``, if it is of this revision."""
         page = self._pages.get(key)
         if page is None or page.revision != revision:
             return None
         self._pages.move_to_end(key)
         return page
 
-    def keep(self, key: str, page: Page) -> None:
-        """Keep a page, or know that the one that is kept has grown."""
+    def store(self, key: str, page: Page) -> None:
+        """Store a page, or know that the one that is stored has grown."""
         self._drop(key)
         size = page.content.size + len(key)
         if size > self._limit:

@@ -206,8 +206,8 @@ SORTS: Mapping[type[Exception], Sort] = {
     errors.MemberRemoved: Sort(409, "member_removed", "The member was removed"),
     errors.InvitationOver: Sort(409, "invitation_over", "The invitation is over"),
     errors.RecordsRefused: Sort(409, "records_refused", "Records are refused"),
-    errors.RequestUnderWay: Sort(409, "request_under_way", "The request is under way"),
-    errors.AnswerNotKept: Sort(409, "answer_not_kept", "The answer was not kept"),
+    errors.RequestInProgress: Sort(409, "request_in_progress", "The request is in progress"),
+    errors.AnswerNotStored: Sort(409, "answer_not_stored", "The answer was not stored"),
     PreconditionFailed: Sort(412, "precondition_failed", "A precondition failed"),
     TooLarge: Sort(413, "too_large", "The body is too large"),
     UnsupportedMediaType: Sort(415, "unsupported_media_type", "Unsupported media type"),
@@ -297,13 +297,13 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
 
 def headers_of(error: Exception) -> Mapping[str, str]:
     """The headers that the answer to an error has besides those that every answer has."""
-    if isinstance(error, errors.RequestUnderWay):
+    if isinstance(error, errors.RequestInProgress):
         return {"Retry-After": "1"}
     return getattr(error, "headers", None) or {}
 
 
 _HEADERS: Mapping[int | type[Exception], Mapping[str, str]] = {
-    errors.RequestUnderWay: {"Retry-After": "With `request_under_way`: seconds to wait."},
+    errors.RequestInProgress: {"Retry-After": "With `request_in_progress`: seconds to wait."},
     401: {"WWW-Authenticate": "The challenge of RFC 6750."},
     405: {"Allow": "The methods that the address answers to."},
     429: {"Retry-After": "Seconds to wait."},

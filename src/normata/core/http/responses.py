@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-from pydantic_core import to_json
 from starlette.responses import Response
 
-
-def encode(content: Any) -> bytes:
-    """``content`` as JSON."""
-    try:
-        return orjson.dumps(content)
-    except TypeError:  # a document may have an integer of more than 64 bits, which orjson refuses
-        return to_json(content)
+from normata.core.schema.wire import encode
 
 
 class EncodedJson(Response):

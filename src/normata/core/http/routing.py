@@ -9,11 +9,12 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from normata.core.http.changing import ChangeEndpoint
 from normata.core.http.context import context_of
-from normata.core.http.operation import Operation
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.problems import MethodNotAllowed
+from normata.core.http.reading import ReadEndpoint
 from normata.core.http.services import Services
-from normata.errors import NotFound
 
 
 class Resource:
@@ -25,7 +26,7 @@ class Resource:
 
     def add(self, operation: Operation, services: Services) -> None:
         """Answer the methods of an operation. Raises ValueError where two operations have the same one."""
-        endpoint = operation.endpoint(services)
+        endpoint = endpoint_of(operation, services)
         for method in operation.methods:
             if method in self.endpoints:
                 raise ValueError(f"two operations answer {method} {self.path}")
@@ -41,12 +42,14 @@ class Resource:
         await endpoint(scope, receive, send)
 
 
-def path_id(scope: Scope) -> str:
-    """The id in the path, decoded; empty where it has none. Raises NotFound for one that nothing can have."""
-    found: str = scope["path_params"].get("id", "")
-    if "\0" in found:
-        raise NotFound  # PostgreSQL refuses a text that has NUL
-    return found
+def endpoint_of(operation: Operation, services: Services) -> ASGIApp:
+    """What answers an operation."""
+    match operation:
+        case ReadOperation():
+            return ReadEndpoint(operation, services)
+        case ChangeOperation():
+            return ChangeEndpoint(operation, services)
+    raise TypeError(f"nothing answers a {type(operation).__name__}")
 
 
 def resources(operations: Iterable[Operation], services: Services) -> dict[str, Resource]:

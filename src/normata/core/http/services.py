@@ -1,40 +1,39 @@
-"""What the application has at run time, handed to each operation when it is put together."""
+"""What the application has at run time: the parts that the pipeline uses, one of each in a process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from normata.core.changes.idempotency import UnderWay
+from normata.core.changes.idempotency import InProgress
 from normata.core.changes.unit_of_work import Changes
 from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
+from normata.core.http.authenticator import Authenticator
+from normata.core.http.caller import Caller
 from normata.core.http.counters import Counters
 from normata.core.http.metrics import Metrics
-from normata.core.http.page_cache import KeptPages
+from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
-from normata.events.kept_totals import KeptTotals
-from normata.events.keys import Signer
-from normata.events.sealer import Sealer
-from normata.identity.last_use import LastUse
-from normata.identity.mail import Mailer
+from normata.core.http.request import Means
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts that operations share, one of each in a process."""
+    """The parts that requests share.
+
+    ``require_operator`` raises NotOperator unless a caller runs the instance. ``means`` has what operations use.
+    """
 
     database: Database
     changes: Changes
-    last_use: LastUse
-    session_use: LastUse
-    sealer: Sealer
-    signer: Signer
+    authenticator: Authenticator
+    require_operator: Callable[[Transaction, Caller], None]
     counters: Counters
     requests_by_address: Limit
     requests_by_token: Limit
     bad_tokens_by_address: Limit
     metrics: Metrics
-    pages: KeptPages
-    totals: KeptTotals
-    under_way: UnderWay
-    mailer: Mailer
-    public_url: str
+    pages: PageCache
+    in_progress: InProgress
+    means: Means

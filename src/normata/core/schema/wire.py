@@ -9,8 +9,10 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
+from pydantic_core import to_json
 from sqlalchemy import Column
 from sqlalchemy.orm import Mapped
 
@@ -98,3 +100,11 @@ def _described(column: Column[Any]) -> dict[str, Any]:
     if "known" in column.info:
         described["json_schema_extra"] = {"x-extensible-enum": list(column.info["known"])}
     return described
+
+
+def encode(content: Any) -> bytes:
+    """``content``, which is JSON's values, as JSON in UTF-8."""
+    try:
+        return orjson.dumps(content)
+    except TypeError:  # a document may have an integer of more than 64 bits, which orjson refuses
+        return to_json(content)

@@ -8,17 +8,18 @@ from pydantic import Field
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.http.roles import Role
-from normata.core.http.services import Services
 from normata.core.schema.fields import Timestamp, VisibleEmail
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
 from normata.core.schema.wire import Input, Wire
 from normata.identity.invitations import invitations
 from normata.identity.invitations.invitations import Invited
-from normata.identity.mail import Posted, invitation_mail
+from normata.identity.mail import Mailer, Posted, invitation_mail
 from normata.identity.model import Invitation as InvitationTable
 from normata.identity.organization_lookup import name_of, reached
+from normata.settings import Settings
 
 
 class Invitation(Wire):
@@ -90,19 +91,21 @@ def sending(unit: UnitOfWork, made: Invited, public_url: str) -> Sending:
     return Sending({**invitations.as_wire(made.invitation), "link": link, "mail": "off"}, subject, text)
 
 
-async def mailed(services: Services, sent: Sending) -> dict[str, Any]:
+async def mailed(request: Request, sent: Sending) -> dict[str, Any]:
     """The invitation, with what has become of its mail."""
-    return sent.invitation | {"mail": await services.mailer.post(sent.invitation["email"], sent.subject, sent.text)}
+    return sent.invitation | {
+        "mail": await request.means[Mailer].post(sent.invitation["email"], sent.subject, sent.text)
+    }
 
 
-async def _mailed(services: Services, sent: Sending, _answer: Any) -> dict[str, Any]:
-    return await mailed(services, sent)
+async def _mailed(request: Request, sent: Sending, _answer: Any) -> dict[str, Any]:
+    return await mailed(request, sent)
 
 
-def _invite(unit: UnitOfWork, given: Given) -> Sending:
-    organization_id = reached(unit, given.body.organization_id)
-    made = invitations.invite(unit, organization_id, given.body.email, given.body.role)
-    return sending(unit, made, given.public_url)
+def _invite(unit: UnitOfWork, request: Request) -> Sending:
+    organization_id = reached(unit, request.body.organization_id)
+    made = invitations.invite(unit, organization_id, request.body.email, request.body.role)
+    return sending(unit, made, request.means[Settings].public_url)
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -117,7 +120,7 @@ another, invite the same address once more.""",
         role="admin",
         scope="admin",
         query=PageQuery,
-        build=lambda transaction, query, _asker: invitations.list_invitations(transaction, query),
+        build=lambda transaction, request: invitations.list_invitations(transaction, request.query),
         answer=InvitationPage,
         answer_description="A page of invitations.",
         example={"items": [_INVITATION], "total": 1, "page": 1, "limit": 100},
@@ -135,9 +138,7 @@ nowhere.""",
         about=InvitationTable,
         id_description=_ID,
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: invitations.one_invitation(
-            transaction, query.organization_id, asker.id
-        ),
+        build=lambda transaction, request: invitations.one_invitation(transaction, request.organization_id, request.id),
         answer=Invitation,
         answer_description="The invitation.",
         example=_INVITATION,
@@ -155,7 +156,7 @@ then it is used up. To invite an address again ends the earlier invitation. Who 
 as the same member as before.
 
 Whoever has the address already as a member is answered 409 `already_member`. Nobody gives a role that is larger than
-their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_kept`: the link is kept nowhere.""",
+their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_stored`: the link is kept nowhere.""",
         role="admin",
         scope="admin",
         body=InvitationCreation,
@@ -186,7 +187,7 @@ answered 409 `invitation_over`: remove the member instead.""",
         scope="admin",
         about=InvitationTable,
         id_description=_ID,
-        work=lambda unit, given: invitations.revoke(unit, given.id),
+        work=lambda unit, request: invitations.revoke(unit, request.id),
         present=invitations.as_wire,
         writes=invitations.REVOKING_WRITES,
         answer=Invitation,

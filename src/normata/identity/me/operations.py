@@ -27,7 +27,7 @@ The user whom the token acts as, what the token may do, and the organizations th
 token that is narrowed to an organization sees no other.""",
         authority="self",
         query=Query,
-        build=lambda transaction, _query, asker: whoami.me(transaction, asker.caller),
+        build=lambda transaction, request: whoami.me(transaction, request.caller),
         answer=whoami.Me,
         answer_description="Who you are.",
         example={

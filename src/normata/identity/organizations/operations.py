@@ -8,8 +8,8 @@ from pydantic import Field
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
-from normata.core.http.services import Services
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.fields import Slug, Timestamp, VisibleEmail, VisibleName
 from normata.core.schema.paging import OwnPageQuery, Page, Query
 from normata.core.schema.wire import Input, Wire
@@ -19,6 +19,7 @@ from normata.identity.me import whoami
 from normata.identity.me.operations import ORGANIZATION
 from normata.identity.model import Organization as OrganizationTable
 from normata.identity.organizations import commands as organization_life
+from normata.settings import Settings
 
 
 class OwnOrganizationPage(Page[whoami.OwnOrganization]):
@@ -61,19 +62,19 @@ class _Made(NamedTuple):
     owner: Sending
 
 
-def _create(unit: UnitOfWork, given: Given) -> _Made:
-    body = given.body
-    row = organization_life.create(unit, given.new_organization, body.name, body.slug)
+def _create(unit: UnitOfWork, request: Request) -> _Made:
+    body = request.body
+    row = organization_life.create(unit, request.new_organization, body.name, body.slug)
     made = invitations.offer(unit, row.id, body.owner_email, "owner")
-    return _Made(row, sending(unit, made, given.public_url))
+    return _Made(row, sending(unit, made, request.means[Settings].public_url))
 
 
 def _as_wire(row: Any) -> dict[str, Any]:
     return {"id": row.id, "name": row.name, "slug": row.slug, "removedAt": row.removed_at}
 
 
-async def _mailed(services: Services, made: _Made, answer: dict[str, Any]) -> dict[str, Any]:
-    return answer | {"invitation": await mailed(services, made.owner)}
+async def _mailed(request: Request, made: _Made, answer: dict[str, Any]) -> dict[str, Any]:
+    return answer | {"invitation": await mailed(request, made.owner)}
 
 
 _ID = "The id of the organization."
@@ -95,7 +96,7 @@ The organizations that you are a member of, by name, each with your membership a
 narrowed to an organization lists this one alone.""",
         authority="self",
         query=OwnPageQuery,
-        build=lambda transaction, query, asker: whoami.list_own(transaction, asker.caller, query),
+        build=lambda transaction, request: whoami.list_own(transaction, request.caller, request.query),
         answer=OwnOrganizationPage,
         answer_description="A page of organizations.",
         example={"items": [ORGANIZATION], "total": 1, "page": 1, "limit": 100},
@@ -112,7 +113,7 @@ member, or where the token is narrowed to another one.""",
         about=OrganizationTable,
         id_description=_ID,
         query=Query,
-        build=lambda transaction, _query, asker: whoami.one_own(transaction, asker.caller, asker.id),
+        build=lambda transaction, request: whoami.one_own(transaction, request.caller, request.id),
         answer=whoami.OwnOrganization,
         answer_description="The organization.",
         example=ORGANIZATION,
@@ -171,7 +172,7 @@ next request.""",
         body=OrganizationPatch,
         body_required=True,
         body_example={"name": "Harbourlight Robotics"},
-        work=lambda unit, given: organization_life.rename(unit, given.id, given.body.name),
+        work=lambda unit, request: organization_life.rename(unit, request.id, request.body.name),
         present=_as_wire,
         writes=organization_life.RENAMING_WRITES,
         answer=Organization,
@@ -191,7 +192,7 @@ is deleted, and `normata organization restore` brings it back as it was.""",
         scope="admin",
         about=OrganizationTable,
         id_description=_ID,
-        work=lambda unit, given: organization_life.remove(unit, given.id),
+        work=lambda unit, request: organization_life.remove(unit, request.id),
         present=_as_wire,
         writes=organization_life.REMOVAL_WRITES,
         answer=Organization,

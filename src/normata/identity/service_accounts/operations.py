@@ -8,7 +8,8 @@ from pydantic import Field
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.fields import VisibleName
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
 from normata.core.schema.wire import Input
@@ -44,9 +45,9 @@ class ServiceAccountPatch(Input):
     ]
 
 
-def _create(unit: UnitOfWork, given: Given) -> Any:
-    organization_id = reached(unit, given.body.organization_id)
-    return service_accounts.create(unit, organization_id, given.body.name, given.body.role)
+def _create(unit: UnitOfWork, request: Request) -> Any:
+    organization_id = reached(unit, request.body.organization_id)
+    return service_accounts.create(unit, organization_id, request.body.name, request.body.role)
 
 
 _ID = "The id of the service account."
@@ -57,6 +58,11 @@ _ACCOUNT: dict[str, Any] = {
     "name": "Asset inventory",
     "role": "editor",
 }
+
+
+def _change(unit: UnitOfWork, request: Request) -> Any:
+    return service_accounts.change(unit, request.id, name=request.body.name, role=request.body.role)
+
 
 OPERATIONS: tuple[Operation, ...] = (
     ListOperation(
@@ -70,7 +76,7 @@ not among them.""",
         role="admin",
         scope="admin",
         query=PageQuery,
-        build=lambda transaction, query, _asker: service_accounts.list_accounts(transaction, query),
+        build=lambda transaction, request: service_accounts.list_accounts(transaction, request.query),
         answer=ServiceAccountPage,
         answer_description="A page of service accounts.",
         example={"items": [_ACCOUNT], "total": 1, "page": 1, "limit": 100},
@@ -88,8 +94,8 @@ member it can still be looked up.""",
         about=User,
         id_description=_ID,
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: service_accounts.one_account(
-            transaction, query.organization_id, asker.id
+        build=lambda transaction, request: service_accounts.one_account(
+            transaction, request.organization_id, request.id
         ),
         answer=ServiceAccount,
         answer_description="The service account.",
@@ -133,7 +139,9 @@ your own.""",
         body=ServiceAccountPatch,
         body_required=True,
         body_example={"name": "Asset inventory", "role": "viewer"},
-        work=lambda unit, given: service_accounts.change(unit, given.id, name=given.body.name, role=given.body.role),
+        work=lambda unit, request: service_accounts.change(
+            unit, request.id, name=request.body.name, role=request.body.role
+        ),
         present=service_accounts.as_wire,
         writes=service_accounts.CHANGE_WRITES,
         answer=ServiceAccount,
@@ -154,7 +162,7 @@ removed, since records may name it. To do so twice is harmless.""",
         scope="admin",
         about=User,
         id_description=_ID,
-        work=lambda unit, given: service_accounts.remove(unit, given.id),
+        work=lambda unit, request: service_accounts.remove(unit, request.id),
         present=service_accounts.as_wire,
         writes=members.REMOVAL_WRITES,
         answer=ServiceAccount,

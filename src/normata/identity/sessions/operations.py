@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation
+from normata.core.http.request import Request
 from normata.core.schema.paging import OwnPageQuery, Page
 from normata.identity.sessions import queries as session_list
 from normata.identity.sessions.queries import BrowserSession
@@ -29,9 +30,9 @@ _SESSION: dict[str, Any] = {
 }
 
 
-def _end(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-    assert given.caller is not None  # noqa: S101 - narrows the type: every request has one
-    return session_list.end_own(unit, given.caller, given.id)
+def _end(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+    assert request.caller is not None  # noqa: S101 - narrows the type: every request has one
+    return session_list.end_own(unit, request.caller, request.id)
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -45,7 +46,7 @@ The browsers in which you have signed in and which are still good, the one last 
 an organization sees none: a session reaches every organization that you are a member of.""",
         authority="self",
         query=OwnPageQuery,
-        build=lambda transaction, query, asker: session_list.list_own(transaction, asker.caller, query),
+        build=lambda transaction, request: session_list.list_own(transaction, request.caller, request.query),
         answer=SessionPage,
         answer_description="A page of sessions.",
         example={"items": [_SESSION], "total": 1, "page": 1, "limit": 100},

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.caller import Caller
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page, Query
 from normata.identity.model import AccessToken, User
 from normata.identity.tokens import commands as token_life
@@ -34,18 +34,13 @@ class OwnTokenWanted(TokenWanted):
     ]
 
 
-def _caller(given: Given) -> Caller:
-    assert given.caller is not None  # noqa: S101 - narrows the type: every request has one
-    return given.caller
+def _make_own(unit: UnitOfWork, request: Request) -> Issued:
+    return token_life.make_own(unit, request.caller, request.body, request.body.organization_id)
 
 
-def _make_own(unit: UnitOfWork, given: Given) -> Issued:
-    return token_life.make_own(unit, _caller(given), given.body, given.body.organization_id)
-
-
-def _revoke_own(unit: UnitOfWork, given: Given) -> Any:
-    caller = _caller(given)
-    return token_life.revoke_own(unit, caller.user_id, given.id, narrowed_to=caller.narrowed_to)
+def _revoke_own(unit: UnitOfWork, request: Request) -> Any:
+    caller = request.caller
+    return token_life.revoke_own(unit, caller.user_id, request.id, narrowed_to=caller.narrowed_to)
 
 
 _TOKEN: dict[str, Any] = {
@@ -66,7 +61,8 @@ _WANTED = {"name": "Nightly export", "scope": "read"}
 
 _SHOWN_ONCE = """\
 The answer has the token itself, this once: it is stored nowhere, so note it. With an `Idempotency-Key` the answer is
-not kept either: a repeat is answered 409 `answer_not_kept`. Revoke the token then, and make another one with a new key.
+not stored either: a repeat is answered 409 `answer_not_stored`. Revoke the token then, and make another one with a new
+key.
 A dry run shows a token that is good for nothing."""
 _EXPIRES = "Unless `expiresAt` says otherwise, it expires in 90 days. Null is for never."
 
@@ -81,7 +77,7 @@ Your own tokens, newest first, also those that were revoked or have expired; not
 narrowed to an organization lists those that are narrowed to the same one.""",
         authority="self",
         query=OwnQuery,
-        build=lambda transaction, query, asker: token_life.list_own(transaction, asker.caller, query),
+        build=lambda transaction, request: token_life.list_own(transaction, request.caller, request.query),
         answer=TokenPage,
         answer_description="A page of tokens.",
         example=_PAGE,
@@ -98,7 +94,7 @@ to the same one; others are not there.""",
         about=AccessToken,
         id_description="The id of a token of your own.",
         query=Query,
-        build=lambda transaction, _query, asker: token_life.one_own(transaction, asker.caller, asker.id),
+        build=lambda transaction, request: token_life.one_own(transaction, request.caller, request.id),
         answer=Token,
         answer_description="The token.",
         example=_TOKEN,
@@ -164,7 +160,7 @@ told, because they reach other organizations as well.""",
         role="admin",
         scope="admin",
         query=ReachingQuery,
-        build=lambda transaction, query, _asker: token_life.list_reaching(transaction, query),
+        build=lambda transaction, request: token_life.list_reaching(transaction, request.query),
         answer=TokenPage,
         answer_description="A page of tokens.",
         example=_PAGE,
@@ -182,7 +178,7 @@ organizations only is not there.""",
         about=AccessToken,
         id_description="The id of the token.",
         query=OrganizationQuery,
-        build=lambda transaction, query, asker: token_life.one_reaching(transaction, query.organization_id, asker.id),
+        build=lambda transaction, request: token_life.one_reaching(transaction, request.organization_id, request.id),
         answer=Token,
         answer_description="The token.",
         example=_TOKEN,
@@ -201,7 +197,7 @@ the user is no member any more it does not reach the organization either.""",
         scope="admin",
         about=AccessToken,
         id_description="The id of the token.",
-        work=lambda unit, given: token_life.revoke_reaching(unit, given.id),
+        work=lambda unit, request: token_life.revoke_reaching(unit, request.id),
         present=token_life.as_wire,
         writes=REVOCATION_WRITES,
         answer=Token,
@@ -228,7 +224,7 @@ of the request. {_EXPIRES} It is listed at `/tokens/`, and revoked there.
         body_required=True,
         body_example=_WANTED,
         has_rules=True,
-        work=lambda unit, given: token_life.make_for_account(unit, _caller(given), given.id, given.body),
+        work=lambda unit, request: token_life.make_for_account(unit, request.caller, request.id, request.body),
         present=token_life.new_as_wire,
         writes=CREATION_WRITES,
         creates=True,

@@ -10,8 +10,9 @@ from pydantic import Field
 from normata import errors
 from normata.core.changes.source import Fault, FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation
 from normata.core.http.problems import SORTS
+from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, Page
 from normata.core.schema.wire import Input, Wire
@@ -98,8 +99,8 @@ class ArchiveResult(Wire):
     records: list[RecordOutcome] = Field(description="Each record, in the order of the request.")
 
 
-def _archive(unit: UnitOfWork, given: Given) -> Outcomes:
-    body: RecordsToArchive = given.body
+def _archive(unit: UnitOfWork, request: Request) -> Outcomes:
+    body: RecordsToArchive = request.body
     return archive_many(
         unit,
         body.organization_id,
@@ -109,8 +110,8 @@ def _archive(unit: UnitOfWork, given: Given) -> Outcomes:
     )
 
 
-def _restore(unit: UnitOfWork, given: Given) -> Outcomes:
-    body: RecordsToRestore = given.body
+def _restore(unit: UnitOfWork, request: Request) -> Outcomes:
+    body: RecordsToRestore = request.body
     each = body.mode == "each"
     if (body.records is None) == (body.archive_id is None):
         reason = "must be there or `archiveId`, and not both"
@@ -191,7 +192,7 @@ OPERATIONS: tuple[Operation, ...] = (
 What is archived in the organization, of all kinds, newest first: when, by whom and why, and whether it can be restored
 now. Records that were archived before the service kept account, or by a load, tell only when.""",
         query=ArchiveQuery,
-        build=lambda transaction, query, _asker: list_archive(transaction, query),
+        build=lambda transaction, request: list_archive(transaction, request.query),
         answer=ArchivePage,
         answer_description="A page of archived records.",
         example={"items": [_ITEM], "total": 1, "page": 1, "limit": 100},

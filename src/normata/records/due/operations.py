@@ -54,7 +54,7 @@ is `CLOSED`, or whose authority was notified; a vendor that is `TERMINATED`; a p
 a record that is `FINALIZED` or `SUPERSEDED`, and the next review of one that is `SUPERSEDED`.""",
         query=DueQuery,
         # They are not kept: what is due changes with the time, and what is mine with the caller.
-        build=lambda transaction, query, asker: list_due(transaction, asker.caller.user_id, query),
+        build=lambda transaction, request: list_due(transaction, request.caller.user_id, request.query),
         answer=DuePage,
         answer_description="A page of what is due.",
         example=_DUE_PAGE,

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.operation import ChangeOperation, Given, ListOperation, Operation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation
+from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier, ShortName
 from normata.core.schema.paging import Page, PageQuery
 from normata.core.schema.wire import Input, Wire
@@ -62,8 +63,8 @@ class HandedOver(Wire):
     left: int = Field(description="How many records are left.")
 
 
-def _remove(unit: UnitOfWork, given: Given) -> dict[str, Any]:
-    row = members.remove(unit, given.id)
+def _remove(unit: UnitOfWork, request: Request) -> dict[str, Any]:
+    row = members.remove(unit, request.id)
     return {"member": members.as_wire(row), "responsibilities": count_responsibilities(unit, row)}
 
 
@@ -108,7 +109,7 @@ name the member is listed twice. Also of a member who was removed.""",
         about=Membership,
         id_description=MEMBER_ID,
         query=PageQuery,
-        build=lambda transaction, query, asker: list_responsibilities(transaction, asker.id, query),
+        build=lambda transaction, request: list_responsibilities(transaction, request.id, request.query),
         answer=ResponsibilityPage,
         answer_description="A page of responsibilities.",
         example={
@@ -143,7 +144,7 @@ As long as `more` is true, send the request again.""",
         body_required=True,
         has_rules=True,
         body_example={"toMemberId": "member-dana", "kinds": ["tasks", "policies"]},
-        work=lambda unit, given: hand_over(unit, given.id, given.body.to_member_id, given.body.kinds),
+        work=lambda unit, request: hand_over(unit, request.id, request.body.to_member_id, request.body.kinds),
         present=lambda handed: {"records": handed.records, "more": handed.left > 0, "left": handed.left},
         writes=handover_writes(),
         answer=HandedOver,

@@ -31,7 +31,7 @@ Live records of the organization, whatever their kind, by their names alone: to 
 answers the first ones, newest first; with `search`, those come before that have all words in their title. To go through
 all records of a kind, take its list.""",
         query=EveryKindQuery,
-        build=lambda transaction, query, _asker: search_every_kind(transaction, query),
+        build=lambda transaction, request: search_every_kind(transaction, request.query),
         answer=FoundRecords,
         answer_description="The first records that were found.",
         example=_FOUND,

@@ -19,7 +19,7 @@ from tests.listing import LISTS
 from tests.served import Headers, Served, served
 from tests.world import ALPHA, BETA
 
-KEPT = [operation for operation in LISTS if operation.kept]
+KEPT = [operation for operation in LISTS if operation.cached]
 all_lists = families(lambda operation: operation in LISTS)
 kept_lists = operations(lambda operation: operation in KEPT)
 
@@ -67,7 +67,7 @@ def test_whatever_a_kept_list_shows_advances_its_revision(
                 assert forgetter.client.get(address, headers=headers).status_code == 200
             read |= asked.tables
     tables = {name: table_named(name) for name in read}
-    silent = {name for name, table in tables.items() if operation.kept not in table.shown_in}
+    silent = {name for name, table in tables.items() if operation.cached not in table.shown_in}
     assert all(not tables[name].published for name in silent), f"changes of {silent} would not be seen"
     assert len(silent) < len(read)
 

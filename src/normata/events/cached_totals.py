@@ -1,4 +1,4 @@
-"""Totals of lists of records that a process keeps, since to count a million of them takes longer than all else."""
+"""Totals of lists of records that a process caches, since to count a million of them takes longer than all else."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from normata.core.schema.table import sql_table
 from normata.events.content import ERASE
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 from normata.records.base import Restorable
+from normata.records.listing import Totals
 
-_WORTH_KEEPING = 2_000  # records; fewer are counted in less time than it takes to see whether anything has changed
-_MOST_KEPT = 1_000
+_WORTH_CACHING = 2_000  # records; fewer are counted in less time than it takes to see whether anything has changed
+_MOST_CACHED = 1_000
 _MOST_UNSEALED = 1_000  # events of all organizations; whoever loads more is not waited for
 _MOST_SINCE = 100  # events; to look at many more takes as long as to count
 
@@ -29,22 +30,22 @@ class _State(NamedTuple):
     unsealed: frozenset[str]
 
 
-class _Kept(NamedTuple):
+class _Cached(NamedTuple):
     total: int
     state: _State
 
 
-class KeptTotals:
+class CachedTotals(Totals):
     """How many records of a kind an organization's list has, by its filters, for as long as none of them changes.
 
     Every change writes an event in its own transaction, and no event ever goes. So the log tells whether a kind has
     changed: no change has to write anything for that, and none waits for another. ``least`` is the smallest total that
-    is kept.
+    is cached.
     """
 
-    def __init__(self, least: int = _WORTH_KEEPING) -> None:
+    def __init__(self, least: int = _WORTH_CACHING) -> None:
         self._least = least
-        self._kept: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str, str], _Cached] = OrderedDict()
         self._lock = Lock()  # a long read has a thread of its own
 
     def total(
@@ -55,35 +56,35 @@ class KeptTotals:
         filters: str,
         count: Callable[[], int],
     ) -> int:
-        """The total as ``transaction`` sees it: a kept one where it still holds, else what ``count`` returns.
+        """The total as ``transaction`` sees it: a cached one where it still holds, else what ``count`` returns.
 
         ``filters`` names all that decides which records of the kind are counted.
         """
         key = organization_id, kind.path, filters
-        kept = self._kept.get(key)
-        state = None if kept is None else _state(transaction, organization_id)
-        if kept is not None and state is not None and _holds(transaction, kind, organization_id, kept.state, state):
-            self._keep(key, _Kept(kept.total, state))
-            return kept.total
+        cached = self._cached.get(key)
+        state = None if cached is None else _state(transaction, organization_id)
+        if cached is not None and state is not None and _holds(transaction, kind, organization_id, cached.state, state):
+            self._store(key, _Cached(cached.total, state))
+            return cached.total
         total = count()
         if total < self._least:
             self._drop(key)
             return total
         state = state or _state(transaction, organization_id)  # of the same snapshot, so it does not matter when
         if state is not None:
-            self._keep(key, _Kept(total, state))
+            self._store(key, _Cached(total, state))
         return total
 
-    def _keep(self, key: tuple[str, str, str], kept: _Kept) -> None:
+    def _store(self, key: tuple[str, str, str], cached: _Cached) -> None:
         with self._lock:
-            self._kept[key] = kept
-            self._kept.move_to_end(key)
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._cached[key] = cached
+            self._cached.move_to_end(key)
+            if len(self._cached) > _MOST_CACHED:
+                self._cached.popitem(last=False)
 
     def _drop(self, key: tuple[str, str, str]) -> None:
         with self._lock:
-            self._kept.pop(key, None)
+            self._cached.pop(key, None)
 
 
 def _state(transaction: Transaction, organization_id: str) -> _State | None:

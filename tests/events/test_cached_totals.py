@@ -16,7 +16,7 @@ import pytest
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.erasure.erasing import erase
 from normata.erasure.person import Wish
-from normata.events.kept_totals import KeptTotals
+from normata.events.cached_totals import CachedTotals
 from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
 from normata.records.kinds import Label
@@ -36,7 +36,7 @@ STATES = ("exclude", "only", "include")
 @pytest.fixture
 def keeping(service: Served) -> Served:
     """The application, which keeps every total, however small."""
-    service.app.services.totals._least = 0
+    service.app.services.means[CachedTotals]._least = 0
     return service
 
 
@@ -183,7 +183,7 @@ def test_an_erased_person_is_no_more_found(keeping: Served) -> None:
 def test_a_database_that_goes_another_way_is_counted_again(sqlite_url: str, events: int, is_sealed: bool) -> None:
     """With as many events as before the backup was put back, or with less, or with more."""
     path = Path(sqlite_url.removeprefix("sqlite:///"))
-    kept = KeptTotals(least=0)
+    kept = CachedTotals(least=0)
 
     def go_on(documents: Sequence[dict[str, Any]]) -> int:
         with closing(open_url(sqlite_url)) as database:

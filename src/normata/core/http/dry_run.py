@@ -1,4 +1,4 @@
-"""Dry runs: what a change would do, to the last consequence, told instead of done."""
+"""Dry runs: what a change would do, to the last consequence, in place of doing it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from starlette.datastructures import QueryParams
-from starlette.types import Scope
 
+from normata.core.changes.difference import difference
 from normata.core.changes.idempotency import Answer
 from normata.core.changes.unit_of_work import Change, Rehearsed
-from normata.core.http.responses import encode
+from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.schema.fields import Token
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
-from normata.events.content import difference
 
 
 class ChangeQuery(BaseModel):
@@ -39,11 +38,11 @@ class PlannedChange(Wire):
 
 
 class PlannedNotification(Wire):
-    """Somebody whom a request would tell of a change."""
+    """Somebody whom a request would notify of a change."""
 
     organization_id: str = Field(description="The organization that it is about.")
-    user_id: str = Field(description="Who would be told.")
-    type: str = Field(description="The sort of message, such as `record.restored`.")
+    user_id: str = Field(description="Who would be notified.")
+    type: str = Field(description="The type of message, such as `record.restored`.")
     category: Token = Field(description="What it is about.")
 
 
@@ -57,44 +56,43 @@ class DryRun(Wire):
     notifications: list[PlannedNotification] = Field(description="Whom it would notify, and of what.")
 
 
-def is_dry_run(scope: Scope) -> bool:
-    """Whether a request asks for a dry run. Raises :class:`pydantic.ValidationError` where that cannot be told."""
-    query = scope["query_string"]
-    if not query:
-        return False
-    return ChangeQuery.model_validate(dict(QueryParams(query).multi_items())).dry_run
+def parse_dry_run(query_string: bytes) -> tuple[bool, list[FieldFault]]:
+    """Whether a query asks for a dry run, and what is wrong with that.
 
-
-def asks_for_dry_run(scope: Scope) -> bool:
-    """Whether a request asks for a dry run; also where it does so in a way that will be refused."""
-    try:
-        return is_dry_run(scope)
-    except ValidationError:
-        return True
-
-
-def told(rehearsed: Rehearsed[Answer], organizations: Set[str | None] | None = None) -> bytes:
-    """A dry run as it travels, for a change whose result is an answer.
-
-    Of what it would do, only what belongs to ``organizations`` is told; null for all.
+    One that asks for it in a way that will be refused counts as one that does: it must not change anything either.
     """
-    answer = rehearsed.result
+    if not query_string:
+        return False, []
+    try:
+        return ChangeQuery.model_validate(dict(QueryParams(query_string).multi_items())).dry_run, []
+    except ValidationError as error:
+        return True, [*InvalidRequest.of_validation("query", error).faults]
 
-    def is_told(one: Any) -> bool:
+
+def preview_answer(preview: Rehearsed[Answer], organizations: Set[str | None] | None = None) -> dict[str, Any]:
+    """The members of :class:`DryRun`, for a change whose result is an answer.
+
+    Of what it would do, it has only what belongs to ``organizations``; null for all.
+    """
+
+    def is_shown(one: Any) -> bool:
         return organizations is None or one.organization_id in organizations
 
-    rest = {
+    return {
+        "dryRun": True,
+        "status": preview.result.status,
+        "answer": preview.result.content,
         # What follows from a change, and is no row of its own to anybody, has no name in paths and bundles.
-        "changes": [_planned(change) for change in rehearsed.changes if change.table.array and is_told(change)],
+        "changes": [_planned(change) for change in preview.changes if change.table.array and is_shown(change)],
         "notifications": [
-            {name: getattr(row, column) for column, name in _TOLD.items()} for row in rehearsed.added if is_told(row)
+            {name: getattr(row, column) for column, name in _NOTIFICATION.items()}
+            for row in preview.added
+            if is_shown(row)
         ],
     }
-    # The answer has been encoded already, as it would have been sent.
-    return b'{"dryRun":true,"status":%d,"answer":%b,%b' % (answer.status, answer.body, encode(rest)[1:])
 
 
-_TOLD = {"organization_id": "organizationId", "user_id": "userId", "type": "type", "category": "category"}
+_NOTIFICATION = {"organization_id": "organizationId", "user_id": "userId", "type": "type", "category": "category"}
 
 
 def _planned(change: Change) -> dict[str, Any]:

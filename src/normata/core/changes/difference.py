@@ -1,0 +1,54 @@
+"""What a change has changed, as events and previews show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import orjson
+
+from normata.core.changes.unit_of_work import Change
+from normata.core.schema.table import Table
+from normata.core.schema.wire import wire_names
+
+Values = dict[str, Any] | None
+
+
+def difference(change: Change) -> tuple[Values, Values]:
+    """What has changed, as it was and as it is, by wire names: all of a row that is new or gone.
+
+    Of people no more than the id is told, and nowhere what the service itself may not read: secrets.
+    """
+    names = _told(change.table)
+    before = None if change.before is None else dict(change.before.items())
+    after = None if change.row is None else dict(change.row.items())
+    if before is not None and after is not None:
+        names = {name: wire for name, wire in names.items() if _differ(before.get(name), after.get(name))}
+    elif change.changed is not None:
+        names = {name: wire for name, wire in names.items() if name in change.changed}
+    return _as_wire(names, before), _as_wire(names, after)
+
+
+def _as_wire(names: Mapping[str, str], row: Values) -> Values:
+    return None if row is None else {wire: row[name] for name, wire in names.items() if name in row}
+
+
+def _differ(one: Any, other: Any) -> bool:
+    # In a document 1, 1.0 and true differ, though not to Python.
+    return bool(one != other) or (isinstance(one, dict | list) and canonical(one) != canonical(other))
+
+
+@cache
+def _told(table: type[Table]) -> dict[str, str]:
+    told = table.told if table.told is not None else table.readable
+    return {name: wire for name, wire in wire_names(table).items() if told is None or name in told}
+
+
+def canonical(value: Any) -> str:
+    """``value`` as JSON without blanks, the names of each object sorted by their bytes."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:  # a document may have an integer of more than 64 bits
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
