@@ -81,8 +81,8 @@ def pieces_of_python(path: Path, source: str) -> Iterator[Piece]:
                 yield Piece(path, line, name, is_name=True)
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 yield Piece(path, line, name, is_name=True)
-            case ast.Constant(value=str(text)):
-                yield Piece(path, line, text, is_name=_NAME.fullmatch(text) is not None)
+            case ast.Constant(value=str(text)):  # capitals alone are the environment's, or an enum's
+                yield Piece(path, line, text, is_name=_NAME.fullmatch(text) is not None and not text.isupper())
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Piece(path, token.start[0], token.string, is_name=False)
@@ -201,7 +201,16 @@ def test_a_name_is_refused(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["x.spool()", "def spooler(): ...", "x = 'to spool'", "# spool", '"""Spool it."""', "Whirlspool = 1"]
+    "source",
+    [
+        "x.spool()",
+        "x = 'THE_SPOOL'",
+        "def spooler(): ...",
+        "x = 'to spool'",
+        "# spool",
+        '"""Spool it."""',
+        "Whirlspool = 1",
+    ],
 )
 def test_what_is_no_name_of_ours_is_allowed(source: str) -> None:
     assert not violations(TERM, list(pieces_of_python(Path("a.py"), source)))
