@@ -12,8 +12,8 @@ from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
+from normata.core.changes.row_counts import Tally
 from normata.core.changes.source import Row
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction

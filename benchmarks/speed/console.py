@@ -10,7 +10,7 @@ from benchmarks.installations import Store, normata, tell
 from benchmarks.speed.contenders import Contender
 from benchmarks.speed.coverage import SEARCHES, Request, send
 from benchmarks.speed.data import CALLER
-from normata.console.visit import SESSION_COOKIE
+from normata.console.page_request import SESSION_COOKIE
 from normata.core.schema.fields import COVERAGE_STATUSES
 from normata.identity.sessions import sessions
 from tests.browser.demonstrated import filled

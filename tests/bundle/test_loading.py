@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from normata.bundle import loading
+from normata.core.changes.row_counts import Tally
 from normata.core.changes.source import Fault, FaultyInput
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.schema.table import Table

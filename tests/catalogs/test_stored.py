@@ -10,8 +10,8 @@ from normata.bundle import loading
 from normata.catalogs.reading import read_published
 from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import rows_to_load
+from normata.core.changes.row_counts import Tally
 from normata.core.changes.source import FaultyInput
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.database import Database
 from tests.databases import change

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from normata.frameworks import early_places
-from tests.coverage.stating import Stating, done
+from normata.frameworks import coverage_filter as early_places
+from tests.coverage.assessing import Stating, done
 from tests.world import ALPHA
 
 _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {

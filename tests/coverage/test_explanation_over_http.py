@@ -6,7 +6,7 @@ import pytest
 
 from normata.core.db.database import Database
 from tests import world
-from tests.coverage.stating import Json, Stating, done, large
+from tests.coverage.assessing import Json, Stating, done, large
 from tests.databases import tamper
 from tests.world import ALPHA
 

@@ -16,7 +16,7 @@ from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import rows_to_load
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.schema.fields import REASONS
-from tests.coverage.stating import SILENCE, Json, Stating, assert_consistent, done
+from tests.coverage.assessing import SILENCE, Json, Stating, assert_consistent, done
 from tests.databases import build, change
 from tests.served import Served, served
 from tests.world import ALPHA, USERS

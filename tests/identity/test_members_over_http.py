@@ -16,8 +16,8 @@ from normata.notifications.model import Notification
 from normata.notifications.reminders import Reminders
 from normata.records.base import Restorable
 from normata.records.kinds import Task
-from normata.records.responsibilities import responsibilities
-from normata.records.responsibilities.responsibilities import member_columns
+from normata.records.responsibilities import handover as responsibilities
+from normata.records.responsibilities.handover import member_columns
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests import stored

@@ -17,7 +17,7 @@ from httpx2 import Response
 from normata.catalogs import uploads
 from normata.catalogs.documents import Input
 from normata.catalogs.reading import read_inputs
-from normata.core.changes.tally import Tally
+from normata.core.changes.row_counts import Tally
 from normata.core.db.database import Database
 from normata.frameworks.model import Control, ControlMatch, Framework
 from tests import stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from normata.reports.closers import Closers
+from normata.reports.gap_suggestions import Closers
 from tests.databases import on_both
 from tests.reports.conftest import Ask
 from tests.reports.reported import FRAMEWORK, match, statement

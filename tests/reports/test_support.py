@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from normata.reports.support import Support
+from normata.reports.supporting_matches import Support
 
 
 class Match(NamedTuple):

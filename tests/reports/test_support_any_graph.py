@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 
 from normata.coverage.engine import Computed, Level, compute
-from normata.reports.support import Support
+from normata.reports.supporting_matches import Support
 from tests.coverage.test_engine_any_graph import Graph, graphs
 from tests.reports.test_support import Child, Match
 

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from normata.bundle.arrays import ARRAYS
-from normata.bundle.spool import RowSpool
+from normata.bundle.row_buffer import RowSpool
+from normata.core.changes.row_counts import Tally
 from normata.core.changes.rows import PendingRow, PendingRows, read_row
 from normata.core.changes.source import Fault, FaultyInput, Row
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write

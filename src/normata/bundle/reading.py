@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from normata.bundle.arrays import ARRAYS
-from normata.bundle.spool import RowSpool
+from normata.bundle.row_buffer import RowSpool
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.documents import json_text
 from normata.core.documents.files import Unreadable, open_input

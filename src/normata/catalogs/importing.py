@@ -8,8 +8,8 @@ from normata.bundle.loading import Progress, load
 from normata.catalogs.reading import Published
 from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import LeftOut, rows_to_load
+from normata.core.changes.row_counts import Tally
 from normata.core.changes.source import Fault
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import UnitOfWork
 
 

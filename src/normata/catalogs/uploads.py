@@ -14,10 +14,10 @@ from normata.catalogs.documents import Input
 from normata.catalogs.matches import matches_of
 from normata.catalogs.reading import Published, read_inputs
 from normata.catalogs.unknown import LeftOut, known_relations
+from normata.core.changes.row_counts import Tally
 from normata.core.changes.rows import PendingRow, good, read_row
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.changes.storing import BODY
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
@@ -29,7 +29,7 @@ from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.following import follow
+from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.pairs import once_each
 
 MOST_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece

@@ -13,7 +13,7 @@ from normata.cli.shared import DatabaseOption, changed, echo, fail
 if TYPE_CHECKING:
     from normata.core.changes.source import Fault
     from normata.core.changes.unit_of_work import UnitOfWork
-    from normata.coverage.statements import Saying
+    from normata.coverage.assessments import Saying
 
 _LARGEST_FILE = 64 * 2**20  # bytes
 
@@ -99,7 +99,7 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
 ) -> None:
     """State how far an organization covers a control, or all controls of a file; what is left out stays as it is."""
     from normata.core.changes.source import FaultyInput
-    from normata.coverage import statements
+    from normata.coverage import assessments as statements
     from normata.identity.organization_lookup import find
 
     given = {
@@ -138,7 +138,7 @@ def _read_file(path: Path) -> tuple[list[Saying], list[Fault]]:
     """The statements of a file, and the faults that it has."""
     from normata.core.changes.source import Fault
     from normata.core.documents.files import Unreadable, read_input
-    from normata.coverage.statement_table import read_statements
+    from normata.coverage.assessment_table import read_statements
 
     try:
         text = read_input(path, _LARGEST_FILE)
@@ -153,7 +153,7 @@ def _saying(control: str, framework: str | None, given: dict[str, Any]) -> Sayin
 
     from normata.core.changes.source import Row
     from normata.core.schema.faults import describe
-    from normata.coverage.statements import Saying, StatementFields
+    from normata.coverage.assessments import Saying, StatementFields
 
     source = Row("controlCoverages", "the command line", "", {}, _OPTIONS)
     try:

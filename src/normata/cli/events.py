@@ -55,7 +55,7 @@ def list_(
     Without an organization these are the events of all of them, and those of what belongs to none: users, tokens, and
     centralized frameworks.
     """
-    from normata.events import following
+    from normata.events import stream as following
     from normata.identity.organization_lookup import find
 
     with opened(database, create=False) as source:
@@ -73,7 +73,7 @@ def list_(
 
 
 def _go_on(source: Database, place: Any) -> Any:
-    from normata.events import following
+    from normata.events import stream as following
 
     def work(transaction: Transaction) -> following.Place:
         found, after = following.new_events(transaction, place)

@@ -11,19 +11,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import (
-    backup,
-    coverage,
-    data,
-    erase,
-    events,
-    explaining,
-    members,
-    organizations,
-    people,
-    reports,
-    serve,
-)
+from normata.cli import backup, coverage, data, erase, events, members, organizations, people, reports, serve
+from normata.cli import explain as explaining
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50

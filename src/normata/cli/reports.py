@@ -100,7 +100,7 @@ def _read(kind: _Kind, organization: str, framework: str, database: str | None) 
     from normata.identity.organization_lookup import find
     from normata.reports.applicability import read_applicability
     from normata.reports.gaps import read_gaps
-    from normata.reports.head import find_adopted
+    from normata.reports.report_header import find_adopted
 
     read = {"gaps": read_gaps, "soa": read_applicability}[kind]
 

@@ -11,8 +11,8 @@ from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.coverage import coverage_list
+from normata.coverage.assessments import Statement, said, stated
 from normata.coverage.coverage_list import CoveringMatch
-from normata.coverage.statements import Statement, said, stated
 from normata.frameworks import control_list, control_wire
 from normata.frameworks.model import Control
 from normata.frameworks.operations import CONTROL_EXAMPLE

@@ -14,10 +14,10 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
-from normata.coverage.statements import said, stated
+from normata.coverage.assessments import said, stated
 from normata.frameworks.control_list import STATED, ControlQuery, list_controls
 from normata.frameworks.control_wire import MatchedControl
-from normata.frameworks.early_places import Sayings
+from normata.frameworks.coverage_filter import Sayings
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
 from normata.frameworks.visibility import match_visible_to
 

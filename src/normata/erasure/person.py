@@ -14,7 +14,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.erasure.columns import person_members, uses
-from normata.erasure.traces import Called, Traces, is_ambiguous
+from normata.erasure.personal_data_scan import Called, Traces, is_ambiguous
 from normata.errors import CommandError
 from normata.identity.model import Membership, User
 

@@ -12,7 +12,7 @@ from normata.errors import CommandError
 from normata.events.content import ERASED_EVENTS, erased_by
 from normata.events.exporting import FORMAT
 from normata.events.keys import Note
-from normata.events.walking import Walk, content_faults
+from normata.events.log_walk import Walk, content_faults
 
 
 class NoLog(CommandError):

@@ -19,7 +19,7 @@ from normata.core.schema.paging import PageQuery, Search, SortDirection, envelop
 from normata.core.schema.wire import columns, wire_names
 from normata.errors import NotFound
 from normata.frameworks.catalog_order import PLACES, part, places_found, searched, spans
-from normata.frameworks.early_places import Sayings, places_from_the_beginning
+from normata.frameworks.coverage_filter import Sayings, places_from_the_beginning
 from normata.frameworks.model import (
     Control as ControlTable,
 )

@@ -16,7 +16,7 @@ from normata.frameworks.model import Control
 from normata.frameworks.naming import control_names, framework_names, statement_names
 from normata.identity.naming import member_names, user_names
 from normata.names.counting import Kinds, count_kinds
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from normata.records.naming import record_names
 
 Listing = Callable[[Transaction, Any], dict[str, Any]]

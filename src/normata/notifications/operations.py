@@ -13,8 +13,8 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire
 from normata.notifications import inbox
-from normata.notifications.marking import MARKING_WRITES, mark, mark_all
 from normata.notifications.model import Notification
+from normata.notifications.read_marks import MARKING_WRITES, mark, mark_all
 
 
 class NotificationPage(Page[inbox.Notification]):

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, bindparam, insert, literal_column, select, union
 
-from normata.core.changes.repeating import repeat
+from normata.core.changes.periodic import repeat
 from normata.core.changes.unit_of_work import Actor, Changes, UnitOfWork, insert_of
 from normata.core.db.database import Database
 from normata.core.db.transaction import TenantScope, Transaction
@@ -26,7 +26,7 @@ from normata.identity.model import Membership
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
-from normata.records.due.due import DueDate, due_dates
+from normata.records.due.queries import DueDate, due_dates
 
 REMINDER_WRITES = (insert_of(Reminder),)
 

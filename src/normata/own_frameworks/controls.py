@@ -22,9 +22,9 @@ from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.rules import count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.following import follow
+from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.frameworks import CENTRALIZED, require_own
-from normata.own_frameworks.places import make_room, move
+from normata.own_frameworks.positions import make_room, move
 from normata.own_frameworks.storing import valid_rows
 
 MOST_AT_ONCE = 500

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from normata.core.changes.unit_of_work import delete_of, insert_of
-from normata.core.http.changing import as_null
+from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation
 from normata.core.schema.fields import Text
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page

@@ -18,7 +18,7 @@ from normata.errors import Forbidden, NotFound
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.following import follow
+from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.match_list import is_published, matches_by_id
 from normata.own_frameworks.pairs import Pair, own_between, pair_of
 from normata.own_frameworks.storing import valid_rows

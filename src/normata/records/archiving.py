@@ -17,7 +17,7 @@ from normata.core.schema.table import CODED, Table, foreign_key, names_person, s
 from normata.core.schema.wire import columns
 from normata.errors import Archived
 from normata.records.base import Restorable
-from normata.records.finding import found_for_change
+from normata.records.lookup import found_for_change
 
 
 class ArchiveEntry(Table):

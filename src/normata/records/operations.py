@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.changing import as_null
+from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier

@@ -27,7 +27,7 @@ from normata.core.schema.wire import columns
 from normata.errors import NotArchived, NotFound, SlugTaken, Unavailable
 from normata.identity.model import Organization
 from normata.records.base import Restorable
-from normata.records.finding import found_for_change
+from normata.records.lookup import found_for_change
 
 _ORGANIZATION = sql_table(Organization)
 

@@ -22,7 +22,7 @@ from normata.core.schema.wire import columns, wire_names
 from normata.errors import Archived
 from normata.identity.organization_lookup import reached
 from normata.records.base import Restorable
-from normata.records.finding import found_for_change
+from normata.records.lookup import found_for_change
 
 LARGEST = (
     4 * 2**20

@@ -19,9 +19,9 @@ from normata.frameworks.control_wire import ControlReference
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.frameworks.visibility import match_visible_to
 from normata.reports.counts import CoverageCounts, Tally
-from normata.reports.head import Head, Report, read_head
 from normata.reports.leaves import FRAMEWORK, ORGANIZATION, parent_of, read_leaves
-from normata.reports.support import Support, read_lifted_children, read_matches_that_lift
+from normata.reports.report_header import Head, Report, read_head
+from normata.reports.supporting_matches import Support, read_lifted_children, read_matches_that_lift
 
 # What the standard would object to: 6.1.3 d asks for the necessary controls with the justification for including
 # them and whether they are implemented, and for the justification for excluding others.

@@ -11,10 +11,10 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import COVERAGE_STATUSES, CoverageStatus
 from normata.core.schema.wire import Wire
 from normata.frameworks.control_wire import ControlReference
-from normata.reports.closers import Closer, Closers, NextStep, read_candidates
 from normata.reports.counts import CoverageCounts, Tally
-from normata.reports.head import Head, Report, read_head
+from normata.reports.gap_suggestions import Closer, Closers, NextStep, read_candidates
 from normata.reports.leaves import parent_of, read_leaves
+from normata.reports.report_header import Head, Report, read_head
 
 
 class Gap(Wire):

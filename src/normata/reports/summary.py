@@ -11,7 +11,6 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.reports.counts import CoverageCounts, Tally
-from normata.reports.head import Report, read_head
 from normata.reports.leaves import (
     EFFECTIVE,
     EFFECTIVE_OF_CONTROL,
@@ -23,6 +22,7 @@ from normata.reports.leaves import (
     STATED,
     STATEMENT_OF_CONTROL,
 )
+from normata.reports.report_header import Report, read_head
 
 
 class CategoryCoverage(Wire):

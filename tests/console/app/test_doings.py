@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from normata.console.app.asking import Outcome, Question
+from normata.console.app.api_calls import Outcome, Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.routes import PAGES
-from normata.console.app.visiting import OrganizationVisit
 from normata.operations import OPERATIONS
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed

@@ -16,7 +16,7 @@ from sqlalchemy.util import await_only
 from normata.core.changes import idempotency
 from normata.core.changes.idempotency import ForgetKeys, IdempotencyKey
 from normata.core.db.types import format_timestamp
-from normata.core.http import changing
+from normata.core.http import change_endpoint as changing
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.schema.table import sql_table
 from normata.records.kinds import Label, Task

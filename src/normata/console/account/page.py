@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 from starlette.responses import Response
 
-from normata.console.visit import Visit
+from normata.console.page_request import Visit
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
 from normata.core.schema.table import sql_table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from normata.console.account.page import require_fresh
+from normata.console.page_request import Visit
 from normata.console.pages import HEADERS
 from normata.console.sign_in.passkey import answer_of, begin_challenge, finish_challenge, relying_party
 from normata.console.texts import text
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation, TenantScope
 from normata.core.http.responses import JsonResponse

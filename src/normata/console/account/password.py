@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from normata.console.account.page import account_page, require_fresh
+from normata.console.page_request import NotSignedIn, Visit
 from normata.console.sign_in.password import proves
 from normata.console.texts import refusal, text
-from normata.console.visit import NotSignedIn, Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.problems import ServiceUnavailable
 from normata.identity.refusals import SignInRefused

@@ -8,8 +8,8 @@ from typing import get_args
 from starlette.responses import Response
 
 from normata.console.account.page import account_page, require_fresh
+from normata.console.page_request import Visit
 from normata.console.texts import text
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import TokenScope
 from normata.errors import NotFound

@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Query, Question, Refusal
+from normata.console.app.api_calls import Query, Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.proofs import as_tree
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 

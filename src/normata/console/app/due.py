@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.linking import steps_to
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.records.kinds import label
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.row_links import steps_to
 
 PERIODS = ("7d", "30d", "90d", "365d")
 _USUAL = "30d"

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.linking import Steps, steps_to
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.people import PEOPLE, names_of, with_all
-from normata.console.app.records.naming import Named
-from normata.console.app.records.naming import names_of as called_by
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import is_moment, kind_words, moment
+from normata.console.app.records.references import Named
+from normata.console.app.records.references import names_of as called_by
+from normata.console.app.row_links import Steps, steps_to
+from normata.console.filters import is_moment, kind_words, moment
 from normata.console.texts import text
 from normata.core.changes.registry import tables
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 
 _LIMIT = "50"
 _FILTERS = ("from", "to", "kind", "recordId", "userId", "action")

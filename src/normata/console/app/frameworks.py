@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import Question
 from normata.console.app.events import lines_of as events_in_lines
 from normata.console.app.inbox import lines_of as notifications_in_lines
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.people import PEOPLE, names_of
-from normata.console.app.visiting import OrganizationVisit
 
 _MOST = "10"
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Refusal
-from normata.console.app.linking import Steps, entity_of, steps_to
-from normata.console.app.records.naming import Named, names_of
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import is_moment
+from normata.console.app.api_calls import Fields, Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
+from normata.console.app.records.references import Named, names_of
+from normata.console.app.row_links import Steps, entity_of, steps_to
+from normata.console.filters import is_moment
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 from normata.notifications.texts import sentence

@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from normata.console.app.asking import Outcome, Question, Refusal, Seen, Upload, tag_of
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import Outcome, Question, Refusal, Seen, Upload, tag_of
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.texts import text
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMediaType

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import Question
 
 if TYPE_CHECKING:
-    from normata.console.app.visiting import OrganizationVisit
+    from normata.console.app.organization_request import OrganizationVisit
 
 PEOPLE = Question("listMembers", {"removed": "include"})
 _MOST_PAGES = 20  # of a hundred members each: nobody chooses among more

@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 
 _FEW = 200  # rows that are rendered in a few milliseconds
 

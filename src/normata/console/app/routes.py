@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from normata.console.app import (
-    controls,
-    due,
-    events,
-    finding,
-    frameworks,
-    home,
-    inbox,
-    own_frameworks,
-    reports,
-    start,
-    stating,
-    working,
-)
+from normata.console.app import assessing as stating
+from normata.console.app import controls, due, events, frameworks, home, inbox, own_frameworks, reports, start
+from normata.console.app import gap_work as working
+from normata.console.app import search as finding
+from normata.console.app.organization_request import OrganizationHandler, of_organization
 from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
-from normata.console.app.visiting import OrganizationHandler, of_organization
-from normata.console.visit import Console, Endpoint
+from normata.console.page_request import Console, Endpoint
 from normata.core.http.roles import Role
 
 

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.visit import Visit
+from normata.console.app.organization_request import OrganizationVisit
+from normata.console.page_request import Visit
 from normata.errors import NotFound
 
 

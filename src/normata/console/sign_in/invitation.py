@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from normata.console.page_request import Visit
 from normata.console.sign_in.signing_in import START, Proof, signed_in
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation
 from normata.errors import InvitationOver

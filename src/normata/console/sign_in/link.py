@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from normata.console.page_request import Visit
 from normata.console.sign_in.signing_in import Proof, signed_in
-from normata.console.visit import Visit
 from normata.core.db.types import now
 from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret

@@ -12,11 +12,11 @@ import structlog
 from starlette.responses import RedirectResponse, Response
 
 from normata.console.account.page import require_fresh
+from normata.console.page_request import Visit
 from normata.console.pages import HEADERS
-from normata.console.returning import safe_path
+from normata.console.return_path import safe_path
 from normata.console.sign_in.signing_in import START, Proof, signed_in
 from normata.console.texts import text
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation
 from normata.errors import InvitationOver

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from normata.console.page_request import Visit
 from normata.console.pages import HEADERS
 from normata.console.sign_in.signing_in import Proof, signed_in
-from normata.console.visit import Visit
 from normata.core.db.transaction import NO_TENANT
 from normata.core.http.responses import JsonResponse
 from normata.identity.refusals import SignInRefused

@@ -6,10 +6,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from normata.console.page_request import Visit
 from normata.console.sign_in.signing_in import Proof, signed_in
 from normata.console.sign_in.start import start_page
 from normata.console.texts import refusal
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.problems import ServiceUnavailable
 from normata.core.schema.text import fold

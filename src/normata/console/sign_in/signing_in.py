@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.returning import safe_path
-from normata.console.visit import SESSION_COOKIE, Visit
+from normata.console.page_request import SESSION_COOKIE, Visit
+from normata.console.return_path import safe_path
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.security import Write
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope

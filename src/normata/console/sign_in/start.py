@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from normata.console.returning import safe_path
-from normata.console.visit import Visit
+from normata.console.page_request import Visit
+from normata.console.return_path import safe_path
 
 
 async def start(visit: Visit) -> Response:

@@ -21,7 +21,7 @@ from sqlalchemy import Index, bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.core.changes.repeating import repeat
+from normata.core.changes.periodic import repeat
 from normata.core.changes.unit_of_work import UnitOfWork, delete_of, insert_of
 from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup

@@ -16,8 +16,7 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, Page
 from normata.core.schema.wire import Input, Wire
-from normata.records.archive.archive_list import KINDS, ArchivedRecord, ArchiveQuery, KindName, list_archive
-from normata.records.archive.archive_many import (
+from normata.records.archive.commands import (
     MOST_RECORDS,
     Kind,
     Outcomes,
@@ -26,6 +25,7 @@ from normata.records.archive.archive_many import (
     restore_as_one,
     restore_many,
 )
+from normata.records.archive.queries import KINDS, ArchivedRecord, ArchiveQuery, KindName, list_archive
 
 _BODY = "body"
 _LARGEST = 2**20  # bytes of a body with as many records as there may be

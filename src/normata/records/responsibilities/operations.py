@@ -17,7 +17,7 @@ from normata.identity.members import members
 from normata.identity.members.members import Member
 from normata.identity.members.operations import MEMBER_EXAMPLE, MEMBER_ID
 from normata.identity.model import Membership
-from normata.records.responsibilities.responsibilities import (
+from normata.records.responsibilities.handover import (
     MOST_AT_ONCE,
     Responsibility,
     count_responsibilities,

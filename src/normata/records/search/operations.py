@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normata.core.http.operation import Operation, ReadOperation
-from normata.records.search.every_kind import EveryKindQuery, FoundRecords, search_every_kind
+from normata.records.search.queries import EveryKindQuery, FoundRecords, search_every_kind
 
 _FOUND: dict[str, Any] = {
     "items": [

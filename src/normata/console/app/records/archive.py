@@ -8,10 +8,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Outcome, Query, Question, Refusal
+from normata.console.app.api_calls import Fields, Outcome, Query, Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.records.kinds import sort_of_kind
-from normata.console.app.records.naming import Called, names_of
-from normata.console.app.records.undoing import (
+from normata.console.app.records.references import Called, names_of
+from normata.console.app.records.undo import (
     RecordName,
     Undoing,
     joined,
@@ -19,11 +20,10 @@ from normata.console.app.records.undoing import (
     told_archived,
     told_restored,
 )
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 from normata.errors import RoleTooSmall
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 
 _FILTERS = ("kind", "userId", "from", "to", "search", "archiveId")
 _ORDER = ("page", "limit")

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.records.kinds import (
     Kind,
     Sort,
@@ -21,9 +22,8 @@ from normata.console.app.records.kinds import (
     sort_of_kind,
     title_of,
 )
-from normata.console.app.records.naming import names_of
-from normata.console.app.records.undoing import Undoing, joined
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.records.references import names_of
+from normata.console.app.records.undo import Undoing, joined
 from normata.console.markdown import markdown
 from normata.core.db.types import now
 from normata.records.fields import Field, fields_of, referring_to

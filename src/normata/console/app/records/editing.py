@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Refusal, tag_of
+from normata.console.app.api_calls import Fields, Question, Refusal, tag_of
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.records.forms import (
     Entry,
     entry_of,
@@ -20,8 +21,7 @@ from normata.console.app.records.forms import (
     typed_entry,
 )
 from normata.console.app.records.kinds import Kind, changing, getting, kind_of, label, making, sort_of_kind, title_of
-from normata.console.app.records.naming import choices_of
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.records.references import choices_of
 from normata.console.texts import text
 from normata.records.fields import Field
 from normata.records.writing import LARGEST

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.texts import has_text, text
 from normata.errors import NotFound
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from normata.records.base import Restorable
 from normata.records.fields import Field, fields_of
 from normata.records.read_operations import list_id

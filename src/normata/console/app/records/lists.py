@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.records.kinds import Kind, kind_of, label, listing, sort_of_kind, title_of
-from normata.console.app.records.naming import choices_of, names_of
-from normata.console.app.records.undoing import Undoing
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.records.references import choices_of, names_of
+from normata.console.app.records.undo import Undoing
 from normata.core.db.types import now
 from normata.records.fields import Field, fields_of
 

@@ -8,9 +8,9 @@ from typing import Any, get_args
 from starlette.responses import Response
 
 from normata.console.account.tokens import LIFETIMES, SCOPES
-from normata.console.app.asking import Fields, Question, Refusal
+from normata.console.app.api_calls import Fields, Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.settings.members import roles_within
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.db.types import now
 from normata.core.http.problems import InvalidRequest

@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question, Refusal
+from normata.console.app.api_calls import Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.people import PEOPLE, names_of, with_all
 from normata.console.app.settings.members import roles_within
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Refusal, tag_of
-from normata.console.app.linking import steps_to
+from normata.console.app.api_calls import Fields, Question, Refusal, tag_of
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.people import with_all
 from normata.console.app.records.kinds import label
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.row_links import steps_to
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 from normata.core.http.roles import ROLES, Role, role_suffices

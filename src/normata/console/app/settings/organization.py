@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question, Refusal
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question, Refusal
+from normata.console.app.api_calls import Question, Refusal
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.people import PEOPLE, names_of, with_all
-from normata.console.app.visiting import OrganizationVisit
 
 
 async def show(visit: OrganizationVisit) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import world
-from tests.kept import Kept
+from tests.pooled import Kept
 from tests.served import run_sql
 from tests.world import ALPHA
 

@@ -13,7 +13,7 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import FEW_WORDS, digits_only, has_words, words_as
 from normata.core.schema.text import fold, natural_key
 from normata.core.schema.wire import Wire
-from normata.records.archive.archive_list import KINDS, PLACES, KindsQuery
+from normata.records.archive.queries import KINDS, PLACES, KindsQuery
 
 
 class EveryKindQuery(KindsQuery):

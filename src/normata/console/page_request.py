@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from normata.console.guard import SAFE_METHODS, require_own_page, require_safe_site
 from normata.console.pages import HEADERS, Pages
-from normata.console.returning import safe_path
+from normata.console.return_path import safe_path
 from normata.console.site import Site
 from normata.console.texts import refusal, text
 from normata.console.throttles import Throttles

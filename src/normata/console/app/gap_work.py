@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question, Refusal
+from normata.console.app.api_calls import Question, Refusal
+from normata.console.app.assessing import seen_of, statement_of
 from normata.console.app.controls import control_page
-from normata.console.app.stating import seen_of, statement_of
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.organization_request import OrganizationVisit
 
 _ONE = "statements/0"
 

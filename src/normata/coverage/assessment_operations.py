@@ -13,7 +13,7 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, OrganizationQuery
 from normata.core.schema.wire import Input, Wire
-from normata.coverage.statements import (
+from normata.coverage.assessments import (
     MOST_AT_ONCE,
     STATEMENT_WRITES,
     Saying,

@@ -12,7 +12,7 @@ from normata.core.db.database import Database
 from normata.frameworks.model import ControlCoverage
 from normata.records.kinds import Task
 from tests import mostly_sqlite, stored, world
-from tests.coverage.stating import SILENCE, Stating, assert_consistent, done, faults
+from tests.coverage.assessing import SILENCE, Stating, assert_consistent, done, faults
 from tests.databases import on_both
 from tests.listing import Listing
 from tests.served import refused

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from normata.core.changes.source import Fault, Row, pointer
 from normata.core.schema.faults import describe
-from normata.coverage.statements import Saying, StatementFields
+from normata.coverage.assessments import Saying, StatementFields
 
 # The columns of the table, and the fields of a statement that they have.
 _COLUMNS: Mapping[str, str] = {

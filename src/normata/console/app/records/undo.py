@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from normata.console.app.asking import Query, Question
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.visit import SESSION_COOKIE
-from normata.records.archive.archive_list import KINDS
+from normata.console.app.api_calls import Query, Question
+from normata.console.app.organization_request import OrganizationVisit
+from normata.console.page_request import SESSION_COOKIE
+from normata.records.archive.queries import KINDS
 
 _MOST = 100  # records that an address names
 _LONGEST = 6_000  # characters of them; what is longer, proxies do not take

@@ -16,7 +16,7 @@ from httpx2 import Response
 from normata.core.db.database import Database
 from normata.settings import Settings
 from tests import stored
-from tests.coverage.stating import Json, Stating, assert_consistent, done, large
+from tests.coverage.assessing import Json, Stating, assert_consistent, done, large
 from tests.served import served
 from tests.world import ALPHA
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from normata.console.app.asking import (
+from normata.console.app.api_calls import (
     Asked,
     Fields,
     Outcome,
@@ -31,16 +31,16 @@ from normata.console.app.asking import (
     tag_of,
 )
 from normata.console.app.sections import SECTIONS
+from normata.console.page_request import Console, Handler, Visit
 from normata.console.pages import HEADERS
-from normata.console.returning import safe_path
+from normata.console.return_path import safe_path
 from normata.console.texts import text
-from normata.console.visit import Console, Handler, Visit
 from normata.core.changes.idempotency import Answer, KeyedRequest
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import now
 from normata.core.http.caller import Caller
-from normata.core.http.changing import change, preview
+from normata.core.http.change_endpoint import change, preview
 from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.core.http.request import Request
@@ -177,7 +177,7 @@ class OrganizationVisit(Visit):
 
     @staticmethod
     async def _presented(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
-        """The answers as they travel: a report is made on a thread of its own, see :mod:`normata.core.http.reading`."""
+        """The answers as they travel; a report is made on a thread of its own."""
         for number, operation in enumerate(operations):
             if operation.formats is not None:
                 answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from normata.coverage.statement_table import read_statements
+from normata.coverage.assessment_table import read_statements
 
 COLUMNS = "framework, identifier, status, gap, applicable, justification, reasons"
 

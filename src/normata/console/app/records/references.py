@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from normata.console.app.asking import Question
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.texts import text
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from normata.records.fields import Field
 
 _MOST = 100  # ids of one question, and names to choose from

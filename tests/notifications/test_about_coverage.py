@@ -9,7 +9,7 @@ import pytest
 from normata.notifications.model import Notification
 from tests import stored
 from tests.databases import on_both
-from tests.notifications.test_telling import inbox
+from tests.notifications.test_subscriber import inbox
 from tests.records.restoring import Row
 from tests.served import Served
 from tests.world import ALPHA, BETA

@@ -9,12 +9,12 @@ from httpx2 import Response
 
 from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork
 from normata.notifications.model import Notification
-from normata.notifications.telling import RULES, NotifyMembers
+from normata.notifications.subscriber import RULES, NotifyMembers
 from normata.records.base import Restorable
 from normata.records.kinds import Task
 from tests import stored
 from tests.databases import change, on_both
-from tests.notifications.test_telling import RESPONSIBLE, WITH_RESPONSIBLE, inbox
+from tests.notifications.test_subscriber import RESPONSIBLE, WITH_RESPONSIBLE, inbox
 from tests.records.restoring import Row
 from tests.served import Headers, Served
 from tests.world import ALPHA

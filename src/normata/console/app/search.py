@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import orjson
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import Question
+from normata.console.app.organization_request import OrganizationVisit
 from normata.console.app.sections import SECTIONS
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.filters import kind_words
 from normata.console.pages import HEADERS
-from normata.console.showing import kind_words
 from normata.console.texts import text
 from normata.core.schema.text import fold
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 
 _MOST = 8  # of each group
 _LOOKED_AT = 40  # controls, of which those come first that have the words in their name

@@ -14,7 +14,7 @@ from normata.core.db.security import Write, together
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import Archived, DomainError, NotArchived, NotFound, RecordsRefused, SlugTaken
 from normata.identity.organization_lookup import reached
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from normata.records.archiving import ArchiveEntry, archive, archive_writes
 from normata.records.base import Restorable
 from normata.records.restore import restore, restore_writes

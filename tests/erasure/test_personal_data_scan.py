@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from normata.erasure.traces import Called, Traces, is_ambiguous
+from normata.erasure.personal_data_scan import Called, Traces, is_ambiguous
 
 ANN = Traces(Called(["Ann.Smith@Acme.example"], ["Ann Smith"]), {"auditor"})
 ODD = Traces(Called(["jürgen@weiß.example"], ["Jürgen Weiß", 'Joe "Jo" Doe', "王小明"]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from normata.core.db.database import Database
-from normata.coverage.statements import MOST_AT_ONCE
+from normata.coverage.assessments import MOST_AT_ONCE
 from normata.frameworks.model import Framework
 from tests import mostly_sqlite, stored, world
-from tests.coverage.stating import SILENCE, Stating, assert_consistent, done, faults, large
+from tests.coverage.assessing import SILENCE, Stating, assert_consistent, done, faults, large
 from tests.databases import on_both
 from tests.world import BETA
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Seen, tag_of
+from normata.console.app.api_calls import Fields, Question, Seen, tag_of
 from normata.console.app.controls import control_page
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.organization_request import OrganizationVisit
 
 _ONE = "statements/0"
 

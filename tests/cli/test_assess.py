@@ -12,7 +12,7 @@ from normata.coverage.recompute import stored_coverage
 from normata.frameworks.model import ControlCoverage
 from tests import mostly_sqlite, stored
 from tests.cli.commands import Done, Run, failed
-from tests.coverage.stating import assert_consistent, large
+from tests.coverage.assessing import assert_consistent, large
 from tests.databases import on_both
 from tests.world import ALPHA
 
