@@ -29,7 +29,7 @@ QUERIES: tuple[Mapping[str, str], ...] = (
     {"frameworks": "framework-1"},
     *({"coverageStatus": status} for status in COVERAGE_STATUSES),
     *({"effectiveCoverageStatus": status} for status in COVERAGE_STATUSES),
-    *({name: value} for name in ("isIndirectlyCovered", "hasGap", "isApplicable", "isStated") for value in _YES_NO),
+    *({name: value} for name in ("isIndirectlyCovered", "hasGap", "isApplicable", "isAssessed") for value in _YES_NO),
     {"type": "CONTROL"},
     {"type": "CATEGORY"},
     *({"search": words} for words in SEARCHES),

@@ -37,7 +37,7 @@ def said(database: Database, control_id: str) -> dict[str, Any] | None:
 
 @on_both
 def test_one_control(run: Run, database: Database) -> None:
-    done = run("state", "alpha", "A.5", "partial", "--framework", "SUN-2", "--gap", "Half.", "--reason", "legal")
+    done = run("assess", "alpha", "A.5", "partial", "--framework", "SUN-2", "--gap", "Half.", "--reason", "legal")
     assert done == Done(0, "SUN-2 A.5 sun control 5: stated PARTIAL; effective PARTIAL\n", "")
     assert said(database, "sun.A.5") == {
         "coverage_status": "PARTIAL",
@@ -50,10 +50,10 @@ def test_one_control(run: Run, database: Database) -> None:
 
 
 def test_what_is_left_out_stays(run: Run, database: Database) -> None:
-    run("state", ALPHA, "sun.A.5", "PARTIAL", "--gap", "Half.")
-    done = run("state", ALPHA, "sun.A.5", "--not-applicable", "--justification", "No premises.")
+    run("assess", ALPHA, "sun.A.5", "PARTIAL", "--gap", "Half.")
+    done = run("assess", ALPHA, "sun.A.5", "--not-applicable", "--justification", "No premises.")
     assert done.out == "SUN-2 A.5 sun control 5: stated PARTIAL, not applicable; effective NONE\n"
-    done = run("state", ALPHA, "sun.A.5", "--applicable", "FULL")
+    done = run("assess", ALPHA, "sun.A.5", "--applicable", "FULL")
     assert done.out == "SUN-2 A.5 sun control 5: stated FULL; effective FULL\n"
     assert said(database, "sun.A.5") == {
         "coverage_status": "FULL",
@@ -66,7 +66,7 @@ def test_what_is_left_out_stays(run: Run, database: Database) -> None:
 
 @on_both
 def test_what_follows_is_stored(run: Run, database: Database) -> None:
-    assert run("state", ALPHA, "sun.A.2", "FULL").code == 0
+    assert run("assess", ALPHA, "sun.A.2", "FULL").code == 0
     found = database.read_now(lambda transaction: stored_coverage(transaction, ALPHA))
     assert found["moon.A.2"].effective.name == "FULL"
     assert_consistent(database)
@@ -94,12 +94,12 @@ def test_what_cannot_be_is_one_sentence(
     run: Run, database: Database, arguments: tuple[str, ...], code: int, told: str
 ) -> None:
     before = stored.everything(database)
-    assert failed(run("state", ALPHA, *arguments), code) == told
+    assert failed(run("assess", ALPHA, *arguments), code) == told
     assert stored.everything(database) == before
 
 
 def test_an_unknown_organization_is_one_sentence(run: Run) -> None:
-    assert "nowhere" in failed(run("state", "nowhere", "sun.A.5", "FULL"))
+    assert "nowhere" in failed(run("assess", "nowhere", "sun.A.5", "FULL"))
 
 
 # --- A file
@@ -117,7 +117,7 @@ def test_a_file(run: Run, folder: Path, database: Database, start: str, delimite
     )
     text = start + "\r\n".join(line.replace(",", delimiter) for line in table)
     (folder / "s.csv").write_text(text, encoding="utf-8", newline="")
-    assert run("state", "alpha", "--file", "s.csv") == Done(0, "3 statements stored\n", "")
+    assert run("assess", "alpha", "--file", "s.csv") == Done(0, "3 statements stored\n", "")
     nothing: dict[str, Any] = {"coverage_gap": None, "is_applicable": True, "justification": None, "reasons": []}
     assert said(database, "sun.A.5") == nothing | {"coverage_status": "FULL", "coverage_gap": "Größe\nund Maß"}
     excluded = {"is_applicable": False, "justification": "No premises.", "reasons": ["LEGAL"]}
@@ -138,7 +138,7 @@ def test_all_faults_of_a_file_are_told_and_nothing_is_stored(run: Run, folder: P
         "fw-sun,A.5,NONE,\n"
     )
     before = stored.everything(database)
-    done = run("state", ALPHA, "--file", "s.csv")
+    done = run("assess", ALPHA, "--file", "s.csv")
     assert (done.code, done.out) == (1, "")
     *told, last = done.err.splitlines()
     assert sorted(told) == [
@@ -164,7 +164,7 @@ def test_all_faults_of_a_file_are_told_and_nothing_is_stored(run: Run, folder: P
 def test_a_file_that_is_none(run: Run, folder: Path, content: bytes | None, told: str) -> None:
     if content is not None:
         (folder / "s.csv").write_bytes(content)
-    done = run("state", ALPHA, "--file", "s.csv")
+    done = run("assess", ALPHA, "--file", "s.csv")
     assert (done.code, done.out) == (1, "")
     first, last = done.err.splitlines()
     assert first.startswith(f"s.csv: {told}")
@@ -175,7 +175,7 @@ def test_a_file_may_have_more_than_a_request(run: Run, folder: Path, database: D
     stored.load(database, large(1_200))
     lines = [f"L{number},FULL" for number in range(1_200)]
     (folder / "s.csv").write_text("\n".join(["identifier,status", *lines]))
-    assert run("state", ALPHA, "--file", "s.csv").out == "1200 statements stored\n"
+    assert run("assess", ALPHA, "--file", "s.csv").out == "1200 statements stored\n"
     assert_consistent(database)
 
 

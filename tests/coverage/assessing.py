@@ -40,7 +40,7 @@ class Stating:
 
     def patch(self, *statements: Json) -> Response:
         """Say something of many controls."""
-        return self._send("PATCH", "/controls/coverage/", {"statements": [*statements]})
+        return self._send("PATCH", "/controls/coverage/", {"assessments": [*statements]})
 
     def delete(self, control_id: str) -> Response:
         """Say nothing of a control any more."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from normata.coverage.assessment_table import read_statements
+from normata.coverage.assessment_table import parse_assessments
 
 COLUMNS = "framework, identifier, status, gap, applicable, justification, reasons"
 
@@ -15,14 +15,14 @@ Read = tuple[str | None, str | None, dict[str, Any]]
 
 def read(text: str) -> list[Read]:
     """The statements of a table without faults: framework, identifier, and what is said."""
-    sayings, faults = read_statements(text, "s.csv")
+    assessments, faults = parse_assessments(text, "s.csv")
     assert faults == []
-    return [(saying.framework, saying.identifier, dict(saying.values)) for saying in sayings]
+    return [(assessment.framework, assessment.identifier, dict(assessment.values)) for assessment in assessments]
 
 
 def faults(text: str) -> list[str]:
     """What is wrong with a table."""
-    return [str(fault) for fault in read_statements(text, "s.csv")[1]]
+    return [str(fault) for fault in parse_assessments(text, "s.csv")[1]]
 
 
 WHOLE = {
@@ -136,10 +136,10 @@ def test_nothing_in_it(text: str, told: str) -> None:
 @pytest.mark.parametrize("cell", ['"never closed', '"closed" too early'])
 def test_quotes_that_do_not_match_are_no_csv(cell: str) -> None:
     """Read leniently, the first would take the next statements into its gap."""
-    sayings, found = read_statements(f"identifier,gap\nA.1,Half\nA.2,{cell}\nA.3,Half\n", "s.csv")
+    assessments, found = parse_assessments(f"identifier,gap\nA.1,Half\nA.2,{cell}\nA.3,Half\n", "s.csv")
     [fault] = found
     assert str(fault).startswith("s.csv: /3: is no CSV: ")
-    assert [saying.identifier for saying in sayings] == ["A.1"]
+    assert [assessment.identifier for assessment in assessments] == ["A.1"]
 
 
 def test_a_cell_that_is_too_long() -> None:

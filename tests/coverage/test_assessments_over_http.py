@@ -178,7 +178,7 @@ def test_controls_out_of_reach_are_not_found(alpha: Stating, database: Database,
     for names in ({"controlId": control_id}, {"identifier": control_id}):
         [field] = names
         told = faults(alpha.patch({"controlId": "sun.A.5"}, names | {"coverageStatus": "FULL"}))
-        assert told == [(f"statements/1/{field}", "names no control of an adopted framework")]
+        assert told == [(f"assessments/1/{field}", "names no control of an adopted framework")]
     assert stored.everything(database) == before
 
 
@@ -239,14 +239,14 @@ def test_events_name_who_when_and_what(alpha: Stating, database: Database) -> No
             assert event["user_id"] == "user-admin"
         return sorted((event["action"], controls[event["entity_id"]]) for event in found)
 
-    assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="FULL")) == [("state", "sun.A.5")]
+    assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="FULL")) == [("assess", "sun.A.5")]
     [event] = stored.events(database)
     assert event["at"] == done(alpha.control("sun.A.5"))["coverage"]["updatedAt"]
     assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="FULL")) == []  # it was said already
-    assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="NONE")) == [("state", "sun.A.5")]
+    assert events_of(lambda: alpha.put("sun.A.5", coverageStatus="NONE")) == [("assess", "sun.A.5")]
     many = [{"controlId": f"sun.A.{number}", "coverageStatus": "NONE"} for number in (5, 6, 7)]
-    assert events_of(lambda: alpha.patch(*many)) == [("state", "sun.A.6"), ("state", "sun.A.7")]
-    assert events_of(lambda: alpha.delete("sun.A.5")) == [("unstate", "sun.A.5")]
+    assert events_of(lambda: alpha.patch(*many)) == [("assess", "sun.A.6"), ("assess", "sun.A.7")]
+    assert events_of(lambda: alpha.delete("sun.A.5")) == [("clear", "sun.A.5")]
     assert events_of(lambda: alpha.delete("sun.A.5")) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normata.core.db.database import Database
-from normata.coverage.assessments import MOST_AT_ONCE
+from normata.coverage.assessments import MAX_AT_ONCE
 from normata.frameworks.model import Framework
 from tests import mostly_sqlite, stored, world
 from tests.coverage.assessing import SILENCE, Stating, assert_consistent, done, faults, large
@@ -54,7 +54,7 @@ def test_what_is_left_out_stays_as_it_is(alpha: Stating) -> None:
     done(alpha.patch({"controlId": "sun.A.5", "isApplicable": False}))  # it is justified already
     assert alpha.said("sun.A.5") == expected | {"isApplicable": False}
     told = faults(alpha.patch({"controlId": "sun.A.5", "justification": None}))
-    assert told == [("statements/0/justification", "is required where the control is not applicable")]
+    assert told == [("assessments/0/justification", "is required where the control is not applicable")]
 
 
 def test_of_what_nothing_was_said_the_rest_is_silence(alpha: Stating) -> None:
@@ -81,17 +81,17 @@ def test_by_identifier_alone_where_one_framework_has_it(alpha: Stating, database
 
 def test_what_is_ambiguous_is_told_with_the_choices(alpha: Stating, database: Database) -> None:
     told = faults(alpha.patch({"identifier": "A.5", "coverageStatus": "FULL"}))
-    assert told == [("statements/0/identifier", "is ambiguous; name the framework: OWN, SUN-10, SUN-2")]
+    assert told == [("assessments/0/identifier", "is ambiguous; name the framework: OWN, SUN-10, SUN-2")]
     namesake = {"id": "sun.A.5-again", "frameworkId": "fw-sun", "identifier": "A.5", "name": "The same again"}
     world.load(database, {"controls": [namesake]})
     told = faults(alpha.patch({"identifier": "A.5", "framework": "SUN-2", "coverageStatus": "FULL"}))
-    assert told == [("statements/0/identifier", "is ambiguous; name the control by its id: sun.A.5, sun.A.5-again")]
+    assert told == [("assessments/0/identifier", "is ambiguous; name the control by its id: sun.A.5, sun.A.5-again")]
 
 
 def test_frameworks_that_are_not_adopted_make_nothing_ambiguous(beta: Stating) -> None:
     """Beta has adopted a framework of its own and STAR. Three more have A.5, and they are not named."""
     told = faults(beta.patch({"identifier": "A.5"}))
-    assert told == [("statements/0/identifier", "is ambiguous; name the framework: FOREIGN, STAR")]
+    assert told == [("assessments/0/identifier", "is ambiguous; name the framework: FOREIGN, STAR")]
     done(beta.leave("fw-star"))
     [item] = done(beta.patch({"identifier": "A.5", "coverageStatus": "FULL"}))["items"]
     assert item["control"]["id"] == "foreign.A.5"
@@ -115,12 +115,12 @@ def test_every_fault_is_told_with_its_place_and_nothing_is_stored(alpha: Stating
         )
     )
     assert sorted(told) == [
-        ("statements/1/controlId", NO_CONTROL),
-        ("statements/2/identifier", "is ambiguous; name the framework: OWN, SUN-10, SUN-2"),
-        ("statements/3/identifier", "names no control of the adopted framework 'STAR'"),
-        ("statements/4/controlId", "names no control of the adopted framework 'SUN-10'"),
-        ("statements/5/justification", "is required where the control is not applicable"),
-        ("statements/6", "is about the same control as /statements/0"),
+        ("assessments/1/controlId", NO_CONTROL),
+        ("assessments/2/identifier", "is ambiguous; name the framework: OWN, SUN-10, SUN-2"),
+        ("assessments/3/identifier", "names no control of the adopted framework 'STAR'"),
+        ("assessments/4/controlId", "names no control of the adopted framework 'SUN-10'"),
+        ("assessments/5/justification", "is required where the control is not applicable"),
+        ("assessments/6", "is about the same control as /assessments/0"),
     ]
     assert stored.everything(database) == before
 
@@ -138,24 +138,24 @@ def test_every_fault_of_the_form_is_told_with_its_place(alpha: Stating, database
         )
     )
     assert [name for name, _ in told] == [
-        "statements/1/coverageStatus",
-        "statements/2/coverageGap",
-        "statements/2/reasons/1",
-        "statements/3",
-        "statements/4",
-        "statements/5/organizationId",
+        "assessments/1/coverageStatus",
+        "assessments/2/coverageGap",
+        "assessments/2/reasons/1",
+        "assessments/3",
+        "assessments/4",
+        "assessments/5/organizationId",
     ]
     assert stored.everything(database) == before
 
 
 @on_both
 def test_five_hundred_are_the_most(alpha: Stating, database: Database) -> None:
-    assert MOST_AT_ONCE == 500
+    assert MAX_AT_ONCE == 500
     world.load(database, large(501))
     said = [{"controlId": f"large.{number}", "coverageStatus": "FULL"} for number in range(501)]
     before = stored.everything(database)
     [(place, message)] = faults(alpha.patch(*said))
-    assert place == "statements"
+    assert place == "assessments"
     assert "500" in message
     assert stored.everything(database) == before
     items = done(alpha.patch(*said[:500]))["items"]
@@ -167,5 +167,5 @@ def test_five_hundred_are_the_most(alpha: Stating, database: Database) -> None:
 
 def test_none_is_too_few(alpha: Stating) -> None:
     [(place, message)] = faults(alpha.patch())
-    assert place == "statements"
+    assert place == "assessments"
     assert "1" in message

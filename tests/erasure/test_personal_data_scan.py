@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from normata.erasure.personal_data_scan import Called, Traces, is_ambiguous
+from normata.erasure.personal_data_scan import Called, PersonalDataScan, is_ambiguous
 
-ANN = Traces(Called(["Ann.Smith@Acme.example"], ["Ann Smith"]), {"auditor"})
-ODD = Traces(Called(["jürgen@weiß.example"], ["Jürgen Weiß", 'Joe "Jo" Doe', "王小明"]))
-SHORT = Traces(Called(["ann@acme.example"], [], ["Ann"]), {"auditor"})
+ANN = PersonalDataScan(Called(["Ann.Smith@Acme.example"], ["Ann Smith"]), {"auditor"})
+ODD = PersonalDataScan(Called(["jürgen@weiß.example"], ["Jürgen Weiß", 'Joe "Jo" Doe', "王小明"]))
+SHORT = PersonalDataScan(Called(["ann@acme.example"], [], ["Ann"]), {"auditor"})
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_json_is_read_before_it_is_searched(value: Any, is_in: bool, ascii_only:
 
 
 def test_a_name_without_letters_is_found_as_it_is() -> None:
-    odd = Traces(Called([], ["★ ☆"]))
+    odd = PersonalDataScan(Called([], ["★ ☆"]))
     assert odd.may_be_in("★ ☆")
     assert odd.without("by ★ ☆!") == "by [erased]!"
 

@@ -250,7 +250,7 @@ def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
 
 @on_both
 def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responsibilities, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(responsibilities, "MAX_AT_ONCE", 2)
     headers = service.bearer("editor")
     answers: list[dict[str, Any]] = []
     while not answers or answers[-1]["more"]:

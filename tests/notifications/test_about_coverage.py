@@ -112,7 +112,7 @@ def test_what_was_said_of_the_controls_themselves_is_no_news(service: Served) ->
     """Whoever lowers two statements knows of both, though one rests on the other as well."""
     statements = [{"controlId": name, "coverageStatus": "NONE"} for name in ("sun.A.1", "moon.A.1", "own.A.2")]
     response = service.client.patch(
-        "/controls/coverage/", json={**IN_ALPHA, "statements": statements}, headers=service.bearer("editor")
+        "/controls/coverage/", json={**IN_ALPHA, "assessments": statements}, headers=service.bearer("editor")
     )
     assert response.status_code == 200, response.text
     assert told(service, "owner") == []

@@ -23,7 +23,7 @@ class _Temporary(SpooledTemporaryFile[bytes]):
     _file = _NO_FILE
 
 
-class RowSpool:
+class RowBuffer:
     """A temporary file with a JSON object a line. It is removed when nothing refers to it any more."""
 
     def __init__(self) -> None:
@@ -32,14 +32,14 @@ class RowSpool:
         self._end = 0
         self._is_at_end = True
 
-    def put(self, values: Mapping[str, Any]) -> SpooledRow:
+    def put(self, values: Mapping[str, Any]) -> BufferedRow:
         """Keep ``values``, which must be what JSON can hold; raises ValueError for half of a surrogate pair."""
         if not self._is_at_end:  # a seek writes the buffer out, so there should be few
             self._file.seek(self._end)
             self._is_at_end = True
         start = self._end
         self._end += self._file.write(to_json(values) + b"\n")
-        return SpooledRow(self, start)
+        return BufferedRow(self, start)
 
     def get(self, start: int) -> dict[str, Any]:
         """The values that were put at ``start``."""
@@ -49,13 +49,13 @@ class RowSpool:
         return values
 
 
-class SpooledRow(Mapping[str, Any]):
+class BufferedRow(Mapping[str, Any]):
     """An object in a spool, read from it on each access."""
 
-    __slots__ = ("_spool", "_start")
+    __slots__ = ("_row_buffer", "_start")
 
-    def __init__(self, spool: RowSpool, start: int) -> None:
-        self._spool, self._start = spool, start
+    def __init__(self, row_buffer: RowBuffer, start: int) -> None:
+        self._row_buffer, self._start = row_buffer, start
 
     def __getitem__(self, name: str) -> Any:
         return self._load()[name]
@@ -71,4 +71,4 @@ class SpooledRow(Mapping[str, Any]):
         return self._load().items()
 
     def _load(self) -> dict[str, Any]:
-        return self._spool.get(self._start)
+        return self._row_buffer.get(self._start)

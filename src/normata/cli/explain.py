@@ -51,19 +51,19 @@ def explain(
 def _tree(found: Explanation) -> Tree:
     indirect = ", indirectly" if found.is_indirectly_covered else ""
     tree = _branch(None, f"{_named(found.control)}: {found.effective_coverage_status}{indirect}")
-    statement = found.statement
-    if statement is None:
+    assessment = found.assessment
+    if assessment is None:
         _branch(tree, "nothing is stated of it")
     else:
-        applies = "" if statement.is_applicable else ", not applicable"
-        stated = _branch(tree, f"stated: {statement.coverage_status}{applies}")
+        applies = "" if assessment.is_applicable else ", not applicable"
+        assessed = _branch(tree, f"stated: {assessment.coverage_status}{applies}")
         for label, text in (
-            ("gap", statement.coverage_gap),
-            ("justification", statement.justification),
-            ("reasons", ", ".join(statement.reasons)),
+            ("gap", assessment.coverage_gap),
+            ("justification", assessment.justification),
+            ("reasons", ", ".join(assessment.reasons)),
         ):
             if text:
-                _branch(stated, f"{label}: {text}")
+                _branch(assessed, f"{label}: {text}")
     if found.proof:
         _add_proof(_branch(tree, "because"), found.proof)
     elif not found.is_proved:
@@ -74,7 +74,7 @@ def _tree(found: Explanation) -> Tree:
         for proof in found.others:
             steps = len(proof) - 1
             away = f", {steps} step{'s' if steps != 1 else ''} away" if steps else ""
-            _branch(others, f"{_named(proof[0].control)}: stated {proof[0].stated}{away}")
+            _branch(others, f"{_named(proof[0].control)}: stated {proof[0].assessed}{away}")
     _add_effects(tree, found)
     _add_lifts(tree, found)
     return tree
@@ -95,8 +95,8 @@ def _add_proof(tree: Tree, proof: Sequence[Step]) -> None:
 
 
 def _reason(step: Step) -> str:
-    if step.rule == "STATEMENT":
-        return f"is stated {step.stated}"
+    if step.rule == "ASSESSMENT":
+        return f"is stated {step.assessed}"
     if step.rule == "ROLL_UP":
         if step.premise_count > len(step.premises):
             return f"is {step.level} by its {step.premise_count} children; the first {len(step.premises)} are shown"

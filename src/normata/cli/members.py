@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normata.core.db.transaction import Transaction
     from normata.core.http.roles import Role
     from normata.identity.members.leaving import Left
-    from normata.records.responsibilities.handover import Handed
+    from normata.records.responsibilities.handover import HandoverOutcome
 
 user = typer.Typer(cls=Group, help="List, invite and remove the users of the instance.", no_args_is_help=True)
 member = typer.Typer(
@@ -184,7 +184,7 @@ def hand_over(
     """Have another member answer for what a member answers for. It changes some hundred records at a time."""
     from normata.records.responsibilities.handover import hand_over as hand
 
-    def work(unit: UnitOfWork) -> Handed:
+    def work(unit: UnitOfWork) -> HandoverOutcome:
         one, other = (_member(unit, name, organization) for name in (user, to))
         return hand(unit, one.id, other.id, kind)
 

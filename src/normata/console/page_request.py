@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 SESSION_COOKIE = "normata-session"
 _FORM = b"application/x-www-form-urlencoded"
-_MOST_FIELDS = 20
+_MAX_FIELDS = 20
 
 _log = structlog.get_logger("normata")
 
@@ -68,7 +68,7 @@ class Console:
     provider: str | None = None
 
 
-class Visit:
+class PageRequest:
     """One request to a page."""
 
     def __init__(self, console: Console, request: Request) -> None:
@@ -94,7 +94,7 @@ class Visit:
 
     async def form(self) -> Mapping[str, str]:
         """The fields of the form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
-        return dict(await self.form_pairs(_MOST_FIELDS))
+        return dict(await self.form_pairs(_MAX_FIELDS))
 
     async def form_pairs(self, most: int) -> list[tuple[str, str]]:
         """Names and values of the form that was sent, at most so many. Raises what :meth:`form` raises."""
@@ -173,7 +173,7 @@ class Visit:
         return self.page("message.html", status=status, headers=headers, title=title, message=message, visitor=None)
 
 
-Handler = Callable[[Visit], Awaitable[Response]]
+Handler = Callable[[PageRequest], Awaitable[Response]]
 
 
 class Endpoint:
@@ -203,26 +203,26 @@ class Endpoint:
         handler = self._handlers.get(scope["method"])
         if handler is None:
             raise MethodNotAllowed(headers={"Allow": ", ".join(sorted(self._handlers))})
-        visit = Visit(console, Request(scope, receive))
-        response = await self._answer(visit, handler)
+        page_request = PageRequest(console, Request(scope, receive))
+        response = await self._answer(page_request, handler)
         await response(scope, receive, send)
 
-    async def _answer(self, visit: Visit, handler: Handler) -> Response:
+    async def _answer(self, page_request: PageRequest, handler: Handler) -> Response:
         try:
             require_safe_site(self._console.site)
-            if visit.request.method not in SAFE_METHODS:
-                require_own_page(visit.context.headers, self._console.site)
-            return await handler(visit)
+            if page_request.request.method not in SAFE_METHODS:
+                require_own_page(page_request.context.headers, self._console.site)
+            return await handler(page_request)
         except SignInRefused as error:
-            return visit.refusal(error)
+            return page_request.refusal(error)
         except NotSignedIn:
-            return visit.redirect(f"/sign-in/{_returning(visit)}")
+            return page_request.redirect(f"/sign-in/{_returning(page_request)}")
 
 
-def _returning(visit: Visit) -> str:
+def _returning(page_request: PageRequest) -> str:
     """The query that leads back to this page after signing in; empty where there is no page to come back to."""
-    if visit.request.method not in SAFE_METHODS:
+    if page_request.request.method not in SAFE_METHODS:
         return ""
-    query = visit.request.scope["query_string"].decode("latin-1")
-    wanted = safe_path(visit.context.raw_path + (f"?{query}" if query else ""))
+    query = page_request.request.scope["query_string"].decode("latin-1")
+    wanted = safe_path(page_request.context.raw_path + (f"?{query}" if query else ""))
     return f"?return_to={quote(wanted, safe='')}" if wanted else ""

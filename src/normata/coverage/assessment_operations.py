@@ -14,14 +14,14 @@ from normata.core.schema.fields import CoverageStatus, Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, OrganizationQuery
 from normata.core.schema.wire import Input, Wire
 from normata.coverage.assessments import (
-    MOST_AT_ONCE,
-    STATEMENT_WRITES,
-    Saying,
-    Statement,
-    StatementFields,
-    said,
-    state,
-    unstate,
+    ASSESSMENT_WRITES,
+    MAX_AT_ONCE,
+    Assessment,
+    AssessmentFields,
+    AssessmentInput,
+    assess,
+    assessment_to_wire,
+    clear_assessment,
 )
 from normata.errors import InUse
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
@@ -29,13 +29,13 @@ from normata.frameworks.model import Control
 from normata.identity.organization_lookup import reached
 
 
-class StatementPut(StatementFields):
+class AssessmentPut(AssessmentFields):
     """All that the organization says of a control. What is left out is unsaid."""
 
     organization_id: OrganizationId
 
 
-class StatementPatch(StatementFields):
+class AssessmentPatch(AssessmentFields):
     """What the organization says of one of many controls. What is left out stays as it is."""
 
     control_id: Annotated[Identifier | None, Field(description="The control, by its id.")] = None
@@ -54,22 +54,22 @@ class StatementPatch(StatementFields):
         return self
 
 
-class StatementsPatch(Input):
+class AssessmentsPatch(Input):
     """What the organization says of many controls: all of it is stored, or nothing."""
 
     organization_id: OrganizationId
-    statements: Annotated[
-        list[StatementPatch],
-        Field(min_length=1, max_length=MOST_AT_ONCE, description="What is said, each of another control."),
+    assessments: Annotated[
+        list[AssessmentPatch],
+        Field(min_length=1, max_length=MAX_AT_ONCE, description="What is said, each of another control."),
     ]
 
 
-class StatedControl(Wire):
+class AssessedControl(Wire):
     """A control, what the organization says of it, and what follows for it."""
 
     control: ControlReference = Field(description="The control.")
     framework: FrameworkReference = Field(description="The framework that the control belongs to.")
-    coverage: Statement = Field(description="What the organization says of the control.")
+    coverage: Assessment = Field(description="What the organization says of the control.")
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from statements, matches and roll-up: the best of all paths."
     )
@@ -78,37 +78,37 @@ class StatedControl(Wire):
     )
 
 
-class StatedControls(Wire):
+class AssessedControls(Wire):
     """The controls of a request, in its order."""
 
-    items: list[StatedControl] = Field(description="The controls, in the order of the request.")
+    items: list[AssessedControl] = Field(description="The controls, in the order of the request.")
 
 
 def _put(unit: UnitOfWork, request: Request) -> Any:
-    body: StatementPut = request.body
+    body: AssessmentPut = request.body
     organization_id = reached(unit, body.organization_id)
     row = Row("controlCoverages", "body", "", {})
-    saying = Saying(row, body.given(), control_id=request.id, whole=True)
-    return state(unit, organization_id, [saying])[0]
+    assessment = AssessmentInput(row, body.given(), control_id=request.id, whole=True)
+    return assess(unit, organization_id, [assessment])[0]
 
 
 def _delete(unit: UnitOfWork, request: Request) -> Any:
-    return unstate(unit, reached(unit, request.query.organization_id), request.id)
+    return clear_assessment(unit, reached(unit, request.query.organization_id), request.id)
 
 
 def _patch(unit: UnitOfWork, request: Request) -> Any:
-    body: StatementsPatch = request.body
-    sayings = [
-        Saying(
-            Row("controlCoverages", "body", pointer("statements", number), {}),
+    body: AssessmentsPatch = request.body
+    assessments = [
+        AssessmentInput(
+            Row("controlCoverages", "body", pointer("assessments", number), {}),
             one.given(),
             control_id=one.control_id,
             identifier=one.identifier,
             framework=one.framework,
         )
-        for number, one in enumerate(body.statements)
+        for number, one in enumerate(body.assessments)
     ]
-    return state(unit, reached(unit, body.organization_id), sayings)
+    return assess(unit, reached(unit, body.organization_id), assessments)
 
 
 def _as_wire(row: Any) -> dict[str, Any]:
@@ -120,20 +120,20 @@ def _as_wire(row: Any) -> dict[str, Any]:
             "identifier": row.framework_identifier,
             "identifierColor": row.framework_color,
         },
-        "coverage": said(row),
+        "coverage": assessment_to_wire(row),
         "effectiveCoverageStatus": row.effective,
         "isIndirectlyCovered": row.is_indirect,
     }
 
 
-_SAID = {
+_ASSESSMENT = {
     "coverageStatus": "PARTIAL",
     "coverageGap": "Contractors hand their badges back late.",
     "isApplicable": True,
     "justification": None,
     "reasons": ["RISK_TREATMENT"],
 }
-_STATED = {
+_ASSESSED = {
     "control": {"id": "iso-27001-2022:A.5.11", "identifier": "A.5.11", "name": "Return of assets"},
     "framework": {
         "id": "iso-27001-2022",
@@ -141,11 +141,11 @@ _STATED = {
         "identifier": "ISO-27001",
         "identifierColor": "#0B6E4F",
     },
-    "coverage": {**_SAID, "updatedAt": "2026-11-20T09:14:03.120Z"},
+    "coverage": {**_ASSESSMENT, "updatedAt": "2026-11-20T09:14:03.120Z"},
     "effectiveCoverageStatus": "PARTIAL",
     "isIndirectlyCovered": False,
 }
-_UNSAID: dict[str, Any] = {
+_NOT_ASSESSED: dict[str, Any] = {
     "coverageStatus": "NONE",
     "coverageGap": None,
     "isApplicable": True,
@@ -159,7 +159,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ChangeOperation(
         http_method="PUT",
         path="/controls/{id}/coverage/",
-        operation_id="stateCoverage",
+        operation_id="assessControl",
         tag="Coverage",
         summary="State how far a control is covered",
         description="""\
@@ -172,20 +172,20 @@ next answer of any list has it.""",
         id_description=_ID,
         work=_put,
         present=_as_wire,
-        writes=STATEMENT_WRITES,
-        body=StatementPut,
+        writes=ASSESSMENT_WRITES,
+        body=AssessmentPut,
         body_required=True,
         body_limit=2**20,
         has_rules=True,
-        body_example={"organizationId": "org-harbourlight", **_SAID},
-        answer=StatedControl,
+        body_example={"organizationId": "org-harbourlight", **_ASSESSMENT},
+        answer=AssessedControl,
         answer_description="The control with its statement, and what follows for it.",
-        example=_STATED,
+        example=_ASSESSED,
     ),
     ChangeOperation(
         http_method="DELETE",
         path="/controls/{id}/coverage/",
-        operation_id="unstateCoverage",
+        operation_id="clearAssessment",
         tag="Coverage",
         summary="Say nothing of a control any more",
         description="""\
@@ -196,39 +196,39 @@ with the id of the task.""",
         id_description=_ID,
         work=_delete,
         present=_as_wire,
-        writes=STATEMENT_WRITES,
+        writes=ASSESSMENT_WRITES,
         query=OrganizationQuery,
         errors=(InUse,),
-        answer=StatedControl,
+        answer=AssessedControl,
         answer_description="The control, of which nothing is said now, and what follows for it.",
-        example=_STATED | {"coverage": _UNSAID, "effectiveCoverageStatus": "NONE"},
+        example=_ASSESSED | {"coverage": _NOT_ASSESSED, "effectiveCoverageStatus": "NONE"},
     ),
     ChangeOperation(
         http_method="PATCH",
         path="/controls/coverage/",
-        operation_id="stateManyCoverages",
+        operation_id="assessControls",
         is_long=True,
         tag="Coverage",
         summary="State how far many controls are covered",
         description=f"""\
-Says how far the organization covers up to {MOST_AT_ONCE} controls, in one transaction. All of it is stored, or nothing.
-Then every fault is told with its place, such as `statements/3/justification`.
+Says how far the organization covers up to {MAX_AT_ONCE} controls, in one transaction. All of it is stored, or nothing.
+Then every fault is told with its place, such as `assessments/3/justification`.
 
 A control is named by its id, or by its identifier and, where several adopted frameworks have the same identifier, its
 framework. Of each statement, what is left out stays as it is.""",
         work=_patch,
         present=lambda rows: {"items": [_as_wire(row) for row in rows]},
-        writes=STATEMENT_WRITES,
-        body=StatementsPatch,
+        writes=ASSESSMENT_WRITES,
+        body=AssessmentsPatch,
         body_required=True,
         body_limit=2 * 2**20,
         has_rules=True,
         body_example={
             "organizationId": "org-harbourlight",
-            "statements": [{"controlId": "iso-27001-2022:A.5.11", **_SAID}],
+            "assessments": [{"controlId": "iso-27001-2022:A.5.11", **_ASSESSMENT}],
         },
-        answer=StatedControls,
+        answer=AssessedControls,
         answer_description="The controls with their statements, and what follows for them.",
-        example={"items": [_STATED]},
+        example={"items": [_ASSESSED]},
     ),
 )

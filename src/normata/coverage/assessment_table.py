@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from normata.core.changes.source import Fault, Row, pointer
 from normata.core.schema.faults import describe
-from normata.coverage.assessments import Saying, StatementFields
+from normata.coverage.assessments import AssessmentFields, AssessmentInput
 
 # The columns of the table, and the fields of a statement that they have.
 _COLUMNS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ _NAMES = ("framework", "identifier", *_COLUMNS)
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def read_statements(text: str, file: str) -> tuple[list[Saying], list[Fault]]:
+def parse_assessments(text: str, file: str) -> tuple[list[AssessmentInput], list[Fault]]:
     """The statements in the text of a CSV file (RFC 4180), with commas or semicolons, and all faults of it.
 
     The first line names the columns: ``identifier``, and of ``framework``, ``status``, ``gap``, ``applicable``,
@@ -36,13 +36,13 @@ def read_statements(text: str, file: str) -> tuple[list[Saying], list[Fault]]:
     a row with line breaks in its cells takes up.
     """
     faults: list[Fault] = []
-    sayings = list(_read(text, file, faults))
-    if not sayings and not faults:
+    assessments = list(_read(text, file, faults))
+    if not assessments and not faults:
         faults.append(Fault(file, "", "has no statements"))
-    return sayings, faults
+    return assessments, faults
 
 
-def _read(text: str, file: str, faults: list[Fault]) -> Iterator[Saying]:
+def _read(text: str, file: str, faults: list[Fault]) -> Iterator[AssessmentInput]:
     first = text.partition("\n")[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
     # Strict, or a quote that is never closed would take all that follows into its cell.
@@ -58,7 +58,7 @@ def _read(text: str, file: str, faults: list[Fault]) -> Iterator[Saying]:
         line = lines.line_num + 1
         for cells in lines:
             if any(cell.strip() for cell in cells):
-                yield from _saying(Row("controlCoverages", file, pointer(line), {}), names, cells, faults)
+                yield from _assessment(Row("controlCoverages", file, pointer(line), {}), names, cells, faults)
             line = lines.line_num + 1
     except csv.Error as error:
         faults.append(Fault(file, pointer(line), f"is no CSV: {error}"))
@@ -73,15 +73,15 @@ def _about_columns(unknown: list[str], repeated: set[str]) -> str:
     return f"must name the columns, with identifier among them: {', '.join(_NAMES)}"
 
 
-def _saying(source: Row, names: list[str], cells: list[str], faults: list[Fault]) -> Iterator[Saying]:
+def _assessment(source: Row, names: list[str], cells: list[str], faults: list[Fault]) -> Iterator[AssessmentInput]:
     if len(cells) > len(names):
         faults.append(source.fault(None, f"has {len(cells)} cells, but there are {len(names)} columns"))
         return
-    said = {name: cell.strip() for name, cell in zip(names, cells, strict=False) if cell.strip()}
-    if "identifier" not in said:
+    cells_by_name = {name: cell.strip() for name, cell in zip(names, cells, strict=False) if cell.strip()}
+    if "identifier" not in cells_by_name:
         faults.append(source.fault("identifier", "is required"))
         return
-    values: dict[str, Any] = {_COLUMNS[name]: cell for name, cell in said.items() if name in _COLUMNS}
+    values: dict[str, Any] = {_COLUMNS[name]: cell for name, cell in cells_by_name.items() if name in _COLUMNS}
     if "coverage_status" in values:
         values["coverage_status"] = values["coverage_status"].upper()
     if "is_applicable" in values:
@@ -89,9 +89,11 @@ def _saying(source: Row, names: list[str], cells: list[str], faults: list[Fault]
     if "reasons" in values:
         values["reasons"] = [reason.upper() for reason in re.split(r"[\s,;|]+", values["reasons"]) if reason]
     try:
-        fields = StatementFields.model_validate({to_camel(name): value for name, value in values.items()})
+        fields = AssessmentFields.model_validate({to_camel(name): value for name, value in values.items()})
     except ValidationError as error:
         columns = {to_camel(field): column for column, field in _COLUMNS.items()}
         faults += [source.fault(columns[str(fault["loc"][0])], describe(fault)[1]) for fault in error.errors()]
         return
-    yield Saying(source, fields.given(), identifier=said["identifier"], framework=said.get("framework"))
+    yield AssessmentInput(
+        source, fields.given(), identifier=cells_by_name["identifier"], framework=cells_by_name.get("framework")
+    )

@@ -21,16 +21,16 @@ from normata.core.schema.wire import Input, Wire
 from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
 from normata.errors import InUse, NotFound
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
-from normata.frameworks.rules import objections_to_statement
+from normata.frameworks.rules import assessment_faults
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 
 # What a statement says, by column.
-SAYS = ("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons")
+ASSESSMENT_COLUMNS = ("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons")
 
-_SAYS_ON_THE_WIRE = {name: to_camel(name) for name in SAYS}  # made once: lists say it of a hundred controls
+_WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # made once: lists say it of a hundred controls
 
-_SILENCE: Mapping[str, Any] = {
+_NOT_ASSESSED: Mapping[str, Any] = {
     "coverage_status": "NONE",
     "coverage_gap": None,
     "is_applicable": True,
@@ -38,16 +38,16 @@ _SILENCE: Mapping[str, Any] = {
     "reasons": [],
 }
 
-STATEMENT_WRITES: tuple[Write, ...] = (
+ASSESSMENT_WRITES: tuple[Write, ...] = (
     insert_of(ControlCoverage),
-    update_of(ControlCoverage, *SAYS, "updated_at"),
+    update_of(ControlCoverage, *ASSESSMENT_COLUMNS, "updated_at"),
     delete_of(ControlCoverage),
     *COVERAGE_WRITES,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class AssessmentInput:
     """What shall be said of a control: ``values`` by column.
 
     The control is named by its id, by its identifier, or by a ``name`` that may be either; where an identifier is not
@@ -64,7 +64,7 @@ class Saying:
     whole: bool = False
 
 
-class StatementFields(Input):
+class AssessmentFields(Input):
     """What may be said of a control."""
 
     coverage_status: CoverageStatus = "NONE"
@@ -75,10 +75,10 @@ class StatementFields(Input):
 
     def given(self) -> dict[str, Any]:
         """What is said, by column."""
-        return {name: getattr(self, name) for name in SAYS if name in self.model_fields_set}
+        return {name: getattr(self, name) for name in ASSESSMENT_COLUMNS if name in self.model_fields_set}
 
 
-class Statement(Wire):
+class Assessment(Wire):
     """What the organization says of a control: `NONE`, applicable, and nothing more where it has said nothing."""
 
     coverage_status: CoverageStatus
@@ -89,15 +89,17 @@ class Statement(Wire):
     updated_at: str | None = Field(description="When it was last said; null where nothing is.")
 
 
-def said(row: Any) -> dict[str, Any]:
-    """The statement in a row of :func:`stated`, as it travels."""
-    is_there = row.statement_id is not None
-    values = {wire: getattr(row, name) if is_there else _SILENCE[name] for name, wire in _SAYS_ON_THE_WIRE.items()}
+def assessment_to_wire(row: Any) -> dict[str, Any]:
+    """The statement in a row of :func:`read_assessments`, as it travels."""
+    is_there = row.assessment_id is not None
+    values = {wire: getattr(row, name) if is_there else _NOT_ASSESSED[name] for name, wire in _WIRE_NAMES.items()}
     return values | {"updatedAt": row.updated_at}
 
 
-def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], found: Sequence[Fault] = ()) -> list[Any]:
-    """Make all statements, bring coverage up to date, and return :func:`stated` of their controls, in their order.
+def assess(
+    unit: UnitOfWork, organization_id: str, assessments: Sequence[AssessmentInput], found: Sequence[Fault] = ()
+) -> list[Any]:
+    """Make all assessments, bring coverage up to date, and return :func:`read_assessments` of their controls, in order.
 
     ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput
     with all faults, and NotFound where the one control that the input is about cannot be found; then nothing changes.
@@ -105,66 +107,72 @@ def state(unit: UnitOfWork, organization_id: str, sayings: Sequence[Saying], fou
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
     faults = [*found]
-    meant = _controls_of(unit, organization_id, sayings, faults)
+    found_controls = _controls_of(unit, organization_id, assessments, faults)
     new: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
     earlier: dict[str, dict[str, Any]] = {}
-    seen: dict[str, Saying] = {}
-    for saying, control in meant:
-        if (first := seen.setdefault(control.id, saying)) is not saying:
-            faults.append(saying.source.fault(None, f"is about the same control as {first.source.place or 'another'}"))
+    seen: dict[str, AssessmentInput] = {}
+    for assessment, control in found_controls:
+        if (first := seen.setdefault(control.id, assessment)) is not assessment:
+            faults.append(
+                assessment.source.fault(None, f"is about the same control as {first.source.place or 'another'}")
+            )
             continue
-        before = _SILENCE if control.statement_id is None else {name: getattr(control, name) for name in SAYS}
-        after = {**(_SILENCE if saying.whole else before), **saying.values}
-        faults += [saying.source.fault(to_camel(name), reason) for name, reason in objections_to_statement(after)]
-        if control.statement_id is None and not (saying.values or saying.whole):
+        before = (
+            _NOT_ASSESSED
+            if control.assessment_id is None
+            else {name: getattr(control, name) for name in ASSESSMENT_COLUMNS}
+        )
+        after = {**(_NOT_ASSESSED if assessment.whole else before), **assessment.values}
+        faults += [assessment.source.fault(to_camel(name), reason) for name, reason in assessment_faults(after)]
+        if control.assessment_id is None and not (assessment.values or assessment.whole):
             continue  # nothing is said of it, and nothing was
-        if control.statement_id is None:
+        if control.assessment_id is None:
             new.append(
                 {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}
                 | {"created_at": unit.moment, "updated_at": unit.moment}
             )
         elif after != before:
             changed.append(
-                {"id": control.statement_id, "organization_id": organization_id, "control_id": control.id, **after}
+                {"id": control.assessment_id, "organization_id": organization_id, "control_id": control.id, **after}
                 | {"created_at": control.created_at, "updated_at": unit.moment}
             )
-            earlier[control.statement_id] = {**changed[-1], **before, "updated_at": control.updated_at}
+            earlier[control.assessment_id] = {**changed[-1], **before, "updated_at": control.updated_at}
     if faults:
         raise FaultyInput(faults)
     for batch in batches(new):
         unit.execute_many(_INSERT, batch)
     for batch in batches(changed):
         unit.execute_many(
-            _UPDATE, [{f"new_{name}": row[name] for name in (*SAYS, "id", "updated_at")} for row in batch]
+            _UPDATE, [{f"new_{name}": row[name] for name in (*ASSESSMENT_COLUMNS, "id", "updated_at")} for row in batch]
         )
     _follow(unit, organization_id, [*new, *changed])
     for row in (*new, *changed):
-        unit.publish(Change("state", ControlCoverage, organization_id, row["id"], row, earlier.get(row["id"])))
-    return stated(unit, organization_id, [control.id for _, control in meant])
+        unit.publish(Change("assess", ControlCoverage, organization_id, row["id"], row, earlier.get(row["id"])))
+    return read_assessments(unit, organization_id, [control.id for _, control in found_controls])
 
 
-def unstate(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
-    """Take back the statement of a control, if there is one, and return :func:`stated` of it.
+def clear_assessment(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
+    """Take back the statement of a control, if there is one, and return :func:`read_assessments` of it.
 
     Raises NotFound, and InUse where a record refers to the statement.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
-    (before,) = stated(unit, organization_id, [control_id])
-    if before.statement_id is None:
+    (before,) = read_assessments(unit, organization_id, [control_id])
+    if before.assessment_id is None:
         return before
-    user = referrer(unit, ControlCoverage, before.statement_id)
+    user = referrer(unit, ControlCoverage, before.assessment_id)
     if user is not None:
         raise InUse(user)
     row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
     if row is not None:
         _follow(unit, organization_id, [row._asdict()])
-        unit.publish(Change("unstate", ControlCoverage, organization_id, row.id, before=row._asdict()))
-    return stated(unit, organization_id, [control_id])[0]
+        unit.publish(Change("clear", ControlCoverage, organization_id, row.id, before=row._asdict()))
+    return read_assessments(unit, organization_id, [control_id])[0]
 
 
-def stated(transaction: Transaction, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
+def read_assessments(transaction: Transaction, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
     """What is said of controls of adopted frameworks, and what follows for them: rows in the order of the ids.
 
     Raises NotFound where one of them is no such control.
@@ -182,35 +190,37 @@ def stated(transaction: Transaction, organization_id: str, control_ids: Sequence
 
 def _follow(unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        bring_up_to_date(unit, organization_id, Touched(statements={row["control_id"] for row in rows}))
+        bring_up_to_date(unit, organization_id, Touched(assessed={row["control_id"] for row in rows}))
 
 
 # --- Which controls are meant
 
 
 def _controls_of(
-    transaction: Transaction, organization_id: str, sayings: Sequence[Saying], faults: list[Fault]
-) -> list[tuple[Saying, Any]]:
+    transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
+) -> list[tuple[AssessmentInput, Any]]:
     """The control that each saying is about, with its statement; a fault for each that names none, or several."""
-    by_id = _by(transaction, _BY_ID, organization_id, (one.control_id or one.name for one in sayings))
-    by_identifier = _by(transaction, _BY_IDENTIFIER, organization_id, (one.identifier or one.name for one in sayings))
+    by_id = _by(transaction, _BY_ID, organization_id, (one.control_id or one.name for one in assessments))
+    by_identifier = _by(
+        transaction, _BY_IDENTIFIER, organization_id, (one.identifier or one.name for one in assessments)
+    )
     found = []
-    for saying in sayings:
+    for assessment in assessments:
         field: str | None = None
-        if saying.control_id is not None:
-            there, field = by_id.get(saying.control_id, []), "controlId"
-        elif saying.identifier is not None:
-            there, field = by_identifier.get(saying.identifier, []), "identifier"
+        if assessment.control_id is not None:
+            there, field = by_id.get(assessment.control_id, []), "controlId"
+        elif assessment.identifier is not None:
+            there, field = by_identifier.get(assessment.identifier, []), "identifier"
         else:
-            there = by_id.get(saying.name or "") or by_identifier.get(saying.name or "", [])
-        if saying.framework is not None:
-            there = [row for row in there if saying.framework in _names_of_framework(row)]
-        if not there and saying.whole:
+            there = by_id.get(assessment.name or "") or by_identifier.get(assessment.name or "", [])
+        if assessment.framework is not None:
+            there = [row for row in there if assessment.framework in _names_of_framework(row)]
+        if not there and assessment.whole:
             raise NotFound
         if len(there) == 1:
-            found.append((saying, there[0]))
+            found.append((assessment, there[0]))
         else:
-            faults.append(saying.source.fault(field, _not_one(saying, there)))
+            faults.append(assessment.source.fault(field, _not_one(assessment, there)))
     return found
 
 
@@ -229,9 +239,9 @@ def _names_of_framework(row: Any) -> tuple[str, str, str]:
     return row.framework_id, row.framework_slug, row.framework_identifier
 
 
-def _not_one(saying: Saying, there: Sequence[Any]) -> str:
+def _not_one(assessment: AssessmentInput, there: Sequence[Any]) -> str:
     if not there:
-        where = f"the adopted framework {saying.framework!r}" if saying.framework else "an adopted framework"
+        where = f"the adopted framework {assessment.framework!r}" if assessment.framework else "an adopted framework"
         return f"names no control of {where}"
     frameworks = {row.framework_identifier for row in there}
     if len(frameworks) > 1:
@@ -253,8 +263,8 @@ _ROWS = (
         _FRAMEWORK.c.identifier.label("framework_identifier"),
         _FRAMEWORK.c.identifier_color.label("framework_color"),
         _FRAMEWORK.c.slug.label("framework_slug"),
-        _STATEMENT.c.id.label("statement_id"),
-        *(_STATEMENT.c[name] for name in (*SAYS, "created_at", "updated_at")),
+        _STATEMENT.c.id.label("assessment_id"),
+        *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, "created_at", "updated_at")),
         _EFFECTIVE.c.status.label("effective"),
         _EFFECTIVE.c.is_indirect,
     )
@@ -274,7 +284,9 @@ _INSERT = insert(_STATEMENT).values({column.name: bindparam(column.name, type_=c
 _UPDATE = (
     update(_STATEMENT)
     .where(_STATEMENT.c.id == bindparam("new_id"))
-    .values({name: bindparam(f"new_{name}", type_=_STATEMENT.c[name].type) for name in (*SAYS, "updated_at")})
+    .values(
+        {name: bindparam(f"new_{name}", type_=_STATEMENT.c[name].type) for name in (*ASSESSMENT_COLUMNS, "updated_at")}
+    )
 )
 _DELETE = (
     delete(_STATEMENT)

@@ -45,7 +45,7 @@ class Called:
     ambiguous: Collection[str] = ()
 
 
-class Traces:
+class PersonalDataScan:
     """The traces of a person in texts.
 
     ``person_members`` are the members of JSON objects that have the name of a person, and nothing else.

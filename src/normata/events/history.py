@@ -84,8 +84,8 @@ def list_record_events(
     if transaction.row(_find(kind), parameters) is None:
         raise NotFound
     columns = _EVENT.c
-    meant = (columns.entity_type == kind.__name__, columns.entity_id == record_id)
-    return _page(transaction, select(*columns).where(*meant), query)
+    conditions = (columns.entity_type == kind.__name__, columns.entity_id == record_id)
+    return _page(transaction, select(*columns).where(*conditions), query)
 
 
 def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:

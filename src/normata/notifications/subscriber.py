@@ -29,16 +29,16 @@ class NotifyMembers:
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
         """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
-        told: set[tuple[str | None, str, str]] = set()
+        notified: set[tuple[str | None, str, str]] = set()
         for change in changes:
             rule = self._rules.get(change.action)
             if rule is None:
                 continue
             for message in rule(transaction, change, actor):
                 thing = change.row_id, message.member_id, message.payload["titleKey"]
-                if change.row_id is not None and thing in told:
+                if change.row_id is not None and thing in notified:
                     continue  # it was changed twice, and is one thing
-                told.add(thing)
+                notified.add(thing)
                 transaction.rows(
                     _NOTIFY,
                     {

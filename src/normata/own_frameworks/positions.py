@@ -8,14 +8,14 @@ from sqlalchemy import bindparam, update
 
 from normata.core.changes.rows import PendingRow
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.schema.fields import LARGEST_NUMBER
+from normata.core.schema.fields import MAX_NUMBER
 from normata.core.schema.table import sql_table
 from normata.frameworks.model import Control
 
 
 def make_room(unit: UnitOfWork, framework_id: str, first: int, new: Sequence[PendingRow]) -> None:
     """Give new controls the places from ``first`` on; what is there makes room."""
-    _shift(unit, framework_id, len(new), first, LARGEST_NUMBER)
+    _shift(unit, framework_id, len(new), first, MAX_NUMBER)
     for number, row in enumerate(new):
         row.final["position"] = first + number
 

@@ -16,7 +16,7 @@ from normata.records.base import Restorable
 def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -> Any:
     """The row of a record as it travels, live or archived, which nobody else changes until the transaction ends.
 
-    Raises NotFound (unknown, foreign, or not of this kind: all alike) and RoleTooSmall.
+    Raises NotFound (unknown, foreign, or not of this kind: all alike) and InsufficientRole.
     """
     row = unit.row(_lock(kind), {"record": record_id})
     if row is None:

@@ -22,13 +22,13 @@ from normata.core.schema.wire import Wire
 from normata.frameworks.control_wire import MatchedControl
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
 from normata.frameworks.visibility import match_visible_to
-from normata.reports.leaves import FRAMEWORK, IS_APPLICABLE, ORGANIZATION, STATEMENT_OF_CONTROL
+from normata.reports.leaves import ASSESSMENT_OF_CONTROL, FRAMEWORK, IS_APPLICABLE, ORGANIZATION
 
-_MOST_CLOSERS = 3  # of one gap
-_MOST_STEPS = 10  # of a report
+_MAX_SUGGESTIONS = 3  # of one gap
+_MAX_STEPS = 10  # of a report
 
 
-class Closer(Wire):
+class GapSuggestion(Wire):
     """A control that a match leads from, and what it would do for the gap if it became `FULL`."""
 
     control: MatchedControl = Field(description="The control that would have to become `FULL`.")
@@ -61,7 +61,7 @@ class _Lift(NamedTuple):
     closes: bool
 
 
-class Closers:
+class GapSuggestions:
     """What would close each of ``gaps``: ids, with the status that each has now.
 
     ``candidates`` are the rows of :func:`read_candidates`, ``adopted`` the frameworks that matches come from, by id and
@@ -93,10 +93,10 @@ class Closers:
             self._closed[lift.source.id] += lift.closes
 
     def of(self, gap_id: str) -> Iterator[dict[str, Any]]:
-        """The members of :class:`Closer` for a gap: what closes it comes first, then what lifts most."""
+        """The members of :class:`GapSuggestion` for a gap: what closes it comes first, then what lifts most."""
         lifts = self._lifts.get(gap_id, {}).values()
         for source, closes in nsmallest(
-            _MOST_CLOSERS, lifts, key=lambda lift: (not lift.closes, *self._order(lift.source))
+            _MAX_SUGGESTIONS, lifts, key=lambda lift: (not lift.closes, *self._order(lift.source))
         ):
             yield self._control(source) | {
                 "matchLevel": "FULL" if closes else "PARTIAL",
@@ -107,7 +107,7 @@ class Closers:
     def next_steps(self) -> Iterator[dict[str, Any]]:
         """The members of :class:`NextStep`: what closes most comes first, then what lifts most."""
         helpful: Sequence[Any] = nsmallest(
-            _MOST_STEPS,
+            _MAX_STEPS,
             (source for source in self._sources.values() if self._lifted[source.id] > 1),
             key=lambda source: (-self._closed[source.id], *self._order(source)),
         )
@@ -156,7 +156,7 @@ _CANDIDATES = (
         EffectiveCoverage,
         (EffectiveCoverage.control_id == Control.id) & (EffectiveCoverage.organization_id == ORGANIZATION),
     )
-    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .where(
         _target.framework_id == FRAMEWORK,
         _of_target.status != "FULL",

@@ -44,7 +44,7 @@ class NotAdopted(CommandError):
     """An organization has adopted no framework under a name, or several; the message says which there are."""
 
 
-class Head(NamedTuple):
+class ReportHeader(NamedTuple):
     """An organization and one of its frameworks as they travel, and references to all that it has adopted.
 
     The references are by id, in the order in which lists have the frameworks.
@@ -59,7 +59,7 @@ class Head(NamedTuple):
         return {"organization": self.organization, "framework": self.framework}
 
 
-def read_head(transaction: Transaction, organization_id: str, framework_id: str) -> Head:
+def read_report_header(transaction: Transaction, organization_id: str, framework_id: str) -> ReportHeader:
     """The head of a report, in two statements. Raises NotFound unless the organization has adopted the framework."""
     rows = transaction.rows(_ADOPTED, {"organization": organization_id})
     about = next((row for row in rows if row.id == framework_id), None)
@@ -76,7 +76,7 @@ def read_head(transaction: Transaction, organization_id: str, framework_id: str)
         for row in rows
     }
     fields = ("id", "name", "identifier", "slug", "version")
-    return Head(organization._asdict(), {field: getattr(about, field) for field in fields}, adopted)
+    return ReportHeader(organization._asdict(), {field: getattr(about, field) for field in fields}, adopted)
 
 
 def find_adopted(transaction: Transaction, organization_id: str, name: str) -> str:

@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 from normata.core.db.transaction import Transaction
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
 from normata.frameworks.visibility import match_visible_to
-from normata.reports.leaves import IS_APPLICABLE, ORGANIZATION, STATEMENT_OF_CONTROL
+from normata.reports.leaves import ASSESSMENT_OF_CONTROL, IS_APPLICABLE, ORGANIZATION
 
 _Mark: TypeAlias = tuple[str, str]  # a control, and PARTIAL or FULL
 
@@ -36,11 +36,11 @@ def read_lifted_children(transaction: Transaction, organization_id: str) -> list
     return transaction.rows(_CHILDREN, {"organization": organization_id})
 
 
-class Support:
+class SupportingMatches:
     """Finds the matches that carry a control, among rows of the two functions above."""
 
     def __init__(self, matches: Sequence[Any], children: Sequence[Any]) -> None:
-        self._steps = _steps(_given(matches, children), _conclusions(matches, children), children)
+        self._steps = _steps(_initial(matches, children), _conclusions(matches, children), children)
         self._matches: defaultdict[str, list[Any]] = defaultdict(list)
         for match in matches:
             self._matches[match.target_id].append(match)
@@ -68,7 +68,7 @@ def _implied(match: Any) -> Iterable[tuple[_Mark, _Mark]]:
         yield partial, (match.target_id, "PARTIAL")
 
 
-def _given(matches: Sequence[Any], children: Sequence[Any]) -> set[_Mark]:
+def _initial(matches: Sequence[Any], children: Sequence[Any]) -> set[_Mark]:
     """The marks that need no match: what statements and roll-up alone give."""
     own = {match.source_id: match.source_own for match in matches}
     own |= {match.target_id: match.target_own for match in matches}
@@ -93,7 +93,7 @@ def _conclusions(matches: Sequence[Any], children: Sequence[Any]) -> Mapping[_Ma
 
 
 def _steps(
-    given: set[_Mark], conclusions: Mapping[_Mark, Sequence[_Mark]], children: Sequence[Any]
+    initial: set[_Mark], conclusions: Mapping[_Mark, Sequence[_Mark]], children: Sequence[Any]
 ) -> dict[_Mark, int]:
     """The step in which each mark is made first: 0 for what is given, then one more for each rule."""
     missing: defaultdict[str, int] = defaultdict(int)  # how many children of a control are not FULL yet
@@ -101,7 +101,7 @@ def _steps(
     for child in children:
         missing[child.parent_id] += 1
     steps: dict[_Mark, int] = {}
-    step, reached = 0, given
+    step, reached = 0, initial
     while reached:
         steps |= dict.fromkeys(reached, step)
         following: set[_Mark] = set()
@@ -167,6 +167,6 @@ _CHILDREN = (
         EffectiveCoverage,
         and_(EffectiveCoverage.control_id == Control.id, EffectiveCoverage.organization_id == ORGANIZATION),
     )
-    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .where(_above.organization_id == ORGANIZATION, _above.is_indirect, IS_APPLICABLE)
 )

@@ -70,7 +70,7 @@ def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
         ("recordId=moon.A.5", set()),
         ("userId=user-editor&action=create", {"Tasks", "Vendors"}),
         ("userId=user-owner", set()),
-        ("action=state", {"Control coverages"}),
+        ("action=assess", {"Control coverages"}),
         ("from=2026-01-01&to=2026-01-02", set()),
         ("from=2026-01-01&to=9999-12-31&action=create&kind=vendors", {"Vendors"}),
     ],

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from normata.core.http.negotiation import entity_tag
-from normata.core.http.problems import problem, sort_of
+from normata.core.http.problems import error_type_of, problem
 from normata.core.schema.wire import encode
 
 Query = Mapping[str, str | Sequence[str]]
 
 _NOTHING: Query = {}
 # What a form is shown again with. Everything else has a page of its own.
-_TOLD_IN_FORMS = frozenset({400, 403, 409, 412, 422})
+_SHOWN_IN_FORMS = frozenset({400, 403, 409, 412, 422})
 
 
-class Question(NamedTuple):
+class ApiQuery(NamedTuple):
     """What a page asks: an operation by its id, with its query, and the id in its path.
 
     The organization need not be named: it is that of the page.
@@ -36,7 +36,7 @@ class Upload(NamedTuple):
     content: bytes
 
 
-class Asked(NamedTuple):
+class ApiCall(NamedTuple):
     """A question as a request to the interface: its method, and its whole address."""
 
     method: str
@@ -74,14 +74,14 @@ class Refusal:
 
         ``whole`` is the field of the form that is the whole body of the request, where one is.
         """
-        sort = sort_of(error)
-        if sort is None or sort.status not in _TOLD_IN_FORMS:
+        error_type = error_type_of(error)
+        if error_type is None or error_type.status not in _SHOWN_IN_FORMS:
             return None
         faults: dict[str, str] = {}
         for fault in problem(error, "", "")["errors"]:
             if name := fault["name"] or whole:
                 faults.setdefault(name, fault["message"])
-        return cls(sort.status, sort.code, sort.title, str(error), faults)
+        return cls(error_type.status, error_type.code, error_type.title, str(error), faults)
 
     def below(self, place: str) -> Refusal:
         """The same, with the names as they are below a place: ``statements/0/justification`` is `justification`."""
@@ -96,13 +96,13 @@ class Outcome(NamedTuple):
     refusal: Refusal | None = None
 
 
-class Seen(NamedTuple):
+class FilledFrom(NamedTuple):
     """What a form was filled with: the ``part`` of the answer to a question, by its entity tag.
 
     With it a change is refused where that part is another one by now, as ``If-Match`` does where an operation heeds it.
     """
 
-    question: Question
+    api_query: ApiQuery
     part: Callable[[Any], Any]
     tag: str
 

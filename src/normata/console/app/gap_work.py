@@ -7,44 +7,48 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.api_calls import Question, Refusal
-from normata.console.app.assessing import seen_of, statement_of
+from normata.console.app.api_calls import ApiQuery, Refusal
+from normata.console.app.assessing import assessment_from, filled_from_of
 from normata.console.app.controls import control_page
-from normata.console.app.organization_request import OrganizationVisit
+from normata.console.app.organization_request import OrganizationRequest
 
-_ONE = "statements/0"
+_ONE = "assessments/0"
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """The gap that the address names, or the first one."""
-    return await _page(visit, await _gaps(visit), visit.query.get("at", ""), visit.query.get("number", ""))
+    return await _page(
+        page_request, await _gaps(page_request), page_request.query.get("at", ""), page_request.query.get("number", "")
+    )
 
 
-async def state(visit: OrganizationVisit) -> Response:
+async def assess(page_request: OrganizationRequest) -> Response:
     """State coverage of the control that is shown, and go on to the next gap."""
-    form = await visit.fields()
+    form = await page_request.fields()
     control_id, following, number = form.get("control"), form.get("next"), form.get("number")
-    said = statement_of(form)
-    body = {"statements": [{"controlId": control_id, **said}]}
-    outcome = await visit.change("stateManyCoverages", body=body, seen=seen_of(form, control_id))
-    onwards = visit.path("frameworks", visit.param("id"), "work", query={"at": following, "number": number})
+    assessment = assessment_from(form)
+    body = {"assessments": [{"controlId": control_id, **assessment}]}
+    outcome = await page_request.change("assessControls", body=body, filled_from=filled_from_of(form, control_id))
+    onwards = page_request.path(
+        "frameworks", page_request.param("id"), "work", query={"at": following, "number": number}
+    )
     if outcome.refusal is None:
-        return visit.redirect(onwards)
+        return page_request.redirect(onwards)
     refusal = outcome.refusal.below(_ONE)
-    gaps = await _gaps(visit)
+    gaps = await _gaps(page_request)
     if refusal.code == "precondition_failed" or all(gap["id"] != control_id for gap in gaps["gaps"]):
         # Somebody else has stated something of it, or has closed the gap: its own page tells what is there now.
-        return await control_page(visit, control_id, refusal=refusal, typed=said, return_to=onwards)
-    return await _page(visit, gaps, control_id, number, refusal=refusal, typed=said)
+        return await control_page(page_request, control_id, refusal=refusal, typed=assessment, return_to=onwards)
+    return await _page(page_request, gaps, control_id, number, refusal=refusal, typed=assessment)
 
 
-async def _gaps(visit: OrganizationVisit) -> Mapping[str, Any]:
-    report: Mapping[str, Any] = await visit.ask_one(Question("getFrameworkGaps", id=visit.param("id")))
+async def _gaps(page_request: OrganizationRequest) -> Mapping[str, Any]:
+    report: Mapping[str, Any] = await page_request.ask_one(ApiQuery("getFrameworkGaps", id=page_request.param("id")))
     return report
 
 
 async def _page(
-    visit: OrganizationVisit,
+    page_request: OrganizationRequest,
     report: Mapping[str, Any],
     control_id: str,
     number: str,
@@ -53,25 +57,25 @@ async def _page(
     typed: dict[str, Any] | None = None,
 ) -> Response:
     gaps = report["gaps"]
-    place = next((place for place, gap in enumerate(gaps) if gap["id"] == control_id), None)
-    if place is None and gaps:
+    index = next((index for index, gap in enumerate(gaps) if gap["id"] == control_id), None)
+    if index is None and gaps:
         # What was to come next is no gap any more: what has taken its place is, or else the first one.
         wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
-        place = wanted if wanted < len(gaps) else 0
-    if place is None:
-        return visit.page("app/work.html", report=report, control=None, refusal=None)
-    gap = gaps[place]
-    (control,) = await visit.ask(Question("getControl", id=gap["id"]))
-    return visit.page(
+        index = wanted if wanted < len(gaps) else 0
+    if index is None:
+        return page_request.page("app/work.html", report=report, control=None, refusal=None)
+    gap = gaps[index]
+    (control,) = await page_request.ask(ApiQuery("getControl", id=gap["id"]))
+    return page_request.page(
         "app/work.html",
         status=refusal.status if refusal else 200,
         report=report,
         control=control,
         gap=gap,
-        number=place,
-        following=gaps[(place + 1) % len(gaps)]["id"],
-        before=gaps[place - 1]["id"],
+        number=index,
+        following=gaps[(index + 1) % len(gaps)]["id"],
+        before=gaps[index - 1]["id"],
         says=dict(control["coverage"]) | (typed or {}),
         refusal=refusal,
-        can_state=visit.may("editor"),
+        can_assess=page_request.may("editor"),
     )

@@ -10,7 +10,7 @@ from normata.core.changes.rows import PendingRow
 
 
 @dataclass(slots=True)
-class Tally:
+class RowCounts:
     """What a load or an upload does, or would do, to the rows of one array."""
 
     inserted: int = 0

@@ -36,7 +36,7 @@ from normata.core.http.request import Request
 from normata.core.http.responses import EncodedJson
 from normata.core.http.services import Services
 from normata.core.schema.table import new_id
-from normata.errors import RoleTooSmall
+from normata.errors import InsufficientRole
 
 T = TypeVar("T")
 
@@ -186,8 +186,8 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
         # It has happened twice, so it was no race: an id is one of an organization's own, which nobody else sees.
         fault = FieldFault(in_="body", name="", code="invalid", message="has an id that is taken", allowed=None)
         raise InvalidRequest.of([fault]) from None
-    except RoleTooSmall:
-        raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.") from None
+    except InsufficientRole:
+        raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
 
 
 async def _dry_run(

@@ -31,7 +31,7 @@ from normata.core.http.roles import role_suffices
 from normata.core.http.services import Services
 from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, Query
 from normata.core.schema.wire import encode
-from normata.errors import NotFound, RoleTooSmall
+from normata.errors import InsufficientRole, NotFound
 
 _LONGEST_CACHED = 2_000  # bytes of a query string; longer ones are parsed each time, and their pages are not cached
 
@@ -175,13 +175,13 @@ class ReadEndpoint:
 
 
 def _organization(operation: ReadOperation, caller: Caller, wanted: str | None) -> str:
-    """The id of the organization that is read. Raises NotFound and RoleTooSmall."""
+    """The id of the organization that is read. Raises NotFound and InsufficientRole."""
     # An id comes before a slug of the same spelling.
     found = wanted if wanted in caller.roles else next(iter(caller.roles), None)
     if found is None:
         raise NotFound
     if not role_suffices(caller.roles[found], operation.role):
-        raise RoleTooSmall(f"This takes the role {operation.role} or a larger one in the organization.")
+        raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.")
     return found
 
 

@@ -19,7 +19,7 @@ from normata.records.archiving import ArchiveEntry, archive, archive_writes
 from normata.records.base import Restorable
 from normata.records.restore import restore, restore_writes
 
-MOST_RECORDS = 500
+MAX_RECORDS = 500
 
 Kind = type[Restorable]
 
@@ -49,7 +49,7 @@ def archive_many(
 ) -> Outcomes:
     """Archive records of an organization: all or none, unless each counts for itself.
 
-    Raises NotFound and RoleTooSmall where the organization is out of reach, and RecordsRefused.
+    Raises NotFound and InsufficientRole where the organization is out of reach, and RecordsRefused.
     """
     organization_id = reached(unit, organization)
     archive_id = new_id()
@@ -96,7 +96,7 @@ def many_writes() -> tuple[Write, ...]:
 
 
 def _restored(
-    unit: UnitOfWork, records: Sequence[tuple[Kind, str]], there: _There, *, each_for_itself: bool
+    unit: UnitOfWork, records: Sequence[tuple[Kind, str]], there: _Records, *, each_for_itself: bool
 ) -> Outcomes:
     def act(kind: Kind, record_id: str) -> None:
         restore(unit, kind, record_id)
@@ -105,10 +105,10 @@ def _restored(
 
 
 # When a record was archived, null where it is live; of those that there are.
-_There = dict[tuple[Kind, str], str | None]
+_Records = dict[tuple[Kind, str], str | None]
 
 
-def _locked(unit: UnitOfWork, organization_id: str, records: Sequence[tuple[Kind, str]]) -> _There:
+def _locked(unit: UnitOfWork, organization_id: str, records: Sequence[tuple[Kind, str]]) -> _Records:
     """Those of the records that are the organization's, which nobody else changes until the transaction ends.
 
     They are locked in a fixed order, so that two who name the same ones do not wait for each other in a circle.
@@ -126,7 +126,7 @@ def _locked(unit: UnitOfWork, organization_id: str, records: Sequence[tuple[Kind
 
 def _outcomes(
     records: Sequence[tuple[Kind, str]],
-    there: _There,
+    there: _Records,
     act: Callable[[Kind, str], None],
     *,
     each_for_itself: bool,
@@ -138,7 +138,7 @@ def _outcomes(
     return outcomes
 
 
-def _refusal(kind: Kind, record_id: str, there: _There, act: Callable[[Kind, str], None]) -> DomainError | None:
+def _refusal(kind: Kind, record_id: str, there: _Records, act: Callable[[Kind, str], None]) -> DomainError | None:
     """Why a record cannot be archived or restored; null where it has been. A refusal has changed nothing."""
     if (kind, record_id) not in there:
         return NotFound()

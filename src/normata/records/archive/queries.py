@@ -165,10 +165,10 @@ class _Shape(NamedTuple):
 
 def _statements(query: ArchiveQuery, words: int) -> tuple[Select[Any], Select[Any]]:
     """What counts the records that a query asks for, and what returns a page of them."""
-    given = {name for name in _FILTERS if getattr(query, name) is not None}
-    shape = _Shape(query.paths, frozenset(given), words)
+    used = {name for name in _FILTERS if getattr(query, name) is not None}
+    shape = _Shape(query.paths, frozenset(used), words)
     # To make them takes twenty times as long as to execute them.
-    return _kept(shape) if words <= FEW_WORDS else _made(shape)
+    return _cached(shape) if words <= FEW_WORDS else _made(shape)
 
 
 def _made(shape: _Shape) -> tuple[Select[Any], Select[Any]]:
@@ -176,7 +176,7 @@ def _made(shape: _Shape) -> tuple[Select[Any], Select[Any]]:
     return _counted(branches), _page(branches)
 
 
-_kept = lru_cache(maxsize=32)(_made)  # all kinds and each alone, with the filters that are asked for most
+_cached = lru_cache(maxsize=32)(_made)  # all kinds and each alone, with the filters that are asked for most
 
 _ORGANIZATION: BindParameter[str] = bindparam("organization", type_=_ENTRY.c.organization_id.type)
 _FILTERS = ("since", "until", "record_id", "user_id", "archive_id")

@@ -25,7 +25,7 @@ from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds i
 from normata.records.base import Restorable
 from normata.records.writing import change, change_writes
 
-MOST_AT_ONCE = 200  # records that one request hands over
+MAX_AT_ONCE = 200  # records that one request hands over
 
 
 class Responsibility(Wire):
@@ -37,7 +37,7 @@ class Responsibility(Wire):
     field: str = Field(description="The field that names the member, such as `ownerId`.")
 
 
-class Handed(NamedTuple):
+class HandoverOutcome(NamedTuple):
     """How many records were handed over, by kind, and how many are left."""
 
     records: dict[str, int]
@@ -52,21 +52,23 @@ def list_responsibilities(transaction: Transaction, member_id: str, query: PageQ
     found = _named().subquery("named")
     statement = select(*found.c)
     order = [found.c.kind, found.c.label, found.c.id, found.c.field]
-    rows, total = fetch_page(transaction, statement, order, query, _asked(member))
+    rows, total = fetch_page(transaction, statement, order, query, _parameters(member))
     return envelope([row._asdict() for row in rows], total, query)
 
 
 def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, int]:
     """How many live records of each kind name a member; no kind of which there is none."""
-    rows = transaction.rows(_counts(), _asked(member))
+    rows = transaction.rows(_counts(), _parameters(member))
     return {row.kind: row.records for row in rows}
 
 
-def hand_over(unit: UnitOfWork, member_id: str, to_member_id: str, kinds: Sequence[str] | None = None) -> Handed:
+def hand_over(
+    unit: UnitOfWork, member_id: str, to_member_id: str, kinds: Sequence[str] | None = None
+) -> HandoverOutcome:
     """Have another member answer for what a member answers for: of these kinds, or of all.
 
-    Each record is changed as a PATCH changes it, with its event and its notification, up to :data:`MOST_AT_ONCE` of
-    them. Raises NotFound, RoleTooSmall and FaultyInput.
+    Each record is changed as a PATCH changes it, with its event and its notification, up to :data:`MAX_AT_ONCE` of
+    them. Raises NotFound, InsufficientRole and FaultyInput.
     """
     member = member_named(unit, member_id)
     if member is None:
@@ -82,7 +84,7 @@ def hand_over(unit: UnitOfWork, member_id: str, to_member_id: str, kinds: Sequen
             continue  # a moment ago: nobody answers for it any more
         handed[path] = handed.get(path, 0) + 1
     left = count_responsibilities(unit, member)
-    return Handed(handed, sum(number for path, number in left.items() if path in chosen))
+    return HandoverOutcome(handed, sum(number for path, number in left.items() if path in chosen))
 
 
 def handover_writes() -> tuple[Write, ...]:
@@ -112,8 +114,8 @@ def _first(unit: UnitOfWork, member: Any, kinds: frozenset[str]) -> dict[tuple[s
     fields: dict[tuple[str, str], list[str]] = {}
     for path in sorted(kinds):
         for column in member_columns(_by_path()[path]):
-            room = MOST_AT_ONCE - len(fields)
-            for row in unit.rows(_records(_by_path()[path], column), _asked(member) | {"most": max(room, 0)}):
+            room = MAX_AT_ONCE - len(fields)
+            for row in unit.rows(_records(_by_path()[path], column), _parameters(member) | {"most": max(room, 0)}):
                 fields.setdefault((path, row.id), []).append(to_camel(column))
     return fields
 
@@ -131,7 +133,7 @@ def _by_path() -> dict[str, type[Restorable]]:
     return {kind.path: kind for kind in Restorable.kinds if member_columns(kind)}
 
 
-def _asked(member: Any) -> dict[str, Any]:
+def _parameters(member: Any) -> dict[str, Any]:
     return {"organization": member.organization_id, "member": member.id}
 
 

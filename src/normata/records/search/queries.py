@@ -33,7 +33,7 @@ class RecordOfAnyKind(Wire):
     created_at: Timestamp
 
 
-class FoundRecords(Wire):
+class RecordSearchPage(Wire):
     """Records that a search has found."""
 
     items: list[RecordOfAnyKind]
@@ -47,7 +47,7 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
     words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
     shape = _Shape(query.paths, len(words), len(in_title))
     # To make the statement takes several times as long as to execute it.
-    statement = _kept(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
+    statement = _cached(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
     parameters = {
         "organization": query.organization_id,
         "limit": query.limit,
@@ -84,14 +84,14 @@ def _made(shape: _Shape) -> Select[Any]:
         branch = _branch(shape, path)
         columns = branch.selected_columns
         newest = columns.created_at.desc(), columns.id.desc()
-        kept = (columns.rank, *newest) if shape.in_title else newest
-        reached.append(select(*branch.order_by(*kept).limit(limit).subquery().c))
+        branch_order = (columns.rank, *newest) if shape.in_title else newest
+        reached.append(select(*branch.order_by(*branch_order).limit(limit).subquery().c))
     every: Any = union_all(*reached).subquery()
     order = (every.c.rank, every.c.created_at.desc(), every.c.place, every.c.id.desc())
     return select(*every.c).order_by(*order).limit(limit)
 
 
-_kept = lru_cache(maxsize=16)(_made)
+_cached = lru_cache(maxsize=16)(_made)
 
 
 def _branch(shape: _Shape, path: str) -> Select[Any]:

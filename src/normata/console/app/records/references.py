@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from normata.console.app.api_calls import Question
-from normata.console.app.organization_request import OrganizationVisit
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.records.archive.queries import KINDS
 from normata.records.fields import Field
@@ -43,26 +43,26 @@ class Choice(NamedTuple):
         return bool(self.find) or self.total > _MOST
 
 
-def asked_names(wanted: Iterable[tuple[str, str | None]]) -> list[Question]:
+def queries_for_names(wanted: Iterable[tuple[str, str | None]]) -> list[ApiQuery]:
     """The questions for what things are called, live or not: pairs of their sort and their id."""
     ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for target, row_id in wanted:
         if target and row_id:
             ids[target][row_id] = None
     return [
-        Question("listNames", {"kind": target, "id": found[start : start + _MOST], "archived": "include"})
+        ApiQuery("listNames", {"kind": target, "id": found[start : start + _MOST], "archived": "include"})
         for target, found in ((target, list(found)) for target, found in ids.items())
         for start in range(0, len(found), _MOST)
     ]
 
 
-async def names_of(visit: OrganizationVisit, wanted: Iterable[tuple[str, str | None]]) -> Named:
+async def names_of(page_request: OrganizationRequest, wanted: Iterable[tuple[str, str | None]]) -> Named:
     """What things are called, by their sort and id; what is not to be seen is left out."""
-    questions = asked_names(wanted)
-    answers = await visit.ask(*questions) if questions else []
+    api_queries = queries_for_names(wanted)
+    answers = await page_request.ask(*api_queries) if api_queries else []
     return {
-        (str(question.query["kind"]), item["id"]): called(str(question.query["kind"]), item)
-        for question, answer in zip(questions, answers, strict=True)
+        (str(api_query.query["kind"]), item["id"]): called(str(api_query.query["kind"]), item)
+        for api_query, answer in zip(api_queries, answers, strict=True)
         for item in answer["items"]
     }
 
@@ -93,7 +93,7 @@ def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 async def choices_of(
-    visit: OrganizationVisit, fields: Sequence[Field], chosen: Mapping[str, str], find: Mapping[str, str]
+    page_request: OrganizationRequest, fields: Sequence[Field], chosen: Mapping[str, str], find: Mapping[str, str]
 ) -> Mapping[str, Choice]:
     """What can be chosen for fields that are references, by their names.
 
@@ -102,27 +102,27 @@ async def choices_of(
     if not fields:
         return {}
     offered = {
-        field.name: Question(
+        field.name: ApiQuery(
             "listNames", {"kind": field.target, "search": find.get(field.name, ""), "limit": str(_MOST)}
         )
         for field in fields
     }
-    questions: list[Question] = []
-    for question in offered.values():
-        if question not in questions:
-            questions.append(question)
-    known = asked_names((field.target, chosen.get(field.name)) for field in fields)
-    answers = await visit.ask(*questions, *known)
-    found = dict(enumerate(answers[: len(questions)]))
+    api_queries: list[ApiQuery] = []
+    for api_query in offered.values():
+        if api_query not in api_queries:
+            api_queries.append(api_query)
+    known = queries_for_names((field.target, chosen.get(field.name)) for field in fields)
+    answers = await page_request.ask(*api_queries, *known)
+    found = dict(enumerate(answers[: len(api_queries)]))
     names = {
-        (str(question.query["kind"]), item["id"]): called(str(question.query["kind"]), item)
-        for question, answer in zip(known, answers[len(questions) :], strict=True)
+        (str(api_query.query["kind"]), item["id"]): called(str(api_query.query["kind"]), item)
+        for api_query, answer in zip(known, answers[len(api_queries) :], strict=True)
         for item in answer["items"]
     }
     return {
         field.name: _choice(
             field,
-            found[questions.index(offered[field.name])],
+            found[api_queries.index(offered[field.name])],
             names.get((field.target, chosen.get(field.name, ""))),
             find.get(field.name, ""),
         )

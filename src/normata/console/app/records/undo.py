@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from normata.console.app.api_calls import Query, Question
-from normata.console.app.organization_request import OrganizationVisit
+from normata.console.app.api_calls import ApiQuery, Query
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.page_request import SESSION_COOKIE
 from normata.records.archive.queries import KINDS
 
@@ -35,17 +35,17 @@ class Undo(NamedTuple):
     fields: Sequence[tuple[str, str]]
 
 
-def told_archived(visit: OrganizationVisit, archive_id: str) -> Query:
+def archived_notice(page_request: OrganizationRequest, archive_id: str) -> Query:
     """What the address has after records were archived."""
-    return {"undo": archive_id, "proof": _proof(visit, "undo", [archive_id])}
+    return {"undo": archive_id, "proof": _proof(page_request, "undo", [archive_id])}
 
 
-def told_restored(visit: OrganizationVisit, records: Sequence[RecordName]) -> Query:
+def restored_notice(page_request: OrganizationRequest, records: Sequence[RecordName]) -> Query:
     """What the address has after records were restored; of too many only that it was done."""
     names = [joined(*record) for record in records]
     if len(names) > _MOST or sum(map(len, names)) > _LONGEST:
         return {"done": "restored_many"}
-    return {"restored": names, "proof": _proof(visit, "restored", names)}
+    return {"restored": names, "proof": _proof(page_request, "restored", names)}
 
 
 def joined(kind: str, record_id: str) -> str:
@@ -59,26 +59,26 @@ def split(value: str) -> RecordName:
     return kind, record_id
 
 
-class Undoing:
+class UndoQueries:
     """What a page has to ask, to show the note: nothing where its address has none, or one that is not ours."""
 
-    def __init__(self, visit: OrganizationVisit) -> None:
-        query = visit.request.query_params
+    def __init__(self, page_request: OrganizationRequest) -> None:
+        query = page_request.request.query_params
         self._archive_id = query.get("undo", "")
         self._restored = query.getlist("restored")
         proof = query.get("proof", "")
         what, values = ("undo", [self._archive_id]) if self._archive_id else ("restored", self._restored)
-        is_ours = hmac.compare_digest(proof.encode(), _proof(visit, what, values).encode())
-        self.questions = self._questions() if is_ours and any(values) else []
+        is_ours = hmac.compare_digest(proof.encode(), _proof(page_request, what, values).encode())
+        self.api_queries = self._questions() if is_ours and any(values) else []
 
-    def _questions(self) -> list[Question]:
+    def _questions(self) -> list[ApiQuery]:
         if self._archive_id:
-            return [Question("listArchive", {"archiveId": self._archive_id, "limit": "5"})]
+            return [ApiQuery("listArchive", {"archiveId": self._archive_id, "limit": "5"})]
         ids: defaultdict[str, list[str]] = defaultdict(list)
         for kind, record_id in map(split, self._restored):
             if kind in KINDS:
                 ids[kind].append(record_id)
-        return [Question("listNames", {"kind": kind, "id": found}) for kind, found in ids.items()]
+        return [ApiQuery("listNames", {"kind": kind, "id": found}) for kind, found in ids.items()]
 
     def note(self, answers: Sequence[Mapping[str, Any]]) -> Undo | None:
         """The note, from the answers to the questions; null where there is nothing to take back any more."""
@@ -86,8 +86,8 @@ class Undoing:
         if not total:
             return None
         items = [
-            (str(question.query.get("kind", "")), item)
-            for question, answer in zip(self.questions, answers, strict=True)
+            (str(api_query.query.get("kind", "")), item)
+            for api_query, answer in zip(self.api_queries, answers, strict=True)
             for item in answer["items"]
         ]
         labels = [item["label"] for _, item in items]
@@ -97,6 +97,6 @@ class Undoing:
         return Undo("restored", total, labels, "archive", fields)
 
 
-def _proof(visit: OrganizationVisit, what: str, values: Sequence[str]) -> str:
-    signed = "\0".join([visit.place.organization_id, what, *values])
-    return hmac.digest(visit.cookie(SESSION_COOKIE).encode(), signed.encode(), "sha256").hex()[:32]
+def _proof(page_request: OrganizationRequest, what: str, values: Sequence[str]) -> str:
+    signed = "\0".join([page_request.membership.organization_id, what, *values])
+    return hmac.digest(page_request.cookie(SESSION_COOKIE).encode(), signed.encode(), "sha256").hex()[:32]
