@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from normata.events.history import FORMER_ACTIONS
 from normata.records.archive.queries import KINDS
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -34,6 +35,11 @@ def words(token: str) -> str:
 
 
 @lru_cache(maxsize=1_000)
+def action_words(action: str) -> str:
+    """The action of an event as words, by the name that it has today."""
+    return words(FORMER_ACTIONS.get(action, action))
+
+
 def wire_words(name: str) -> str:
     """A name of the wire as words: ``nextReviewAt`` becomes `Next review at`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").capitalize()
@@ -79,6 +85,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "day": day,
     "words": words,
+    "action_words": action_words,
     "wire_words": wire_words,
     "kind_words": kind_words,
     "thousands": thousands,

@@ -45,9 +45,9 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
         tag="Records",
         summary=f"List {kind.plural()}",
         description=f"""\
-The organization's {kind.plural()}: the live ones unless `archived` says otherwise, and newest first unless `sortColumn`
-names a column, which may be any{excluded_note}. A filter has the name of its field. A filter that is repeated finds what
-any of its values does, and two filters together find what both do.""",
+The organization's {kind.plural()}: the live ones unless `archived` says otherwise, and newest first unless
+`sortColumn` names a column, which may be any{excluded_note}. A filter has the name of its field. A filter that is
+repeated finds what any of its values does, and two filters together find what both do.""",
         query=record_query(kind),
         build=build,
         answer=_page(kind),

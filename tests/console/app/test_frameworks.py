@@ -33,7 +33,7 @@ def test_home_tells_what_was_changed_since_the_last_visit(people: People) -> Non
     later = People(people.instance)["owner"]
     people["editor"].post(f"{ALPHA}controls/moon.A.6/coverage/", coverageStatus="FULL")
     said = text_of(later.get(ALPHA))
-    assert re.search(r"Changed since .* State: A.6 moon control 6 Full Editor", said)
+    assert re.search(r"Changed since .* Assess: A.6 moon control 6 Full Editor", said)
     assert "load" not in said.lower()
 
 
