@@ -55,6 +55,8 @@ def test_a_key_that_is_of_no_use_does_not_spoil_the_others(forger: Forger, entry
 
 # --- What the provider says of itself
 
+_TOKENS = b'{"access_token": "opaque", "token_type": "Bearer", "id_token": "a.b.c"}'
+
 
 @pytest.mark.parametrize(
     ("metadata", "cause"),
@@ -91,6 +93,14 @@ def test_metadata_that_cannot_be_used(forger: Forger, metadata: dict[str, Any], 
         ("/token", (200, b"<html>"), "token_endpoint"),
         ("/token", (200, b"{}"), "tokens"),
         ("/token", (200, b'{"error": {"a": 1}}'), "token_endpoint"),
+        ("/token", (404, b"<html>"), "token_endpoint"),
+        ("/token", (302, b"{}"), "token_endpoint"),
+        ("/token", (400, _TOKENS), "token_endpoint"),
+        ("/token", (400, b'{"error": "invalid_scope"}'), "token_endpoint_invalid_scope"),
+        ("/token", (400, b'{"error": "Ada was here"}'), "token_endpoint"),
+        ("/token", (200, _TOKENS.replace(b"Bearer", b"mac")), "tokens"),
+        ("/token", (200, _TOKENS.replace(b"opaque", b"a\\nb")), "tokens"),
+        ("/token", (200, _TOKENS.replace(b"opaque", "ä".encode())), "tokens"),
         ("/token", (500, b""), "status_500"),
         ("/userinfo", (200, b"a.b.c"), "no_json"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +17,28 @@ from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger
 from tests.identity.openid.signing_in import ADA, signed_in
+
+# --- The way to the provider
+
+
+def test_the_address_to_sign_in_at(forger: Forger) -> None:
+    forger.metadata = {"authorization_endpoint": "https://id.example/authorize?tenant=a+b"}
+    question = asyncio.run(Provider(configured(forger.issuer)).ask())
+    assert question.url.startswith("https://id.example/authorize?tenant=a+b&")
+    digest = hashlib.sha256(question.verifier.encode()).digest()
+    assert parse_qs(urlsplit(question.url).query) == {
+        "tenant": ["a b"],
+        "response_type": ["code"],
+        "client_id": ["normata"],
+        "redirect_uri": ["http://localhost:8000/sign-in/oidc/callback/"],
+        "scope": ["openid email profile"],
+        "state": [question.state],
+        "nonce": [question.nonce],
+        "code_challenge": [base64.urlsafe_b64encode(digest).rstrip(b"=").decode()],
+        "code_challenge_method": ["S256"],
+    }
+    assert all(len(secret) == 43 for secret in (question.state, question.nonce, question.verifier))
+
 
 # --- The issuer beside the code (RFC 9207)
 

@@ -51,7 +51,7 @@ class Metadata(BaseModel):
 
 async def fetch_metadata(configuration: Configuration) -> Metadata:
     """The provider's metadata. Raises ProviderFailed, ProviderUnreachable."""
-    async with Exchange(configuration) as exchange:
+    async with Exchange() as exchange:
         document = await exchange.json(configuration.issuer.rstrip("/") + "/.well-known/openid-configuration")
     try:
         metadata = Metadata.model_validate(document)
@@ -62,9 +62,9 @@ async def fetch_metadata(configuration: Configuration) -> Metadata:
     return metadata
 
 
-async def fetch_keys(configuration: Configuration, metadata: Metadata) -> KeySet:
+async def fetch_keys(metadata: Metadata) -> KeySet:
     """The provider's public keys for signatures. Raises ProviderFailed, ProviderUnreachable."""
-    async with Exchange(configuration) as exchange:
+    async with Exchange() as exchange:
         document = await exchange.json(metadata.jwks_uri)
     entries = document.get("keys")
     keys: list[Key] = [key for entry in entries if (key := _key(entry))] if isinstance(entries, list) else []
