@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from normata.identity.openid import exchange, kept
+from normata.identity.errors import SignInRefused
+from normata.identity.openid import cache, client
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import Forger, rsa_key
 from tests.identity.openid.signing_in import attempt, signed_in
@@ -27,7 +27,7 @@ def test_new_keys_are_fetched_when_a_token_names_one(forger: Forger, monkeypatch
         with pytest.raises(SignInRefused):  # they were fetched just now: nobody can have them fetched again and again
             await attempt(provider, forger)
         assert forger.asked.count("/keys") == 1
-        monkeypatch.setattr(kept, "PAUSE", 0.0)
+        monkeypatch.setattr(cache, "PAUSE", 0.0)
         await attempt(provider, forger)
         await attempt(provider, forger)
         assert forger.asked.count("/keys") == 2
@@ -117,7 +117,7 @@ def test_answers_that_cannot_be_used(forger: Forger, path: str, answer: tuple[in
 
 
 def test_a_provider_that_does_not_answer_is_given_up(forger: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "TIMEOUT", 0.1)
+    monkeypatch.setattr(client, "TIMEOUT", 0.1)
     forger.delay = 0.5
     with pytest.raises(ProviderUnreachable) as failed:
         signed_in(forger)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from joserfc.jwk import OctKey
 
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger, ec_key, rsa_key, unsigned
 from tests.identity.openid.signing_in import attempt, signed_in

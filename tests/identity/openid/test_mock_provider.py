@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider, Question
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.mock import Mock, running_mock
 

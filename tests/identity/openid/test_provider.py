@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger
 from tests.identity.openid.signing_in import ADA, signed_in

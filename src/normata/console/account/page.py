@@ -12,9 +12,9 @@ from normata.console.page_request import PageRequest
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
 from normata.core.schema.table import sql_table
+from normata.identity.errors import SignInRefused
 from normata.identity.model import User
 from normata.identity.openid import identities
-from normata.identity.refusals import SignInRefused
 from normata.identity.sessions import sessions
 from normata.identity.sessions.sessions import Visitor
 from normata.identity.sign_in import passkeys, passwords

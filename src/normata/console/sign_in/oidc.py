@@ -15,18 +15,18 @@ from normata.console.account.page import require_fresh
 from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
-from normata.console.sign_in.signing_in import START, Proof, signed_in
+from normata.console.sign_in.session import START, Proof, start_session
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation
 from normata.errors import InvitationClosed
+from normata.identity.errors import SignInRefused
 from normata.identity.openid import groups, identities
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.groups import GROUP_WRITES
 from normata.identity.openid.identities import CONNECT_WRITES, DISCONNECT_WRITES, IDENTITY_WRITES
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret, new_secret
 from normata.identity.sign_in import attempts as sign_in_attempts
 
@@ -174,7 +174,7 @@ class SingleSignOn:
             writes=(*IDENTITY_WRITES, *GROUP_WRITES),
             organizations=tuple(sorted({*known.organizations, *(one.organization_id for one in granted)})),
         )
-        response = await signed_in(page_request, proof, return_to)
+        response = await start_session(page_request, proof, return_to)
         if kept:
             _warn(page_request, "sign_in_last_owner_kept", organizations=kept)
         return response

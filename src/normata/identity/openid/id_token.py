@@ -23,8 +23,8 @@ from joserfc.util import urlsafe_b64encode
 from pydantic import TypeAdapter, ValidationError
 
 from normata.core.schema.fields import Identifier
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.refusals import SignInRefused
 
 LEEWAY = 60  # seconds that the two clocks may differ
 

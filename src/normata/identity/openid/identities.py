@@ -26,10 +26,10 @@ from normata.core.db.types import UtcTimestamp, now, text
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.text import fold
 from normata.errors import NotFound
+from normata.identity.errors import SignInRefused
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
 from normata.identity.openid.person import Person
-from normata.identity.refusals import SignInRefused
 from normata.identity.sign_in_model import ExternalIdentity
 
 CONNECT_WRITES = (insert_of(ExternalIdentity),)

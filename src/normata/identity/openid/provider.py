@@ -14,14 +14,14 @@ from joserfc.util import urlsafe_b64encode
 from pydantic import TypeAdapter, ValidationError
 
 from normata.core.schema.fields import Name, VisibleEmail
+from normata.identity.errors import SignInRefused
 from normata.identity.openid import id_token
+from normata.identity.openid.cache import CachedFetch
+from normata.identity.openid.client import ProviderClient, json_object, trust
 from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.openid.exchange import Exchange, json_object, trust
-from normata.identity.openid.kept import Kept
 from normata.identity.openid.person import Person
-from normata.identity.refusals import SignInRefused
 
 
 class Question(NamedTuple):
@@ -43,8 +43,8 @@ class Provider:
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         trust()  # now, and not while requests wait
-        self._metadata = Kept(lambda: fetch_metadata(configuration))
-        self._keys = Kept(self._fetch_keys)
+        self._metadata = CachedFetch(lambda: fetch_metadata(configuration))
+        self._keys = CachedFetch(self._fetch_keys)
 
     async def ask(self) -> Question:
         """A new question. Raises ProviderFailed, ProviderUnreachable."""
@@ -77,12 +77,12 @@ class Provider:
     async def redeem(self, code: str, *, nonce: str, verifier: str) -> Person:
         """Who has signed in. Raises SignInRefused, ProviderFailed, ProviderUnreachable."""
         metadata = await self._metadata.get()
-        async with Exchange() as exchange:
-            access_token, token = await self._tokens(exchange, metadata, code, verifier)
+        async with ProviderClient() as client:
+            access_token, token = await self._tokens(client, metadata, code, verifier)
             claims = await self._verified(metadata, token, nonce=nonce, access_token=access_token)
             more: Mapping[str, Any] = {}
             if metadata.userinfo_endpoint is not None and not self._is_enough(claims):
-                more = await exchange.json(metadata.userinfo_endpoint, bearer=access_token)
+                more = await client.json(metadata.userinfo_endpoint, bearer=access_token)
                 if more.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
                     raise SignInRefused("userinfo_sub")
         return Person(
@@ -96,7 +96,7 @@ class Provider:
     async def _fetch_keys(self) -> Any:
         return await fetch_keys(await self._metadata.get())
 
-    async def _tokens(self, exchange: Exchange, metadata: Metadata, code: str, verifier: str) -> tuple[str, str]:
+    async def _tokens(self, client: ProviderClient, metadata: Metadata, code: str, verifier: str) -> tuple[str, str]:
         """The access token and the ID token for a code (RFC 6749, section 4.1.3)."""
         client_id, client_secret = self.configuration.client_id, self.configuration.client_secret
         form = {
@@ -113,7 +113,7 @@ class Provider:
             form["client_id"] = client_id
         if authentication == "client_secret_post":
             form["client_secret"] = client_secret
-        response = await exchange.post(metadata.token_endpoint, data=form, auth=auth)
+        response = await client.post(metadata.token_endpoint, data=form, auth=auth)
         return _read_tokens(response)
 
     async def _verified(self, metadata: Metadata, token: str, *, nonce: str, access_token: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import text
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import NotFound
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in.webauthn import NewCredential
 from normata.identity.sign_in_model import Passkey
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 
 if TYPE_CHECKING:
     from fido2.server import Fido2Server

@@ -13,7 +13,7 @@ LIFETIME = 300.0  # seconds that what was fetched is good
 PAUSE = 10.0  # seconds between two fetches at least, whatever is asked for
 
 
-class Kept(Generic[T]):
+class CachedFetch(Generic[T]):
     """A value that one task fetches for all who wait for it.
 
     A failure is kept as well, for a pause: whoever comes while the provider is down is told so at once, and does not

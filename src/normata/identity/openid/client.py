@@ -16,7 +16,7 @@ TIMEOUT = 5.0  # seconds for one request, from its beginning to the last byte of
 _LARGEST = 1_000_000  # bytes of an answer; keys of large providers take some thousands
 
 
-class Exchange(httpx2.AsyncClient):
+class ProviderClient(httpx2.AsyncClient):
     """The HTTP client for one sign-in: its connections carry one person's tokens, so it is never shared."""
 
     def __init__(self) -> None:

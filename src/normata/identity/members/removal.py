@@ -17,7 +17,7 @@ from normata.identity.sessions import sessions
 from normata.identity.tokens import tokens
 
 
-class Left(NamedTuple):
+class RemovedCounts(NamedTuple):
     """What has ended: memberships, tokens, sessions, and invitations to the user's address."""
 
     members: int
@@ -26,7 +26,7 @@ class Left(NamedTuple):
     invitations: int
 
 
-def remove_user(unit: UnitOfWork, user: Any) -> Left:
+def remove_user(unit: UnitOfWork, user: Any) -> RemovedCounts:
     """End all that a user can do here; twice is harmless. For commands. Raises LastOwner."""
     asked = {"user": user.id}
     ended = [_remove(unit, row) for row in unit.rows(_MEMBERS, asked)]
@@ -39,7 +39,7 @@ def remove_user(unit: UnitOfWork, user: Any) -> Left:
         before = {"id": user.id, "organization_id": user.organization_id, "removed_at": None}
         after = before | {"removed_at": unit.moment}
         unit.publish(Change("remove", User, user.organization_id, user.id, after, before))
-    return Left(len(ended), len(revoked), ended_sessions, len(open_invitations))
+    return RemovedCounts(len(ended), len(revoked), ended_sessions, len(open_invitations))
 
 
 def _remove(unit: UnitOfWork, membership: Any) -> Any:
