@@ -126,7 +126,7 @@ def test_a_provider_that_does_not_answer_is_given_up(forger: Forger, monkeypatch
 
 def test_a_provider_that_is_not_there() -> None:
     with pytest.raises(ProviderUnreachable) as failed:
-        asyncio.run(Provider(configured("http://127.0.0.1:9")).ask())
+        asyncio.run(Provider(configured("http://127.0.0.1:9")).authorization_request())
     assert failed.value.cause == "unreachable"
 
 
@@ -135,8 +135,11 @@ def test_many_at_once_cost_a_provider_that_is_down_one_request(forger: Forger) -
 
     async def all_at_once() -> list[object]:
         provider = Provider(configured(forger.issuer))
-        first = await asyncio.gather(*(provider.ask() for _ in range(20)), return_exceptions=True)
-        return [*first, *await asyncio.gather(*(provider.ask() for _ in range(20)), return_exceptions=True)]
+        first = await asyncio.gather(*(provider.authorization_request() for _ in range(20)), return_exceptions=True)
+        return [
+            *first,
+            *await asyncio.gather(*(provider.authorization_request() for _ in range(20)), return_exceptions=True),
+        ]
 
     assert {type(outcome) for outcome in asyncio.run(all_at_once())} == {ProviderUnreachable}
     assert forger.asked == ["/.well-known/openid-configuration"]

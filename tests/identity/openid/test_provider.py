@@ -23,7 +23,7 @@ from tests.identity.openid.signing_in import ADA, signed_in
 
 def test_the_address_to_sign_in_at(forger: Forger) -> None:
     forger.metadata = {"authorization_endpoint": "https://id.example/authorize?tenant=a+b"}
-    question = asyncio.run(Provider(configured(forger.issuer)).ask())
+    question = asyncio.run(Provider(configured(forger.issuer)).authorization_request())
     assert question.url.startswith("https://id.example/authorize?tenant=a+b&")
     digest = hashlib.sha256(question.verifier.encode()).digest()
     assert parse_qs(urlsplit(question.url).query) == {
@@ -116,7 +116,7 @@ def test_groups_are_asked_for_where_the_provider_has_a_scope_for_them(forger: Fo
     forger.metadata = {"scopes_supported": ["openid", "groups"]}
 
     def scopes(roles: str) -> list[str]:
-        url = asyncio.run(Provider(configured(forger.issuer, roles)).ask()).url
+        url = asyncio.run(Provider(configured(forger.issuer, roles)).authorization_request()).url
         return parse_qs(urlsplit(url).query)["scope"][0].split()
 
     assert scopes("") == ["openid", "email", "profile"]

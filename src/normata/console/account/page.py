@@ -42,7 +42,7 @@ async def account_page(
         visitor=visitor,
         message=message,
         new_token=new_token,
-        places={membership.organization_id: membership.organization_name for membership in visitor.places},
+        organizations={membership.organization_id: membership.organization_name for membership in visitor.memberships},
         is_local=is_local,
         has_passkeys=is_local and page_request.console.passkeys is not None,
         shortest=passwords.SHORTEST,

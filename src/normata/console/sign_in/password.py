@@ -21,7 +21,7 @@ from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 async def use_password(page_request: PageRequest) -> Response:
     """Sign in with an address of e-mail and a password.
 
-    Who has no account, or no password, is told the same as who has another one, after as long. Raises SignInRefused.
+    Who has no account, or no password, gets the same answer as for a wrong one, after as long. Raises SignInRefused.
     """
     page_request.require_local_sign_in()
     form = await page_request.form()

@@ -1,4 +1,4 @@
-"""What the provider tells of itself (OpenID Connect Discovery 1.0), and the keys that it signs with."""
+"""The provider's metadata (OpenID Connect Discovery 1.0), and the keys that it signs with."""
 
 from __future__ import annotations
 

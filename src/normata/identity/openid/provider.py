@@ -1,4 +1,4 @@
-"""Asking the provider who somebody is: the way there, and what to make of the way back."""
+"""The client of a provider: the authorization request, the exchange of the code, and who has signed in."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.person import Person
 
 
-class Question(NamedTuple):
-    """Where to send a browser, and what only the answer to this question fits.
+class AuthorizationRequest(NamedTuple):
+    """Where to send a browser, and what the answer has to match.
 
     The ``state`` comes back with the browser, the ``nonce`` in the ID token; the ``verifier`` (RFC 7636) redeems the
     code. Each is 256 random bits.
@@ -46,8 +46,8 @@ class Provider:
         self._metadata = CachedFetch(lambda: fetch_metadata(configuration))
         self._keys = CachedFetch(self._fetch_keys)
 
-    async def ask(self) -> Question:
-        """A new question. Raises ProviderFailed, ProviderUnreachable."""
+    async def authorization_request(self) -> AuthorizationRequest:
+        """A new request to sign in. Raises ProviderFailed, ProviderUnreachable."""
         metadata = await self._metadata.get()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         query = {
@@ -63,7 +63,7 @@ class Provider:
         # An endpoint may have a query of its own, which stays (RFC 6749, section 3.1).
         separator = "&" if "?" in metadata.authorization_endpoint else "?"
         url = f"{metadata.authorization_endpoint}{separator}{urlencode(query)}"
-        return Question(url, state, nonce, verifier)
+        return AuthorizationRequest(url, state, nonce, verifier)
 
     async def require_issuer(self, named: str | None) -> None:
         """Raise SignInRefused where an answer names another issuer, or none from a provider that does (RFC 9207)."""
@@ -136,12 +136,12 @@ class Provider:
 
     def _scopes(self, metadata: Metadata) -> list[str]:
         claim = self.configuration.groups_claim
-        # Some providers tell groups to those who ask for them only, by a scope of the claim's name.
+        # Some providers send groups only where they are requested, by a scope of the claim's name.
         wants_groups = self.configuration.grants and claim in metadata.scopes_supported
         return ["openid", "email", "profile", *([claim] if wants_groups else [])]
 
     def _is_enough(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the ID token tells all that is needed (it need not: section 5.4), so that nothing more is asked."""
+        """Whether the ID token has all that is needed (it need not: section 5.4), so that userinfo is not requested."""
         has_groups = not self.configuration.grants or self.configuration.groups_claim in claims
         return "email" in claims and "email_verified" in claims and has_groups
 
@@ -151,8 +151,10 @@ class Provider:
         claim = self.configuration.groups_claim
         for source in sources:
             if claim in source:
-                told = source[claim]
-                return frozenset(name for name in (told if isinstance(told, list) else [told]) if isinstance(name, str))
+                value = source[claim]
+                return frozenset(
+                    group for group in (value if isinstance(value, list) else [value]) if isinstance(group, str)
+                )
         # Section 5.6.2: the claim is somewhere else. To take it for none would take people's roles away.
         if any(claim in (names if isinstance(names := source.get("_claim_names"), dict) else ()) for source in sources):
             raise SignInRefused("groups_elsewhere")

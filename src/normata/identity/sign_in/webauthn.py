@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NewCredential(NamedTuple):
-    """What is to be kept of a new key: all texts are base64url without padding."""
+    """What is stored of a new key: all texts are base64url without padding."""
 
     credential_id: str
     credential: str
@@ -105,7 +105,7 @@ class RelyingParty:
 
 
 def user_handle(user_id: str) -> bytes:
-    """What an authenticator keeps of who a key is for: it must tell nothing about the person (section 14.6.1)."""
+    """What an authenticator stores of who a key is for: it must reveal nothing about the person (section 14.6.1)."""
     return hashlib.sha256(user_id.encode()).digest()
 
 
