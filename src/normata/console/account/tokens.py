@@ -64,6 +64,6 @@ def _organization(visitor: Visitor, wanted: str) -> str | None:
     """The organization that a token is to be narrowed to; null for all. Raises NotFound."""
     if not wanted:
         return None
-    if wanted not in {membership.organization_id for membership in visitor.places}:
+    if wanted not in {membership.organization_id for membership in visitor.memberships}:
         raise NotFound
     return wanted
