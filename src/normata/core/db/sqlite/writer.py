@@ -16,7 +16,6 @@ from typing import Any, cast
 
 from normata.core.db.batching import ENDING, Batcher
 from normata.core.db.sqlite.connection import Connections, File, code
-from normata.core.db.sqlite.processor import current_processor, stay_on
 from normata.core.db.sqlite.transaction import SQLiteTransaction, finished
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
@@ -72,7 +71,6 @@ class Writer:
         )
         self._lock_waits = watcher.waits("lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
-        self._processor: int | None = None  # that the thread stays on
         self._closed = False
 
     async def run(self, work: Work[T]) -> T:
@@ -100,20 +98,9 @@ class Writer:
     async def _serve(self, works: Sequence[Work[Any]]) -> list[Any]:
         if self._closed:
             raise Unavailable(ENDING, "ending")
-        call = partial(self._follow, current_processor(), works, time.monotonic() + self._timeout)
+        call = partial(self._outcomes, works, time.monotonic() + self._timeout)
         outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, call)
         return [outcome.error if isinstance(outcome, _Failure) else outcome for outcome in outcomes]
-
-    def _follow(self, processor: int | None, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
-        """What :meth:`_outcomes` returns, worked out on the processor that the event loop has just been on.
-
-        The two take turns, and work on the same objects. From another processor's caches these are fetched first,
-        which took a tenth of the time of a create.
-        """
-        if processor is not None and processor != self._processor:
-            stay_on(processor)
-            self._processor = processor
-        return self._outcomes(works, deadline)
 
     def _outcomes(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
         """What each work returns, or its failure, once all that succeeded is durable."""
