@@ -24,11 +24,6 @@ from normata.errors import Unavailable
 
 _LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
 
-# Seconds that writes wait at most for those of other clients that are likely to come. One flush serves them all. And
-# the event loop and the writer's thread take turns: while both have much to do, each takes Python's lock from the other
-# at every statement, which took 16 clients a third of the time of a restore.
-_PATIENCE = 0.005
-
 # Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
 # two processes that write, one would hardly ever get it.
 _NAP = 0.001
@@ -67,7 +62,7 @@ class Writer:
         self._timeout = timeout
         self._connections = Connections(file, cache_mib=8)
         self._batcher: Batcher[Work[Any], Any] = Batcher(
-            self._serve, timeout, limit=_LIMIT, waits=watcher.waits("writer"), patience=_PATIENCE
+            self._serve, timeout, limit=_LIMIT, waits=watcher.waits("writer")
         )
         self._lock_waits = watcher.waits("lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
