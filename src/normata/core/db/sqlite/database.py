@@ -16,12 +16,11 @@ from normata.core.db.batching import ENDING
 from normata.core.db.database import BadDatabaseUrl, Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.security import Security
-from normata.core.db.sqlite.at_hand import AtHand
-from normata.core.db.sqlite.connection import File
+from normata.core.db.sqlite.connection import Connections, File
 from normata.core.db.sqlite.reader import Reader
 from normata.core.db.sqlite.transaction import SQLiteTransaction
 from normata.core.db.sqlite.writer import Writer, begin
-from normata.core.db.statements import statements_for
+from normata.core.db.statements import Rows, statements_for
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
 from normata.core.db.watching import Watcher
 from normata.errors import Unavailable
@@ -43,7 +42,8 @@ class SQLite(Database):
         self._statements = statements_for(self._engine.dialect)
         self._reader = Reader(self._file, self._statements, self._timeout, watcher)
         self._writer = Writer(self._file, self._statements, self._timeout, watcher)
-        self._at_hand = AtHand(self._file, self._statements)
+        self._lookup_connections = Connections(self._file, waits=False, only_reads=True, cache_mib=2)
+        self._prepared: dict[str, tuple[str, Rows]] = {}  # the lookups, by name
         self._closed = False
 
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
@@ -64,10 +64,10 @@ class SQLite(Database):
         """
         if self._closed:
             raise Unavailable(ENDING, "ending")
+        sql, rows = self._prepared.get(lookup.name) or self._prepare(lookup)
         try:
-            return self._at_hand.look_up(lookup, arguments)
+            return rows(self._lookup_connections.fetch(sql, arguments))
         except sqlite3.Error:
-            sql, rows = self._at_hand.prepared(lookup)
             return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
 
     async def require_ready(self) -> None:
@@ -156,8 +156,14 @@ class SQLite(Database):
         self._closed = True
         self._writer.close()
         self._reader.close()
-        self._at_hand.close()
+        self._lookup_connections.close()
         self._engine.dispose()
+
+    def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
+        """A lookup's statement, and what makes rows of what it returns."""
+        arguments = (f"?{number}" for number, _ in enumerate(lookup.arguments, 1))
+        prepared = self._prepared[lookup.name] = lookup.sql(*arguments), self._statements.rows(lookup.columns)
+        return prepared
 
     def _connect(self) -> sqlite3.Connection:
         return self._file.open(keeps_references=False)[0]
