@@ -23,8 +23,8 @@ from normata.settings import Settings
 from tests import memory, prepared, world
 from tests.client import TestClient
 from tests.databases import build, change
-from tests.kept import Kept, opened, to_lend
 from tests.listing import Listing
+from tests.pooled import Kept, opened, to_lend
 from tests.postgres import Server, running_server
 
 # By itself Hypothesis draws the same examples in every run of CI.

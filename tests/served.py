@@ -19,8 +19,8 @@ from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world
 from tests.client import TestClient
-from tests.kept import to_lend
 from tests.listing import Listing
+from tests.pooled import to_lend
 
 Headers = dict[str, str]
 Problem = dict[str, Any]

@@ -181,7 +181,7 @@ def test_what_cannot_be_started_leaves_the_others_alone(script: Callable[[str], 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["--version"], 0), (["--help"], 0), (["check"], 1), (["state", "nothing"], 2)], ids=str
+    ("arguments", "code"), [(["--version"], 0), (["--help"], 0), (["check"], 1), (["assess", "nothing"], 2)], ids=str
 )
 def test_the_program_says_the_same(tmp_path: Path, arguments: list[str], code: int) -> None:
     forked = run([SCRIPT, *arguments], PATIENCE, cwd=tmp_path)

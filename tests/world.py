@@ -12,8 +12,8 @@ from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import Row
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
@@ -179,7 +179,7 @@ def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
     ]
 
 
-def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, Tally]:
+def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, RowCounts]:
     """Load a bundle as `normata load` does: all of it, or none and FaultyInput."""
     return changes_of(database).make_now(lambda unit: loading.load(unit, rows(document)))
 

@@ -10,7 +10,7 @@ from benchmarks.installations import Store, normata, tell
 from benchmarks.speed.contenders import Contender
 from benchmarks.speed.coverage import SEARCHES, Request, send
 from benchmarks.speed.data import CALLER
-from normata.console.visit import SESSION_COOKIE
+from normata.console.page_request import SESSION_COOKIE
 from normata.core.schema.fields import COVERAGE_STATUSES
 from normata.identity.sessions import sessions
 from tests.browser.demonstrated import filled
@@ -29,7 +29,7 @@ QUERIES: tuple[Mapping[str, str], ...] = (
     {"frameworks": "framework-1"},
     *({"coverageStatus": status} for status in COVERAGE_STATUSES),
     *({"effectiveCoverageStatus": status} for status in COVERAGE_STATUSES),
-    *({name: value} for name in ("isIndirectlyCovered", "hasGap", "isApplicable", "isStated") for value in _YES_NO),
+    *({name: value} for name in ("isIndirectlyCovered", "hasGap", "isApplicable", "isAssessed") for value in _YES_NO),
     {"type": "CONTROL"},
     {"type": "CATEGORY"},
     *({"search": words} for words in SEARCHES),

@@ -44,7 +44,7 @@ def coverage(store: Store, policies: int, controls: tuple[int, int], token: str)
 
         posts = [Request("POST", f"/policies/{policy_id(number)}/restore/") for number in range(policies)]
         add("restore", "restore", "small", partial(itertools.cycle, posts), prepare=partial(archive_again, store))
-        add("state", "statement", "small", partial(statements, small))
+        add("assess", "statement", "small", partial(statements, small))
         add("state-large", "statement, large", "large", partial(statements, large))
         add("explain", "explanation, large", "large", partial(explanations, large))
         add("first", "first page, large", "large", partial(itertools.repeat, Request("GET", PAGE)))

@@ -67,8 +67,8 @@ def _of_coverage(figures: Figures) -> Iterator[Outcome]:
     measured = figures.coverage
     large = f"{figures.large_controls:,} controls"
     for upper, lower, name, bound in (
-        ("restore", "state", "One statement / one restore, SQLite, time", 3),
-        ("state", "state-large", f"One statement, {large} / {figures.controls:,}, SQLite, time", 2),
+        ("restore", "assess", "One statement / one restore, SQLite, time", 3),
+        ("assess", "state-large", f"One statement, {large} / {figures.controls:,}, SQLite, time", 2),
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound, False)

@@ -13,7 +13,7 @@ NOTING = "note_unsealed_event"  # the trigger on `audit_event`
 class Idle(Sealer):
     """Seals nothing."""
 
-    async def keep_sealing(self) -> None:
+    async def seal_periodically(self) -> None:
         await asyncio.Event().wait()
 
     async def finish(self) -> None:

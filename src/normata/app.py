@@ -94,20 +94,20 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        beside = [
+        background = [
             asyncio.create_task(token_use.keep_storing()),
             asyncio.create_task(session_use.keep_storing()),
-            asyncio.create_task(sealer.keep_sealing()),
-            asyncio.create_task(ForgetKeys(database).keep_forgetting()),
-            asyncio.create_task(Reminders(database, services.changes).keep_reminding()),
+            asyncio.create_task(sealer.seal_periodically()),
+            asyncio.create_task(ForgetKeys(database).purge_periodically()),
+            asyncio.create_task(Reminders(database, services.changes).remind_periodically()),
         ]
         try:
             yield
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
             try:
-                await asyncio.wait(beside)
+                await asyncio.wait(background)
                 await token_use.store()
                 await session_use.store()
                 await sealer.finish()

@@ -30,7 +30,7 @@ class Forbidden(DomainError):
     message = "You are not allowed to do this."
 
 
-class RoleTooSmall(Forbidden):
+class InsufficientRole(Forbidden):
     """The caller's role in the organization does not allow it."""
 
     message = "Your role in the organization is too small for this."
@@ -74,7 +74,7 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
-class TokenReachesFurther(DomainError):
+class TokenSpansOrganizations(DomainError):
     """The token reaches other organizations as well, so this one cannot revoke it."""
 
     message = (
@@ -105,7 +105,7 @@ class MemberRemoved(DomainError):
     message = "The member was removed from the organization; invite them again first."
 
 
-class InvitationOver(DomainError):
+class InvitationClosed(DomainError):
     """The invitation has been accepted or revoked, or has expired."""
 
     message = "The invitation has been accepted or revoked, or has expired."

@@ -9,9 +9,9 @@ from normata.core.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.core.changes.unit_of_work import all_writes, update_of
 from normata.core.db.security import Security
 from normata.core.http.operation import ChangeOperation, Operation
+from normata.coverage import assessment_operations as statements
 from normata.coverage import control_operations as controls
 from normata.coverage import explanation_operations as explanation
-from normata.coverage import operations as statements
 from normata.events import operations as events
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks import operations as frameworks
@@ -78,7 +78,7 @@ SECURITY = Security(
             *SEALING_WRITES,
             *REMINDER_WRITES,
             *SIGN_IN_WRITES,
-            *KEY_WRITES,  # by whatever comes with a key, see core/http/changing.py
+            *KEY_WRITES,  # by whatever comes with a key, see core/http/change_endpoint.py
             *ACCEPTING_WRITES,  # by the pages to sign in
         ],
         SUBSCRIBERS,

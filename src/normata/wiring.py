@@ -7,7 +7,7 @@ from normata.core.changes.unit_of_work import Changes, Subscriber
 from normata.core.db.database import Database
 from normata.events.recording import RecordEvents
 from normata.notifications.model import Notification
-from normata.notifications.telling import RULES, NotifyMembers
+from normata.notifications.subscriber import RULES, NotifyMembers
 
 SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
 

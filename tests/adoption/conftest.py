@@ -1,5 +1,5 @@
 """What the tests of adoption share."""
 
-from tests.coverage.stating import alpha, beta
+from tests.coverage.assessing import alpha, beta
 
 __all__ = ["alpha", "beta"]

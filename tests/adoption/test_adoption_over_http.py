@@ -13,7 +13,7 @@ from normata.core.db.database import Database
 from normata.demo.files import ORGANIZATION
 from normata.frameworks.model import ControlCoverage, FrameworkAdoption
 from tests import mostly_sqlite, stored, world
-from tests.coverage.stating import Json, Stating, assert_consistent, done
+from tests.coverage.assessing import Json, Stating, assert_consistent, done
 from tests.databases import change, on_both
 from tests.served import served
 from tests.world import ALPHA, BETA

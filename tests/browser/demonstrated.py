@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 
 from normata.cli import demo as content
-from normata.console.visit import SESSION_COOKIE
+from normata.console.page_request import SESSION_COOKIE
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.demo.files import ORGANIZATION
 from normata.identity.model import User

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from normata.console.app.routes import PAGES
-from normata.console.visit import SESSION_COOKIE
+from normata.console.page_request import SESSION_COOKIE
 from tests.browser.demonstrated import PLACE
 from tests.console.app.pages import Parsed
 from tests.server import PLAIN

@@ -15,7 +15,7 @@ import httpx2
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from normata.console.visit import SESSION_COOKIE
+from normata.console.page_request import SESSION_COOKIE
 from tests.browser.demonstrated import PLACE, Demo, demonstrated
 from tests.browser.driving import launched
 from tests.browser.pages import addresses_of

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from normata.bundle import loading
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import Fault, FaultyInput
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.schema.table import Table
@@ -27,7 +27,7 @@ from tests.world import ALPHA, BETA
 def test_tally_tells_new_changed_and_unchanged(database: Database) -> None:
     live, archived = world.record_id(Label, "live"), world.record_id(Label, "archived")
     document = {"labels": [label("new"), {"id": live, "color": "red"}, {"id": archived}]}
-    assert world.load(database, document) == {"labels": Tally(inserted=1, updated=1, unchanged=1)}
+    assert world.load(database, document) == {"labels": RowCounts(inserted=1, updated=1, unchanged=1)}
 
 
 def test_fields_left_out_stay_and_null_sets_null(database: Database) -> None:
@@ -53,10 +53,10 @@ def test_updated_at_is_kept_where_the_bundle_states_it(database: Database) -> No
 
 def test_the_same_again_writes_not_a_single_row(database: Database) -> None:
     before = world.contents(database)
-    tallies = world.load(database, world.bundle())
+    row_counts = world.load(database, world.bundle())
     assert world.contents(database) == before
-    assert {(tally.inserted, tally.updated) for tally in tallies.values()} == {(0, 0)}
-    assert sum(tally.unchanged for tally in tallies.values()) == len(world.rows())
+    assert {(tally.inserted, tally.updated) for tally in row_counts.values()} == {(0, 0)}
+    assert sum(tally.unchanged for tally in row_counts.values()) == len(world.rows())
 
 
 @pytest.mark.parametrize(

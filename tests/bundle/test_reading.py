@@ -289,8 +289,8 @@ def test_a_mutated_bundle_loads_whole_or_leaves_nothing(
 
 
 def _load_and_look(database: Database, transaction: Transaction, rows: list[Row]) -> None:
-    tallies = loading.load(UnitOfWork(transaction, COMMAND, None, None), rows)
-    assert sum(t.inserted + t.updated + t.unchanged for t in tallies.values()) == len(rows)
+    row_counts = loading.load(UnitOfWork(transaction, COMMAND, None, None), rows)
+    assert sum(t.inserted + t.updated + t.unchanged for t in row_counts.values()) == len(rows)
     assert list(database.faults(transaction, Table.metadata, SECURITY)) == []
     raise Undo
 

@@ -79,7 +79,7 @@ def write_into(pipe: Path, start: bytes, again: bytes) -> None:
 def test_a_pipe_without_an_end_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: tuple[bytes, bytes], place: str, reason: str
 ) -> None:
-    monkeypatch.setattr(files, "_MOST_FROM_A_PIPE", 300_000)
+    monkeypatch.setattr(files, "_MAX_FROM_A_PIPE", 300_000)
     monkeypatch.setattr(reading, "_LONGEST_VALUE", 100_000)
     monkeypatch.setattr(reading, "_PIECE", 20_000)
     pipe = tmp_path / "pipe"
@@ -108,7 +108,7 @@ def test_a_fault_at_the_beginning_of_a_large_file_is_found_without_reading_on(
 
 
 def test_a_load_has_a_largest_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_MOST_ROWS", 10)
+    monkeypatch.setattr(reading, "_MAX_ROWS", 10)
     one = file_of(tmp_path, '{"labels": [{},{},{},{},{}]}', "one.json")
     two = file_of(tmp_path, '{"tasks": [{},{},{}], "labels": [{},{}]}', "two.json")
     assert len(read([one, two])) == 10

@@ -99,8 +99,8 @@ def test_a_user_is_a_member_once(database: Database) -> None:
     ],
 )
 def test_what_is_free(database: Database, document: Document) -> None:
-    tallies = world.load(database, document)
-    assert sum(tally.inserted for tally in tallies.values()) == sum(map(len, document.values()))
+    row_counts = world.load(database, document)
+    assert sum(tally.inserted for tally in row_counts.values()) == sum(map(len, document.values()))
 
 
 def test_a_slug_is_free_once_its_holder_lets_go_in_the_same_bundle(database: Database) -> None:

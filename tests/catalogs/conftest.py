@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.catalogs.oscal_documents import Reader
-from tests.coverage.stating import alpha, beta
+from tests.coverage.assessing import alpha, beta
 
 __all__ = ["alpha", "beta", "read_documents"]
 

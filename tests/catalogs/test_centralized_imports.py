@@ -16,7 +16,7 @@ from normata.core.db.transaction import TenantScope
 from normata.frameworks.model import Framework
 from tests import stored
 from tests.client import TestClient
-from tests.coverage.stating import Stating, assert_consistent, done
+from tests.coverage.assessing import Stating, assert_consistent, done
 from tests.databases import change
 from tests.served import refused
 from tests.world import ALPHA, BETA

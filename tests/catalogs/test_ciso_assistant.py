@@ -277,7 +277,7 @@ def test_version_is_the_publishers_and_else_the_number_of_the_library(
 
 
 def test_too_many_matches_are_one_fault(read_text: Callable[[str], list[Row]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ciso_assistant, "MOST_MATCHES", 6)
+    monkeypatch.setattr(ciso_assistant, "MAX_MATCHES", 6)
     mappings = [("a", "equal", f"b{number}") for number in range(4)]
     assert len(read_text(mapping_library(*mappings[:3], ("a", "not_related", "c")))) == 6
     [(place, reason)] = faults(read_text, mapping_library(*mappings))

@@ -189,7 +189,7 @@ def test_a_circle_of_300_parameters_is_one_fault(read_documents: Reader) -> None
 
 def test_prose_that_multiplies_is_refused(read_documents: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     """A parameter may be long and inserted often: what it comes to is counted while it is written."""
-    monkeypatch.setattr(oscal_catalog, "MOST_CHARACTERS", 1_000_000)
+    monkeypatch.setattr(oscal_catalog, "MAX_CHARACTERS", 1_000_000)
     parts = [item("a", "{{ insert: param, p }}" * 100)]
     parameters = [{"id": "p", "values": ["x" * 4_900]}]
     few = catalog(control("wt-1", params=parameters, parts=[statement("", *parts)]))

@@ -122,7 +122,7 @@ def test_what_a_map_means_is_counted_before_it_is_made(read_documents: Reader) -
 
 
 def test_all_maps_of_a_file_count_together(read_documents: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oscal_mapping, "MOST_MATCHES", 100)
+    monkeypatch.setattr(oscal_mapping, "MAX_MATCHES", 100)
     document = collection(sources=many("a", 5), targets=many("b", 5))
     mapping = document["mapping-collection"]["mappings"][0]
     mapping["maps"].append(mapping["maps"][0] | {"sources": many("c", 5)})

@@ -10,8 +10,8 @@ from normata.bundle import loading
 from normata.catalogs.reading import read_published
 from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import rows_to_load
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import FaultyInput
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.database import Database
 from tests.databases import change
@@ -36,13 +36,13 @@ def test_a_mapping_may_come_after_its_catalogs_and_all_of_it_again(empty: Databa
     def load(*names: str) -> dict[str, tuple[int, int, int]]:
         published = read_published([folder / f"{name}.yaml" for name in names])
 
-        def work(unit: UnitOfWork) -> dict[str, Tally]:
+        def work(unit: UnitOfWork) -> dict[str, RowCounts]:
             rows, left_out = rows_to_load(published, StoredCatalogs(unit))
             assert left_out == []
             return loading.load(unit, rows, sync=True)
 
-        tallies = change(empty, work)
-        return {array: (tally.inserted, tally.updated, tally.unchanged) for array, tally in tallies.items()}
+        row_counts = change(empty, work)
+        return {array: (tally.inserted, tally.updated, tally.unchanged) for array, tally in row_counts.items()}
 
     mapping = "map-nist-csf-1.1-nist-csf-2.0"
     with pytest.raises(FaultyInput) as caught:

@@ -38,7 +38,7 @@ def test_events_name_the_command(normata: Run, folder: Path, database_url: str) 
     commands: list[tuple[object, ...]] = [
         ("leave", ALPHA, "fw-sun"),
         ("adopt", ALPHA, "fw-sun"),
-        ("state", ALPHA, "sun.A.1", "NONE"),
+        ("assess", ALPHA, "sun.A.1", "NONE"),
         ("token", "create", "--user", USERS["viewer"]),
     ]
     for command in commands:
@@ -51,7 +51,7 @@ def test_events_name_the_command(normata: Run, folder: Path, database_url: str) 
         ("normata load", "load", "labels"),
         ("normata leave", "leave", "frameworkAdoptions"),
         ("normata adopt", "adopt", "frameworkAdoptions"),
-        ("normata state", "state", "controlCoverages"),
+        ("normata assess", "assess", "controlCoverages"),
         ("normata token create", "create", "accessTokens"),
         ("normata token revoke", "revoke", "accessTokens"),
     ]

@@ -135,8 +135,8 @@ def test_mappings_to_unknown_controls_are_left_out_and_listed(normata: Run, fold
     path = bundle_file(folder, UNKNOWN)
     done = normata("import", "--skip-unknown", "--left-out", "list.csv", path)
     assert (done.code, done.err) == (0, "")
-    *tallies, last = done.out.splitlines()
-    assert tallies == [
+    *row_counts, last = done.out.splitlines()
+    assert row_counts == [
         "frameworks: 1 new, 0 changed, 0 unchanged",
         "controls: 1 new, 0 changed, 0 unchanged",
         "controlMatches: 1 new, 0 changed, 0 unchanged",

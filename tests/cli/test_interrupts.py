@@ -29,7 +29,7 @@ from normata.__main__ import main
 prepared, runs = json.loads(sys.argv[1])
 if prepared:
     from normata.cli import events, main as _
-    import normata.events.following, normata.operations, normata.core.schema.migrations, normata.wiring
+    import normata.events.stream, normata.operations, normata.core.schema.migrations, normata.wiring
     import normata.bundle.loading, normata.bundle.reading
     import normata.core.db.postgresql.database, normata.core.db.sqlite.database
     events._PAUSE = 0  # so that it is nearly always in the middle of a question to the database

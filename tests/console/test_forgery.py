@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from normata.console.visit import Endpoint
+from normata.console.page_request import Endpoint
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link
 from tests.served import Served, served

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from argon2 import PasswordHasher
 
-from normata.console.returning import safe_path
+from normata.console.return_path import safe_path
 from normata.identity.sign_in import passwords
 from tests.console.browser import Browser
 from tests.databases import change

@@ -20,7 +20,7 @@ class MemoryGraph:
     parents: dict[str, str | None]
     adopted: set[str]
     relations: dict[str, tuple[str, str, Level]] = field(default_factory=dict)
-    statements: dict[str, Level] = field(default_factory=dict)
+    assessed: dict[str, Level] = field(default_factory=dict)
     not_applicable: set[str] = field(default_factory=set)
     stored: dict[str, Computed] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
@@ -29,12 +29,12 @@ class MemoryGraph:
     def afresh(self) -> dict[str, Computed]:
         """What follows, from scratch."""
         parents = {control: self.parents[control] for control, name in self.frameworks.items() if name in self.adopted}
-        return compute(parents, self.relations.values(), self.statements, self.not_applicable)
+        return compute(parents, self.relations.values(), self.assessed, self.not_applicable)
 
     def recompute(self) -> None:
         """Store what follows, from scratch."""
         parents = {control: self.parents[control] for control, name in self.frameworks.items() if name in self.adopted}
-        self.stored, self.ranks = compute_ranked(parents, self.relations.values(), self.statements, self.not_applicable)
+        self.stored, self.ranks = compute_ranked(parents, self.relations.values(), self.assessed, self.not_applicable)
 
     def store(self, changes: Mapping[str, Ranked | None]) -> None:
         """Take over what an update says."""
@@ -49,7 +49,7 @@ class MemoryGraph:
     def rests_on_lower_ranks(self, control: str) -> bool:
         """Whether a rule gives a covered control its level from what has a lower rank: the meaning of ranks."""
         level, rank = self.stored[control].effective, self.ranks[control]
-        if self.statements.get(control, NONE) >= level:
+        if self.assessed.get(control, NONE) >= level:
             return True
 
         def lower(other: str, needed: Level) -> bool:
@@ -118,7 +118,7 @@ class MemoryGraph:
 
     def _rank(self, control: str) -> int:
         rank = self.ranks.get(control, 0)
-        return rank if rank or self.statements.get(control) == FULL else UNRANKED
+        return rank if rank or self.assessed.get(control) == FULL else UNRANKED
 
     def _node(self, control: str) -> Node:
         applies = control not in self.not_applicable
@@ -127,7 +127,7 @@ class MemoryGraph:
             self.parents[control],
             is_adopted=self.frameworks[control] in self.adopted,
             is_applicable=applies,
-            stated=self.statements.get(control, NONE) if applies else NONE,
+            assessed=self.assessed.get(control, NONE) if applies else NONE,
             effective=stored and stored.effective,
             own=stored and stored.own,
             rank=self.ranks.get(control, 0) if stored else None,

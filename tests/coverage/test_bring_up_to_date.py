@@ -41,7 +41,7 @@ def state(unit: UnitOfWork, control: str, status: str, organization_id: str = AL
     unit.rows(delete(_STATED).where(key))
     row = {"id": new_id(), "organization_id": organization_id, "control_id": control, "coverage_status": status}
     unit.rows(insert(_STATED).values(**row, is_applicable=applies, reasons=[]))
-    unit.publish(Change("state", ControlCoverage, organization_id, row["id"], row))
+    unit.publish(Change("assess", ControlCoverage, organization_id, row["id"], row))
 
 
 # --- Any sequence of changes
@@ -53,7 +53,7 @@ def restate(unit: UnitOfWork, rng: random.Random) -> Touched:
         unit.rows(delete(_STATED).where(_STATED.c.organization_id == ALPHA, _STATED.c.control_id == control))
     else:
         state(unit, control, rng.choice(["NONE", "PARTIAL", "FULL", "FULL"]), applies=rng.random() < 0.8)
-    return Touched(statements=[control])
+    return Touched(assessed=[control])
 
 
 def rematch(unit: UnitOfWork, rng: random.Random) -> Touched:
@@ -114,18 +114,18 @@ class Counted:
     """Counts the rows that a unit of work reads and writes of coverage, and the statements that it takes."""
 
     def __init__(self, unit: UnitOfWork) -> None:
-        self.read = self.written = self.statements = 0
+        self.read = self.written = self.assessed = 0
         rows, execute_many = unit.rows, unit.execute_many
 
         def note_rows(statement: Statement, parameters: Parameters = {}) -> list[Any]:  # noqa: B006 - never changed
             found = rows(statement, parameters)
             self.read += len(found)
-            self.statements += 1
+            self.assessed += 1
             return found
 
         def note_many(statement: Statement, parameters: Sequence[Parameters]) -> None:
             self.written += len(parameters)
-            self.statements += 1
+            self.assessed += 1
             execute_many(statement, parameters)
 
         unit.rows, unit.execute_many = note_rows, note_many  # type: ignore[method-assign]
@@ -160,30 +160,30 @@ def test_one_statement_reads_and_writes_what_it_touches(database: Database) -> N
     def work(unit: UnitOfWork, status: str) -> Counted:
         state(unit, "big-100.1005", status)
         counted = Counted(unit)
-        assert bring_up_to_date(unit, ALPHA, Touched(statements=["big-100.1005"])) == 11
-        written = counted.written, counted.read, counted.statements
+        assert bring_up_to_date(unit, ALPHA, Touched(assessed=["big-100.1005"])) == 11
+        written = counted.written, counted.read, counted.assessed
         assert stored_coverage(unit, ALPHA) == current_coverage(unit, ALPHA)
-        counted.written, counted.read, counted.statements = written
+        counted.written, counted.read, counted.assessed = written
         return counted
 
     for status in ("FULL", "NONE"):
         counted = change(database, partial(work, status=status))
         assert counted.written == 11
         assert counted.read < 80
-        assert counted.statements < 40
+        assert counted.assessed < 40
 
 
 def test_one_statement_that_nothing_hangs_on_costs_next_to_nothing(database: Database) -> None:
     def work(unit: UnitOfWork) -> tuple[int, int, int]:
         state(unit, "sun.A.9", "PARTIAL")
         counted = Counted(unit)
-        assert bring_up_to_date(unit, ALPHA, Touched(statements=["sun.A.9"])) == 1
-        return counted.read, counted.written, counted.statements
+        assert bring_up_to_date(unit, ALPHA, Touched(assessed=["sun.A.9"])) == 1
+        return counted.read, counted.written, counted.assessed
 
-    read, written, statements = change(database, work)
+    read, written, assessed = change(database, work)
     assert read <= 6
     assert written == 1
-    assert statements <= 12
+    assert assessed <= 12
 
 
 def test_what_touches_much_is_computed_as_a_whole(database: Database) -> None:
@@ -205,7 +205,7 @@ def test_what_touches_much_is_computed_as_a_whole(database: Database) -> None:
 
 def test_only_what_differs_is_written(database: Database) -> None:
     def work(unit: UnitOfWork) -> int:
-        return bring_up_to_date(unit, ALPHA, Touched(statements=["sun.A.1"], matches=["sun.A.2", "moon.A.2"]))
+        return bring_up_to_date(unit, ALPHA, Touched(assessed=["sun.A.1"], matches=["sun.A.2", "moon.A.2"]))
 
     assert change(database, work) == 0
 
@@ -214,9 +214,9 @@ def test_the_coverage_of_others_is_left_alone(database: Database) -> None:
     def work(unit: UnitOfWork) -> None:
         state(unit, "star.A.4", "NONE", BETA)
         before = stored_coverage(unit, BETA)
-        bring_up_to_date(unit, ALPHA, Touched(statements=["star.A.4"]))
+        bring_up_to_date(unit, ALPHA, Touched(assessed=["star.A.4"]))
         assert stored_coverage(unit, BETA) == before
-        bring_up_to_date(unit, BETA, Touched(statements=["star.A.4"]))
+        bring_up_to_date(unit, BETA, Touched(assessed=["star.A.4"]))
         assert stored_coverage(unit, BETA)["star.A.4"].effective is NONE
 
     change(database, work)
@@ -239,7 +239,7 @@ def test_of_two_changes_at_once_neither_is_lost(database: Database, database_url
         def work(unit: UnitOfWork) -> None:
             state(unit, control, "FULL")
             written.wait(timeout=20)
-            bring_up_to_date(unit, ALPHA, Touched(statements=[control]))
+            bring_up_to_date(unit, ALPHA, Touched(assessed=[control]))
 
         with closing(open_url(database_url)) as mine:
             change(mine, work)

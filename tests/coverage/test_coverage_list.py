@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from normata.frameworks import early_places
-from tests.coverage.stating import Stating, done
+from normata.frameworks import coverage_filter as early_places
+from tests.coverage.assessing import Stating, done
 from tests.world import ALPHA
 
 _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -17,7 +17,7 @@ _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "isIndirectlyCovered": ((), ("true",), ("false",)),
     "isApplicable": ((), ("true",), ("false",)),
     "hasGap": ((), ("true",), ("false",)),
-    "isStated": ((), ("true",), ("false",)),
+    "isAssessed": ((), ("true",), ("false",)),
 }
 
 
@@ -59,14 +59,14 @@ def test_pages_of_a_filter_follow_each_other(alpha: Stating, monkeypatch: pytest
 
 def _state(alpha: Stating) -> None:
     """Say something of everything that there is to say, also of a framework that is left afterwards."""
-    sayings: dict[str, dict[str, Any]] = {
+    coverage_filter: dict[str, dict[str, Any]] = {
         "moon.A.1": {"coverageStatus": "PARTIAL", "coverageGap": "Half of it"},
         "moon.A.2": {"coverageStatus": "FULL", "coverageGap": ""},
         "sun.A.1": {"coverageStatus": "FULL"},
         "sun.A.3": {"isApplicable": False, "justification": "We have none"},
         "own.A.1": {"coverageStatus": "NONE", "coverageGap": "All of it"},
     }
-    for control, said in sayings.items():
+    for control, said in coverage_filter.items():
         assert alpha.put(control, **said).status_code == 200
     assert alpha.adopt("fw-star").status_code == 200
     assert alpha.put("star.A.1", coverageStatus="FULL", coverageGap="Left").status_code == 200
@@ -87,6 +87,6 @@ def _meets(one: dict[str, Any], wanted: dict[str, tuple[str, ...]]) -> bool:
         "isIndirectlyCovered": str(one["isIndirectlyCovered"]).lower(),
         "isApplicable": str(said["isApplicable"]).lower(),
         "hasGap": str(bool(said["coverageGap"])).lower(),
-        "isStated": str(said["updatedAt"] is not None).lower(),
+        "isAssessed": str(said["updatedAt"] is not None).lower(),
     }
     return all(values[name] in chosen for name, chosen in wanted.items())

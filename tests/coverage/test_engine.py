@@ -22,15 +22,15 @@ def top(controls: str) -> dict[str, str | None]:
 def effective(
     parents: Parents,
     matches: Iterable[Match] = (),
-    statements: Statements | None = None,
+    assessed: Statements | None = None,
     not_applicable: Collection[str] = (),
 ) -> dict[str, Level]:
-    computed = compute(parents, matches, statements or {}, not_applicable)
+    computed = compute(parents, matches, assessed or {}, not_applicable)
     return {control: found.effective for control, found in computed.items()}
 
 
-def indirect(parents: Parents, matches: Iterable[Match] = (), statements: Statements | None = None) -> set[str]:
-    return {control for control, computed in compute(parents, matches, statements or {}).items() if computed.indirect}
+def indirect(parents: Parents, matches: Iterable[Match] = (), assessed: Statements | None = None) -> set[str]:
+    return {control for control, computed in compute(parents, matches, assessed or {}).items() if computed.indirect}
 
 
 # Statements
@@ -40,9 +40,9 @@ def test_nothing_adopted() -> None:
     assert compute({}, [("a", "b", FULL)], {"a": FULL}) == {}
 
 
-@pytest.mark.parametrize("stated", Level)
-def test_statement_counts_as_it_is(stated: Level) -> None:
-    assert compute(top("a"), [], {"a": stated}) == {"a": Computed.of(stated, own=stated)}
+@pytest.mark.parametrize("assessed", Level)
+def test_statement_counts_as_it_is(assessed: Level) -> None:
+    assert compute(top("a"), [], {"a": assessed}) == {"a": Computed.of(assessed, own=assessed)}
 
 
 def test_without_a_statement_a_control_is_at_none() -> None:
@@ -85,11 +85,11 @@ def test_match_leads_one_way() -> None:
     assert effective(top("ab"), [("a", "b", FULL)], {"b": FULL}) == {"a": NONE, "b": FULL}
 
 
-@pytest.mark.parametrize("stated", Level)
+@pytest.mark.parametrize("assessed", Level)
 @pytest.mark.parametrize("matched", Level)
-def test_larger_of_statement_and_match_wins(stated: Level, matched: Level) -> None:
+def test_larger_of_statement_and_match_wins(assessed: Level, matched: Level) -> None:
     equal = [("a", "b", FULL), ("b", "a", FULL)]
-    assert effective(top("ab"), equal, {"a": matched, "b": stated})["b"] == max(stated, matched)
+    assert effective(top("ab"), equal, {"a": matched, "b": assessed})["b"] == max(assessed, matched)
 
 
 def test_overlap_is_not_handed_on() -> None:
@@ -272,9 +272,9 @@ def test_two_frameworks_that_map_onto_each_other(
     assert effective(parents, matches, {"right": PARTIAL})["left"] == shows[forward]
 
 
-@pytest.mark.parametrize("stated", Level)
-def test_self_match_adds_nothing(stated: Level) -> None:
-    assert compute(top("a"), [("a", "a", FULL)], {"a": stated}) == {"a": Computed.of(stated, own=stated)}
+@pytest.mark.parametrize("assessed", Level)
+def test_self_match_adds_nothing(assessed: Level) -> None:
+    assert compute(top("a"), [("a", "a", FULL)], {"a": assessed}) == {"a": Computed.of(assessed, own=assessed)}
 
 
 def test_cycle_of_parents_ends() -> None:

@@ -17,10 +17,10 @@ Statements = Mapping[str, Level]
 
 
 def effective(
-    parents: Parents, matches: Iterable[Match], statements: Statements, not_applicable: Collection[str]
+    parents: Parents, matches: Iterable[Match], assessed: Statements, not_applicable: Collection[str]
 ) -> dict[str, Level]:
     """How far each control is covered."""
-    computed = compute(parents, matches, statements, not_applicable)
+    computed = compute(parents, matches, assessed, not_applicable)
     return {control: found.effective for control, found in computed.items()}
 
 
@@ -29,15 +29,15 @@ class Graph(NamedTuple):
 
     parents: dict[str, str | None]
     matches: list[Match]
-    statements: dict[str, Level]
+    assessed: dict[str, Level]
     not_applicable: frozenset[str]
 
 
 def fixpoint(
-    parents: Parents, matches: Iterable[Match], statements: Statements, not_applicable: Collection[str] = ()
+    parents: Parents, matches: Iterable[Match], assessed: Statements, not_applicable: Collection[str] = ()
 ) -> dict[str, Level]:
     """The definition, word by word: from NONE everywhere, apply the rules to all controls until nothing changes."""
-    graph = Graph(dict(parents), list(matches), dict(statements), frozenset(not_applicable))
+    graph = Graph(dict(parents), list(matches), dict(assessed), frozenset(not_applicable))
     levels = dict.fromkeys(parents, NONE)
     while True:
         following = {
@@ -50,7 +50,7 @@ def fixpoint(
 
 def apply_rules(control: str, graph: Graph, levels: Mapping[str, Level]) -> Level:
     """How far an applicable control is covered, given how far all others are."""
-    stated = graph.statements.get(control, NONE)
+    assessed = graph.assessed.get(control, NONE)
     into = [(source, level) for source, target, level in graph.matches if target == control and source in levels]
     back = {target for source, target, level in graph.matches if source == control and level == FULL}
     children = [
@@ -59,12 +59,12 @@ def apply_rules(control: str, graph: Graph, levels: Mapping[str, Level]) -> Leve
         if parent == control and child not in graph.not_applicable
     ]
     full = (
-        stated == FULL
+        assessed == FULL
         or any(level == FULL and levels[source] == FULL for source, level in into)
         or (children != [] and all(child == FULL for child in children))
     )
     partial = (
-        stated == PARTIAL
+        assessed == PARTIAL
         or any(levels[source] == FULL for source, _ in into)
         or any(levels[source] == PARTIAL and source in back for source, _ in into)
         or any(child >= PARTIAL for child in children)
@@ -87,11 +87,11 @@ def graphs(draw: st.DrawFn) -> Graph:
     }
     anyone = st.sampled_from([*controls, *controls, *OUTSIDE])
     matches = st.lists(st.tuples(anyone, anyone, st.sampled_from([PARTIAL, FULL])), max_size=3 * len(controls))
-    statements = st.dictionaries(anyone, st.sampled_from(Level), max_size=len(controls))
+    assessed = st.dictionaries(anyone, st.sampled_from(Level), max_size=len(controls))
     return Graph(
         dict(draw(st.permutations(list(parents.items())))),
         draw(matches),
-        draw(statements),
+        draw(assessed),
         draw(st.frozensets(anyone, max_size=3)),
     )
 
@@ -106,17 +106,17 @@ def test_equals_the_definition(graph: Graph) -> None:
 @settings(deadline=None, max_examples=50)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_order_does_not_matter(graph: Graph, rng: random.Random) -> None:
-    parents, matches, statements = list(graph.parents.items()), list(graph.matches), list(graph.statements.items())
-    for part in (parents, matches, statements):
+    parents, matches, assessed = list(graph.parents.items()), list(graph.matches), list(graph.assessed.items())
+    for part in (parents, matches, assessed):
         rng.shuffle(part)
-    assert compute(dict(parents), matches, dict(statements), graph.not_applicable) == compute(*graph)
+    assert compute(dict(parents), matches, dict(assessed), graph.not_applicable) == compute(*graph)
 
 
 @settings(deadline=None, max_examples=50)
 @given(graphs(), st.sampled_from(CONTROLS), st.sampled_from(Level))
 def test_raising_a_statement_lowers_nothing(graph: Graph, control: str, level: Level) -> None:
-    raised = {**graph.statements, control: max(level, graph.statements.get(control, NONE))}
-    before, after = effective(*graph), effective(*graph._replace(statements=raised))
+    raised = {**graph.assessed, control: max(level, graph.assessed.get(control, NONE))}
+    before, after = effective(*graph), effective(*graph._replace(assessed=raised))
     assert all(after[control] >= before[control] for control in graph.parents)
 
 
@@ -132,7 +132,7 @@ def test_adding_a_match_lowers_nothing(graph: Graph, source: str, target: str, l
 def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
     """Idempotent; and with everything stated, nothing is left for a match to add."""
     settled = effective(*graph)
-    assert compute(*graph._replace(statements=settled)) == {
+    assert compute(*graph._replace(assessed=settled)) == {
         control: Computed.of(level, own=level) for control, level in settled.items()
     }
 
@@ -140,7 +140,7 @@ def test_stating_what_follows_changes_nothing(graph: Graph) -> None:
 @settings(deadline=None, max_examples=50)
 @given(graphs())
 def test_nothing_comes_from_nothing(graph: Graph) -> None:
-    assert set(effective(*graph._replace(statements={})).values()) == {NONE}
+    assert set(effective(*graph._replace(assessed={})).values()) == {NONE}
 
 
 def both_ways(rng: random.Random, matches: list[Match]) -> list[Match]:
@@ -157,9 +157,9 @@ def test_larger_graphs_equal_the_definition() -> None:
     for _ in range(15):
         parents = {c: rng.choice([None, *controls[:n][-9:]]) for n, c in enumerate(controls)}
         matches = [(rng.choice(controls), rng.choice(controls), rng.choice([PARTIAL, FULL])) for _ in range(90)]
-        statements = {c: rng.choice([PARTIAL, FULL]) for c in rng.sample(controls, 12)}
+        assessed = {c: rng.choice([PARTIAL, FULL]) for c in rng.sample(controls, 12)}
         left_out = frozenset(rng.sample(controls, 6))
-        graph = Graph(parents, both_ways(rng, matches), statements, left_out)
+        graph = Graph(parents, both_ways(rng, matches), assessed, left_out)
         computed = compute(*graph)
         assert {c: found.effective for c, found in computed.items()} == fixpoint(*graph)
         seen.update(computed.values())

@@ -34,28 +34,30 @@ class Known(NamedTuple):
 
     parents: dict[str, str | None]
     matches: dict[str, Any]
-    statements: dict[str, Any]
+    assessed: dict[str, Any]
 
     def levels(self, changed: dict[str, Level] | None = None) -> dict[str, Level]:
         """How far each control is covered, computed from scratch, with other statements."""
-        stated = {control: Level[row.coverage_status] for control, row in self.statements.items()} | (changed or {})
+        assessed = {control: Level[row.coverage_status] for control, row in self.assessed.items()} | (changed or {})
         matches = [
             (row.source_control_id, row.target_control_id, Level[row.match_level]) for row in self.matches.values()
         ]
-        left_out = [control for control, row in self.statements.items() if not row.is_applicable]
-        return {control: found.effective for control, found in compute(self.parents, matches, stated, left_out).items()}
+        left_out = [control for control, row in self.assessed.items() if not row.is_applicable]
+        return {
+            control: found.effective for control, found in compute(self.parents, matches, assessed, left_out).items()
+        }
 
     def applicable_children(self, control: str) -> set[str]:
         """What the roll-up of a control counts."""
         return {
             child
             for child, parent in self.parents.items()
-            if parent == control and (child not in self.statements or self.statements[child].is_applicable)
+            if parent == control and (child not in self.assessed or self.assessed[child].is_applicable)
         }
 
 
 def known(transaction: Transaction, organization_id: str = ALPHA) -> Known:
-    control, match, stated = sql_table(Control), sql_table(ControlMatch), sql_table(ControlCoverage)
+    control, match, assessed = sql_table(Control), sql_table(ControlMatch), sql_table(ControlCoverage)
     adopted = select(FrameworkAdoption.framework_id).where(FrameworkAdoption.organization_id == organization_id)
     parents = transaction.rows(select(control.c.id, control.c.parent_id).where(control.c.framework_id.in_(adopted)))
     return Known(
@@ -63,7 +65,7 @@ def known(transaction: Transaction, organization_id: str = ALPHA) -> Known:
         {row.id: row for row in transaction.rows(select(*match.c)) if row.organization_id in (None, organization_id)},
         {
             row.control_id: row
-            for row in transaction.rows(select(*stated.c).where(stated.c.organization_id == organization_id))
+            for row in transaction.rows(select(*assessed.c).where(assessed.c.organization_id == organization_id))
         },
     )
 
@@ -75,13 +77,13 @@ def verify(facts: Known, proof: list[Step], control: str, status: str) -> None:
         premises = {(premise.control_id, premise.level) for premise in step.premises}
         assert premises <= shown
         assert step.control.id in facts.parents
-        statement = facts.statements.get(step.control.id)
-        assert statement is None or statement.is_applicable
-        if step.rule == "STATEMENT":
+        assessment = facts.assessed.get(step.control.id)
+        assert assessment is None or assessment.is_applicable
+        if step.rule == "ASSESSMENT":
             assert not premises
-            assert statement is not None
-            assert step.stated == statement.coverage_status
-            assert Level[statement.coverage_status] >= Level[step.level] > NONE
+            assert assessment is not None
+            assert step.assessed == assessment.coverage_status
+            assert Level[assessment.coverage_status] >= Level[step.level] > NONE
         elif step.rule == "MATCH":
             assert step.match is not None
             [(source, source_level)] = premises
@@ -124,7 +126,7 @@ def check(transaction: Transaction, facts: Known, levels: dict[str, Level], cont
     verify(facts, found.proof, control, level.name)
     for proof in found.others:
         verify(facts, proof, control, level.name)
-        assert sum(step.rule == "STATEMENT" for step in proof) == 1
+        assert sum(step.rule == "ASSESSMENT" for step in proof) == 1
     return found
 
 
@@ -146,7 +148,7 @@ def test_every_claim_of_the_world_is_proved(database: Database) -> None:
         return {control: check(transaction, facts, levels, control) for control in facts.parents}
 
     found = database.read_now(work)
-    assert [step.rule for step in found["own.A"].proof] == ["STATEMENT", "MATCH", "MATCH", "ROLL_UP"]
+    assert [step.rule for step in found["own.A"].proof] == ["ASSESSMENT", "MATCH", "MATCH", "ROLL_UP"]
     partial = found["moon.A.2"].proof[-1]
     assert (partial.level, partial.rule) == ("PARTIAL", "MATCH")
     assert partial.match is not None
@@ -157,8 +159,8 @@ def test_every_claim_of_the_world_is_proved(database: Database) -> None:
     )  # fmt: skip
     left_out = found["own.A.7"]
     assert (left_out.effective_coverage_status, left_out.lifts, left_out.effects.count) == ("NONE", [], 0)
-    assert left_out.statement is not None
-    assert (left_out.statement.is_applicable, left_out.statement.justification) == (False, "No.")
+    assert left_out.assessment is not None
+    assert (left_out.assessment.is_applicable, left_out.assessment.justification) == (False, "No.")
     effects = found["sun.A.1"].effects
     assert effects.count == 3
     assert {(one.control.id, one.level, one.without) for one in effects.items} == {
@@ -202,16 +204,16 @@ def test_nothing_of_another_organization_is_told(database: Database) -> None:
         },
     )  # fmt: skip
     found = database.read_now(lambda transaction: explain(transaction, ALPHA, "moon.A.9"))
-    assert (found.effective_coverage_status, found.statement, found.lifts) == ("NONE", None, [])
+    assert (found.effective_coverage_status, found.assessment, found.lifts) == ("NONE", None, [])
     theirs = database.read_now(lambda transaction: explain(transaction, BETA, "moon.A.9"))
-    assert theirs.statement is not None
+    assert theirs.assessment is not None
 
 
 # --- Published catalogs
 
 
 def fixpoint_of(
-    facts: Known, matches: list[tuple[str, str, Level]], stated: dict[str, Level], left_out: set[str]
+    facts: Known, matches: list[tuple[str, str, Level]], assessed: dict[str, Level], left_out: set[str]
 ) -> dict[str, Level]:
     """How far each control is covered by the rules as they are written: sets of controls, grown until they stay."""
     controls = facts.parents.keys() - left_out
@@ -222,10 +224,10 @@ def fixpoint_of(
     partial: set[str] = set()
     while True:
         size = len(full) + len(partial)
-        full |= {control for control in controls if stated.get(control) == FULL}
+        full |= {control for control in controls if assessed.get(control) == FULL}
         full |= {target for source, target in whole if source in full}
         full |= {control for control in controls if below[control] and below[control] <= full}
-        partial |= full | {control for control in controls if stated.get(control) == PARTIAL}
+        partial |= full | {control for control in controls if assessed.get(control) == PARTIAL}
         partial |= {target for source, target, _ in inside if source in full}
         partial |= {target for source, target, _ in inside if source in partial and (target, source) in whole}
         partial |= {control for control in controls if below[control] & partial}
@@ -264,7 +266,7 @@ def published(catalogs: Path, sqlite_template: Path, tmp_path_factory: pytest.Te
     controls = [row.values["id"] for row in rows if row.array == "controls"]
     parents = {row.values.get("parentId") for row in rows if row.array == "controls"}
     leaves = [control for control in controls if control not in parents]
-    statements = [
+    assessed = [
         {
             "id": f"p{number}",
             "organizationId": ALPHA,
@@ -279,7 +281,7 @@ def published(catalogs: Path, sqlite_template: Path, tmp_path_factory: pytest.Te
         {**row.values, "id": f"own-{number}", "organizationId": ALPHA, "matchLevel": "FULL"}
         for number, row in enumerate(rng.sample([row for row in rows if row.array == "controlMatches"], 300))
     ]
-    world.load(database, {"controlCoverages": statements, "controlMatches": own})
+    world.load(database, {"controlCoverages": assessed, "controlMatches": own})
     yield database
     database.close()
 
@@ -303,15 +305,15 @@ def test_every_claim_of_published_catalogs_is_proved(read_published: Any) -> Non
         matches = [
             (row.source_control_id, row.target_control_id, Level[row.match_level]) for row in facts.matches.values()
         ]
-        stated = {control: Level[row.coverage_status] for control, row in facts.statements.items()}
-        left_out = {control for control, row in facts.statements.items() if not row.is_applicable}
-        assert levels == fixpoint_of(facts, matches, stated, left_out)
+        assessed = {control: Level[row.coverage_status] for control, row in facts.assessed.items()}
+        left_out = {control for control, row in facts.assessed.items() if not row.is_applicable}
+        assert levels == fixpoint_of(facts, matches, assessed, left_out)
         rules: set[tuple[str, str, bool]] = set()
         for control in facts.parents:
             found = check(transaction, facts, levels, control)
             rules |= {(step.rule, step.level, step.match_back is not None) for step in found.proof}
         assert rules == {
-            *((rule, level, False) for rule in ("STATEMENT", "MATCH", "ROLL_UP") for level in ("PARTIAL", "FULL")),
+            *((rule, level, False) for rule in ("ASSESSMENT", "MATCH", "ROLL_UP") for level in ("PARTIAL", "FULL")),
             ("MATCH", "PARTIAL", True),
         }
 
@@ -324,7 +326,7 @@ def test_effects_and_lifts_of_published_catalogs_are_true(read_published: Any) -
         told = 0
         for control in rng.sample(sorted(facts.parents), 60):
             found = explain(transaction, ALPHA, control)
-            if control in facts.statements:
+            if control in facts.assessed:
                 without = facts.levels({control: NONE})
                 lost = {name for name in levels if name != control and without[name] < levels[name]}
                 assert found.effects.count in (None, len(lost))

@@ -6,7 +6,7 @@ import pytest
 
 from normata.core.db.database import Database
 from tests import world
-from tests.coverage.stating import Json, Stating, done, large
+from tests.coverage.assessing import Json, Stating, done, large
 from tests.databases import tamper
 from tests.world import ALPHA
 
@@ -26,7 +26,7 @@ def test_of_many_children_the_first_are_shown(alpha: Stating) -> None:
     assert (last["rule"], last["premiseCount"], len(last["premises"])) == ("ROLL_UP", 12, 10)
     assert [one["controlId"] for one in last["premises"]] == [f"own.A.{number}" for number in range(1, 11)]
     assert [(step["control"]["id"], step["rule"], step["premiseCount"]) for step in children] == [
-        (f"own.A.{number}", "STATEMENT", 0) for number in range(1, 11)
+        (f"own.A.{number}", "ASSESSMENT", 0) for number in range(1, 11)
     ]
 
 
@@ -48,7 +48,7 @@ def test_where_ranks_are_missing_a_short_proof_is_found(alpha: Stating, database
     found = done(alpha.explanation("own.A.2"))
     assert found["isProved"]
     assert [(step["control"]["id"], step["rule"]) for step in found["proof"]] == [
-        ("sun.A.1", "STATEMENT"),
+        ("sun.A.1", "ASSESSMENT"),
         ("moon.A.1", "MATCH"),
         ("own.A.2", "MATCH"),
     ]
@@ -102,5 +102,5 @@ def test_where_one_statement_may_do_through_several_children_others_are_not_said
     state_all(alpha)
     done(alpha.put("own.A", coverageStatus="FULL"))
     found = done(alpha.explanation("own.A"))
-    assert [step["rule"] for step in found["proof"]] == ["STATEMENT"]
+    assert [step["rule"] for step in found["proof"]] == ["ASSESSMENT"]
     assert not found["othersAreAll"]

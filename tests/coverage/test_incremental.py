@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normata.coverage.engine import Computed, Level
-from normata.coverage.graph import TooMuch
+from normata.coverage.graph import GraphTooLarge
 from normata.coverage.incremental import Ranked, update
 from tests.coverage.graphs import MemoryGraph
 
@@ -24,14 +24,16 @@ NONE, PARTIAL, FULL = Level
 class Touched:
     """What a step has changed, as `update` takes it."""
 
-    restated: set[str] = field(default_factory=set)
+    reassessed: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     rematched: set[str] = field(default_factory=set)
 
 
 def follow(graph: MemoryGraph, touched: Touched) -> dict[str, Ranked | None]:
     """Bring what is stored up to date, and hold it against a computation from scratch; ranks against what they mean."""
-    changes = update(graph, restated=touched.restated, moved=touched.moved, rematched=touched.rematched, most=1_000_000)
+    changes = update(
+        graph, reassessed=touched.reassessed, moved=touched.moved, rematched=touched.rematched, most=1_000_000
+    )
     graph.store(changes)
     assert graph.stored == graph.afresh()
     assert all(graph.rests_on_lower_ranks(control) for control, found in graph.stored.items() if found.effective > NONE)
@@ -66,13 +68,13 @@ def unused(prefix: str, names: Collection[str]) -> str:
 
 def restate(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     control = rng.choice(list(graph.parents))
-    graph.statements[control] = rng.choice(list(Level))
+    graph.assessed[control] = rng.choice(list(Level))
     graph.not_applicable.discard(control)
     if rng.random() < 0.2:
         graph.not_applicable.add(control)
     if rng.random() < 0.2:
-        del graph.statements[control]
-    touched.restated.add(control)
+        del graph.assessed[control]
+    touched.reassessed.add(control)
 
 
 def rematch(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
@@ -125,7 +127,7 @@ def remove(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
         if control in {source, target}:
             del graph.relations[name]
             touched.rematched.update((source, target))
-    graph.statements.pop(control, None)
+    graph.assessed.pop(control, None)
     graph.not_applicable.discard(control)
 
 
@@ -186,19 +188,19 @@ def ring(length: int) -> MemoryGraph:
 
 def test_a_circle_that_loses_its_reason_falls_as_a_whole_and_the_rest_is_not_read() -> None:
     graph = ring(5)
-    graph.statements["c2"] = FULL
+    graph.assessed["c2"] = FULL
     assert follow(graph, Touched({"c2"})).keys() == {f"c{number}" for number in range(5)}
     graph.read.clear()
-    del graph.statements["c2"]
+    del graph.assessed["c2"]
     assert follow(graph, Touched({"c2"})).keys() == {f"c{number}" for number in range(5)}
     assert graph.read == {f"c{number}" for number in range(5)}
 
 
 def test_what_has_another_reason_stays() -> None:
     graph = ring(5)
-    graph.statements |= {"c2": FULL, "c4": FULL}
+    graph.assessed |= {"c2": FULL, "c4": FULL}
     follow(graph, Touched({"c2", "c4"}))
-    del graph.statements["c2"]
+    del graph.assessed["c2"]
     changed = follow(graph, Touched({"c2"}))
     # It is indirect now, three steps from the other statement, and c3 one more. All are as far covered as they were.
     assert changed == {"c2": (Computed.of(FULL, NONE), 3), "c3": (Computed.of(FULL, NONE), 4)}
@@ -206,9 +208,9 @@ def test_what_has_another_reason_stays() -> None:
 
 def test_a_change_that_makes_no_difference_reads_the_neighbours_alone() -> None:
     graph = ring(50)
-    graph.statements["c0"] = FULL
+    graph.assessed["c0"] = FULL
     follow(graph, Touched({"c0"}))
-    graph.statements["c25"] = FULL
+    graph.assessed["c25"] = FULL
     graph.read.clear()
     assert follow(graph, Touched({"c25"})) == {"c25": (Computed.of(FULL, FULL), 0)}
     assert graph.read == {"c24", "c25", "c26"}
@@ -221,12 +223,12 @@ def test_where_everything_hangs_together_a_change_still_reads_little() -> None:
     graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
     for number in range(4_000):
         graph.relations[str(number)] = (rng.choice(names), rng.choice(names), rng.choice([PARTIAL, FULL]))
-    graph.statements = dict.fromkeys(rng.sample(names, 100), FULL)
+    graph.assessed = dict.fromkeys(rng.sample(names, 100), FULL)
     graph.recompute()
     assert sum(found.effective == FULL for found in graph.stored.values()) > 700
     read = []
-    for control in rng.sample(sorted(graph.statements), 12):
-        del graph.statements[control]
+    for control in rng.sample(sorted(graph.assessed), 12):
+        del graph.assessed[control]
         graph.read.clear()
         follow(graph, Touched({control}))
         read.append(len(graph.read))
@@ -235,7 +237,7 @@ def test_where_everything_hangs_together_a_change_still_reads_little() -> None:
 
 def test_too_much_is_told() -> None:
     graph = ring(50)
-    graph.statements["c0"] = FULL
-    with pytest.raises(TooMuch):
-        update(graph, restated={"c0"}, most=49)
-    assert len(update(graph, restated={"c0"}, most=50)) == 50
+    graph.assessed["c0"] = FULL
+    with pytest.raises(GraphTooLarge):
+        update(graph, reassessed={"c0"}, most=49)
+    assert len(update(graph, reassessed={"c0"}, most=50)) == 50

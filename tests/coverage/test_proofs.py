@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from normata.coverage.engine import Level, compute
 from normata.coverage.graph import View
 from normata.coverage.influence import effects, lifts
-from normata.coverage.proofs import Fact, Found, Proof, ProofStep, Rule, prove
+from normata.coverage.proofs import Fact, Proof, ProofResult, ProofStep, Rule, prove
 from tests.coverage.graphs import MemoryGraph
 from tests.coverage.test_incremental import world
 
@@ -36,8 +36,8 @@ def follows(graph: MemoryGraph, step: ProofStep) -> bool:
     (control, level), (rule, premises, back, hidden) = step
     assert not hidden or (rule is Rule.ROLL_UP and level == FULL)
     levels = {one.level for one in premises}
-    if rule is Rule.STATEMENT:
-        return not premises and graph.statements.get(control, NONE) >= level > NONE
+    if rule is Rule.ASSESSMENT:
+        return not premises and graph.assessed.get(control, NONE) >= level > NONE
     if rule is Rule.MATCH:
         [source] = premises
         ahead = [how for first, last, how in graph.relations.values() if (first, last) == (source.control, control)]
@@ -59,7 +59,7 @@ def follows(graph: MemoryGraph, step: ProofStep) -> bool:
     return rule is Rule.ROLL_UP and len(premises) == 1 and premises[0].control in children
 
 
-def proofs_of(graph: MemoryGraph, control: str, foremost: int = 10) -> Found:
+def proofs_of(graph: MemoryGraph, control: str, foremost: int = 10) -> ProofResult:
     view = View(graph, 1_000, foremost)
     view.read([control])
     return prove(view, Fact(control, graph.stored[control].effective), 10)
@@ -79,7 +79,7 @@ def least_steps(graph: MemoryGraph) -> dict[Fact, int]:
             children = [child for child in applicable if graph.parents[child] == control]
             for level in (FULL, PARTIAL):
                 found = [costs[Fact(control, level)]] if Fact(control, level) in costs else []
-                if graph.statements.get(control, NONE) >= level:
+                if graph.assessed.get(control, NONE) >= level:
                     found.append(1)
                 if level == PARTIAL and Fact(control, FULL) in costs:
                     found.append(costs[Fact(control, FULL)])
@@ -103,7 +103,7 @@ def least_steps(graph: MemoryGraph) -> dict[Fact, int]:
 
 
 def statements_of(proof: Sequence[ProofStep]) -> set[str]:
-    return {step.fact.control for step in proof if step.inference.rule is Rule.STATEMENT}
+    return {step.fact.control for step in proof if step.inference.rule is Rule.ASSESSMENT}
 
 
 @settings(deadline=None, max_examples=40)
@@ -140,7 +140,7 @@ def test_the_other_statements_are_all_that_would_do_alone(rng: random.Random) ->
             named |= statements_of(found.proof)
         alone = {
             name
-            for name, level in graph.statements.items()
+            for name, level in graph.assessed.items()
             if compute(parents_of(graph), graph.relations.values(), {name: level}, graph.not_applicable)[
                 control
             ].effective
@@ -159,7 +159,7 @@ def parents_of(graph: MemoryGraph) -> dict[str, str | None]:
 def test_effects_are_what_is_lost_without_the_statement(rng: random.Random) -> None:
     graph = world(rng)
     for control in graph.stored:
-        others = {name: level for name, level in graph.statements.items() if name != control}
+        others = {name: level for name, level in graph.assessed.items() if name != control}
         applies = [name for name in graph.not_applicable if name != control]  # where nothing is said of it, it applies
         without = compute(parents_of(graph), graph.relations.values(), others, applies)
         assert {(one.control, one.level, one.without) for one in effects(graph, control) or ()} == {
@@ -182,8 +182,8 @@ def test_lifts_lift(rng: random.Random) -> None:
         for lift in found:
             source = lift.path[0]
             assert graph.stored[source].effective < lift.needs
-            stated = graph.statements | {source: lift.needs}
-            after = compute(parents_of(graph), graph.relations.values(), stated, graph.not_applicable)
+            assessed = graph.assessed | {source: lift.needs}
+            after = compute(parents_of(graph), graph.relations.values(), assessed, graph.not_applicable)
             assert after[control].effective >= lift.gives > computed.effective
         near = {
             source
@@ -222,8 +222,8 @@ def test_what_a_roll_up_does_not_show_rests_on_nothing_that_follows_from_it(rng:
                         after.add(step.fact)
                 gone = {fact.control for fact in after if fact.level == FULL}
                 rest = {name: above for name, above in parents_of(graph).items() if name not in gone}
-                stated = {name: level for name, level in graph.statements.items() if name not in gone}
-                without = compute(rest, graph.relations.values(), stated, graph.not_applicable)
+                assessed = {name: level for name, level in graph.assessed.items() if name not in gone}
+                without = compute(rest, graph.relations.values(), assessed, graph.not_applicable)
                 for child in graph.below([first.fact.control])[first.fact.control]:
                     assert without[child].effective == FULL
 
@@ -239,7 +239,7 @@ def test_of_many_children_the_first_are_shown(*, by_match: bool) -> None:
             source = f"s{number}"
             graph.frameworks[source], graph.parents[source] = "F", None
             graph.relations[source] = (source, f"c{number}", FULL)
-        graph.statements[source] = FULL
+        graph.assessed[source] = FULL
     graph.recompute()
     found = proofs_of(graph, "P")
     verify(graph, found.proof, Fact("P", FULL))
@@ -255,7 +255,7 @@ def test_of_a_deep_hierarchy_little_is_shown() -> None:
     for name in [name for name in graph.parents if len(name) == 3]:
         for number in range(10):
             graph.parents[f"{name}{number}"] = name
-            graph.statements[f"{name}{number}"] = FULL
+            graph.assessed[f"{name}{number}"] = FULL
     graph.frameworks = dict.fromkeys(graph.parents, "F")
     graph.recompute()
     found = proofs_of(graph, "P")
@@ -269,7 +269,7 @@ def chain(length: int) -> MemoryGraph:
     graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
     for number in range(1, length):
         graph.relations[str(number)] = (f"c{number - 1}", f"c{number}", FULL)
-    graph.statements["c0"] = FULL
+    graph.assessed["c0"] = FULL
     graph.recompute()
     return graph
 
@@ -296,14 +296,14 @@ def test_where_ranks_are_missing_a_proof_is_looked_for_around() -> None:
 
 
 def test_too_many_matches_to_read() -> None:
-    graph = MemoryGraph({"hub": "F"}, {"hub": None}, {"F"}, statements={"hub": FULL})
+    graph = MemoryGraph({"hub": "F"}, {"hub": None}, {"F"}, assessed={"hub": FULL})
     for number in range(2_000):
         graph.frameworks[f"c{number}"], graph.parents[f"c{number}"] = "F", None
         graph.relations[str(number)] = (f"c{number}", "hub", FULL)
     graph.recompute()
     found = proofs_of(graph, "hub")
     assert (len(found.proof), found.is_complete) == (1, False)
-    graph.statements["hub"] = PARTIAL
+    graph.assessed["hub"] = PARTIAL
     graph.recompute()
     view = View(graph, 1_000)
     view.read(["hub"])
@@ -316,7 +316,7 @@ def test_where_everything_hangs_together_a_proof_reads_little() -> None:
     graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
     for number in range(8_000):
         graph.relations[str(number)] = (rng.choice(names), rng.choice(names), rng.choice([PARTIAL, FULL]))
-    graph.statements = dict.fromkeys(rng.sample(names, 20), FULL)
+    graph.assessed = dict.fromkeys(rng.sample(names, 20), FULL)
     graph.recompute()
     for control in rng.sample(sorted(graph.stored), 25):
         level = graph.stored[control].effective
@@ -330,7 +330,7 @@ def test_a_circle_proves_nothing() -> None:
     """What is stored does not follow from any statement: nothing is made up."""
     graph = chain(3)
     graph.relations["back"] = ("c2", "c0", FULL)
-    graph.statements.clear()
+    graph.assessed.clear()
     assert proofs_of(graph, "c2").proof == ()
 
 
@@ -351,7 +351,7 @@ def test_lifts_that_are_all_are_all_that_matches_allow(rng: random.Random) -> No
             for name in graph.stored
             if name != control
             and compute(
-                parents_of(graph), graph.relations.values(), graph.statements | {name: FULL}, graph.not_applicable
+                parents_of(graph), graph.relations.values(), graph.assessed | {name: FULL}, graph.not_applicable
             )[control].effective
             > computed.effective
         }
@@ -361,7 +361,7 @@ def test_lifts_that_are_all_are_all_that_matches_allow(rng: random.Random) -> No
 
 def test_lifts_beyond_what_was_looked_at_are_not_denied() -> None:
     graph = chain(8)
-    graph.statements.clear()
+    graph.assessed.clear()
     graph.recompute()
     view = View(graph, 1_000)
     view.read(["c7", "c3", "c2"])

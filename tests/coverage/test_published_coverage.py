@@ -16,7 +16,7 @@ from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import rows_to_load
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.schema.fields import REASONS
-from tests.coverage.stating import SILENCE, Json, Stating, assert_consistent, done
+from tests.coverage.assessing import SILENCE, Json, Stating, assert_consistent, done
 from tests.databases import build, change
 from tests.served import Served, served
 from tests.world import ALPHA, USERS
@@ -67,7 +67,7 @@ class Said:
     into: dict[str, list[tuple[str, str]]]  # the matches that lead to each control: source, level
     full: set[tuple[str, str]]  # the matches with the level FULL
     adopted: set[str]
-    statements: dict[str, Json] = field(default_factory=dict)
+    assessed: dict[str, Json] = field(default_factory=dict)
 
     @classmethod
     def shown(cls, listed: Mapping[str, Json]) -> Said:
@@ -87,7 +87,7 @@ class Said:
     def follows(self, *, with_matches: bool = True) -> dict[str, str]:
         """The status of every control of the adopted frameworks: the rules, again and again until nothing changes."""
         controls = [control for control, framework in self.frameworks.items() if framework in self.adopted]
-        said = {control: self.statements.get(control, SILENCE) for control in controls}
+        said = {control: self.assessed.get(control, SILENCE) for control in controls}
         applicable = [control for control in controls if said[control]["isApplicable"]]
         children = defaultdict(list)
         for control in applicable:
@@ -133,16 +133,16 @@ def a_statement(rng: random.Random) -> Json:
 def take_a_step(rng: random.Random, stating: Stating, said: Said) -> None:
     """State something, take it back, or adopt or leave a framework; ``said`` takes note."""
     within_reach = [control for control, framework in said.frameworks.items() if framework in said.adopted]
-    stated = [control for control in said.statements if said.frameworks[control] in said.adopted]
+    stated = [control for control in said.assessed if said.frameworks[control] in said.adopted]
     match rng.choices(["put", "delete", "patch", "leave or adopt"], [30, 12, 12, 6])[0]:
         case "put":
             control, statement = rng.choice(within_reach), a_statement(rng)
             done(stating.put(control, **{name: value for name, value in statement.items() if value != SILENCE[name]}))
-            said.statements[control] = statement
+            said.assessed[control] = statement
         case "delete":
             control = rng.choice(stated or within_reach)
             done(stating.delete(control))
-            said.statements.pop(control, None)
+            said.assessed.pop(control, None)
         case "patch":
             changes = {}
             for control in rng.sample(within_reach, min(len(within_reach), rng.choice([2, 10, 60]))):
@@ -150,7 +150,7 @@ def take_a_step(rng: random.Random, stating: Stating, said: Said) -> None:
                 changes[control] = {name: value for name, value in a_statement(rng).items() if name not in kept}
             done(stating.patch(*({"controlId": control} | change for control, change in changes.items())))
             for control, changed in changes.items():
-                said.statements[control] = said.statements.get(control, SILENCE) | changed
+                said.assessed[control] = said.assessed.get(control, SILENCE) | changed
         case _:
             framework = rng.choice(sorted(set(said.frameworks.values())))
             if framework in said.adopted and len(said.adopted) > 1:
@@ -203,7 +203,7 @@ def test_every_effective_status_is_what_follows(published: Served, judged: str) 
             f"after step {number}"
         )
         for control, item in listed.items():
-            statement = said.statements.get(control, SILENCE)
+            statement = said.assessed.get(control, SILENCE)
             assert item["coverage"] == {name: statement[name] for name in ("coverageStatus", "coverageGap")}
         seen.update((expected[control], indirect[control]) for control in expected)
     lifted = {("PARTIAL", True)} | ({("FULL", True)} if said.full else set())

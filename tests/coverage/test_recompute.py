@@ -330,15 +330,15 @@ def documents(draw: st.DrawFn) -> dict[str, list[dict[str, Any]]]:
     """A small bundle that changes what coverage follows from; ids are drawn from a few, so that loads update."""
     control, organization = st.sampled_from(_CONTROLS), st.sampled_from([ALPHA, BETA])
     said, levels = st.sampled_from(["NONE", "PARTIAL", "FULL"]), st.sampled_from(["PARTIAL", "FULL"])
-    statements: dict[tuple[str, str], dict[str, Any]] = {}
+    assessed: dict[tuple[str, str], dict[str, Any]] = {}
     for owner, drawn, status in draw(st.lists(st.tuples(organization, control, said), max_size=3)):
         name = draw(st.sampled_from([drawn, _OWNED[owner]]))
         if (owner, name) not in {(ALPHA, "sun.A.1"), (ALPHA, "sun.A.2"), (ALPHA, "sun.A.3"), (BETA, "star.A.4")}:
             row = statement(name, status, owner)
-            statements[owner, name] = row | {"id": f"h-{owner}-{name}"}
+            assessed[owner, name] = row | {"id": f"h-{owner}-{name}"}
         else:
             kept = "say-foreign" if owner == BETA else f"say-{name}"
-            statements[owner, name] = {"id": kept, "coverageStatus": status}
+            assessed[owner, name] = {"id": kept, "coverageStatus": status}
     matches = {
         name: match(source, target, level, name)
         for name, source, target, level in draw(
@@ -361,7 +361,7 @@ def documents(draw: st.DrawFn) -> dict[str, list[dict[str, Any]]]:
         "controls": list(controls.values()),
         "controlMatches": list(matches.values()),
         "frameworkAdoptions": list(adoptions.values()),
-        "controlCoverages": list(statements.values()),
+        "controlCoverages": list(assessed.values()),
     }
     # One or two arrays a load: what brings one organization up to date would hide that another change does not.
     return {array: whole[array] for array in draw(st.sets(st.sampled_from(sorted(whole)), min_size=1, max_size=2))}

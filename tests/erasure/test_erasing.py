@@ -14,7 +14,7 @@ from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.erasure.columns import called
 from normata.erasure.erasing import Erased, erase
-from normata.erasure.person import LastOwner, NoSuchPerson, Wish, find_person
+from normata.erasure.person import ErasureRequest, LastOwner, NoSuchPerson, find_person
 from normata.erasure.survey import survey
 from normata.events.checking import event_faults
 from normata.events.exporting import export
@@ -33,10 +33,10 @@ from tests.served import Served
 from tests.world import ALPHA, BETA, record_id
 
 
-def erased(service: Served, who: str = ADDRESS, **wish: Any) -> Erased:
+def erased(service: Served, who: str = ADDRESS, **erasure_request: Any) -> Erased:
     """Erase somebody as the command does."""
     seal_all_now(service.database)
-    done = change(service.database, lambda unit: erase(unit, Wish(who, **wish)))
+    done = change(service.database, lambda unit: erase(unit, ErasureRequest(who, **erasure_request)))
     seal_all_now(service.database)
     return done
 
@@ -81,7 +81,7 @@ def test_what_is_told_is_what_was_done(everywhere: Served) -> None:
     """A survey finds each row; of what is their own the rows are gone."""
 
     def look(transaction: Transaction) -> Any:
-        return survey(transaction, find_person(transaction, Wish(ANN)))
+        return survey(transaction, find_person(transaction, ErasureRequest(ANN)))
 
     found = everywhere.database.read_now(look)
     assert everywhere.database.read_now(look) == found, "it changes nothing"
@@ -219,8 +219,8 @@ def test_an_address_that_no_user_has_is_erased_all_the_same(service: Served) -> 
     done = erased(service, "zoe@V.example")
     assert done.person.user_id is None
     assert (dict(done.changed), dict(done.deleted), done.events) == ({"vendors": 1}, {}, 1)
-    [told] = stored.rows(service.database, AuditEvent, action="erase", organization_id=ALPHA)
-    assert told["entity_id"] is None
+    [location] = stored.rows(service.database, AuditEvent, action="erase", organization_id=ALPHA)
+    assert location["entity_id"] is None
     assert everything_wrong(service.database) == []
 
 
@@ -268,10 +268,10 @@ def test_namesakes_keep_their_own_name(service: Served) -> None:
 def test_an_id_that_names_them_is_told(service: Served) -> None:
     service.load({"labels": [{"id": f"of {ADDRESS}", "organizationId": ALPHA, "name": "L"}]})
     [place] = erased(service).found.ids
-    assert place.told == ("labels", f"of {ADDRESS}", "id")
+    assert place.location == ("labels", f"of {ADDRESS}", "id")
     service.load({"users": [{"id": "zoe@x.example", "email": "zoe@x.example", "name": "Zoe"}]})
     [place] = erased(service, "zoe@x.example").found.ids
-    assert place.told == ("users", "zoe@x.example", "id")
+    assert place.location == ("users", "zoe@x.example", "id")
 
 
 # --- Events
@@ -286,10 +286,10 @@ def test_events_lose_what_names_them_and_keep_who_did_what(service: Served) -> N
     assert len(changed) == done.events > 0
     assert all(traces(before[event_id]["body"]) for event_id in changed)
     assert all(after[event_id] == before[event_id] | {"body": ""} for event_id in changed)
-    told = [row for row in after.values() if row["action"] == "erase"]
-    assert {row["organization_id"] for row in told} == {None, ALPHA, BETA}
-    assert {row["entity_id"] for row in told} == {ANN}
-    of_alpha = json.loads(next(row["body"] for row in told if row["organization_id"] == ALPHA))
+    location = [row for row in after.values() if row["action"] == "erase"]
+    assert {row["organization_id"] for row in location} == {None, ALPHA, BETA}
+    assert {row["entity_id"] for row in location} == {ANN}
+    of_alpha = json.loads(next(row["body"] for row in location if row["organization_id"] == ALPHA))
     assert set(of_alpha["counts"]["erasedEvents"]) == {
         event_id for event_id in changed if after[event_id]["organization_id"] == ALPHA
     }

@@ -15,7 +15,7 @@ import pytest
 
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.erasure.erasing import erase
-from normata.erasure.person import Wish
+from normata.erasure.person import ErasureRequest
 from normata.events.cached_totals import CachedTotals
 from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
@@ -171,7 +171,7 @@ def test_an_erased_person_is_no_more_found(keeping: Served) -> None:
     )
     tasks = keeping.listing("/tasks/")
     assert tasks.page(page=2, search="Sandwell")["total"] == 1
-    change(keeping.database, lambda unit: erase(unit, Wish("nora@example.org")))
+    change(keeping.database, lambda unit: erase(unit, ErasureRequest("nora@example.org")))
     assert tasks.page(page=2, search="Sandwell")["total"] == 0
 
 

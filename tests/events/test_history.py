@@ -162,3 +162,15 @@ def test_the_checkpoint_is_text_or_json(busy: Served) -> None:
     assert text.text.startswith(f"normata/{ALPHA}\n")
     assert as_json["origin"] == f"normata/{ALPHA}"
     assert as_json["note"].startswith(f"normata/{ALPHA}\n{as_json['size']}\n")
+
+
+@on_both
+def test_what_an_older_version_called_an_action_is_found_by_its_name_of_today(service: Served) -> None:
+    """The event keeps the name that was sealed."""
+    path, body = "/controls/moon.A.5/coverage/", {"organizationId": ALPHA, "coverageStatus": "FULL"}
+    assert service.client.put(path, json=body, headers=service.bearer("editor")).status_code == 200
+    service.sql("UPDATE audit_event SET action = 'state' WHERE action = 'assess'")
+    assert service.client.put(path, json=body | {"coverageStatus": "NONE"}, headers=service.bearer("editor")).is_success
+    found = [item["action"] for item in page(service, "/events/", action="assess")["items"]]
+    assert found == ["assess", "state"]
+    assert [item["action"] for item in page(service, "/events/", action="state")["items"]] == ["state"]

@@ -103,8 +103,8 @@ def test_one_and_true_differ_in_a_document(database: Database) -> None:
     policy = record_id(Policy, "live")
     for value in (1, True, 1.0):
         world.load(database, {"policies": [{"id": policy, "content": {"a": value}}]})
-    told = [body["after"]["content"] for body in bodies(database, entity_id=policy)]
-    assert list(map(repr, told)) == ["{'a': 1}", "{'a': True}", "{'a': 1.0}"]
+    event_columns = [body["after"]["content"] for body in bodies(database, entity_id=policy)]
+    assert list(map(repr, event_columns)) == ["{'a': 1}", "{'a': True}", "{'a': 1.0}"]
 
 
 def test_integers_of_any_size_are_told(database: Database) -> None:
@@ -147,10 +147,10 @@ def test_no_table_tells_what_the_service_may_not_read(table: type[Table]) -> Non
     before, after = difference(Change("x", table, None, "id", row))
     assert before is None
     assert after
-    told = table.told if table.told is not None else table.readable
-    if told is not None:
-        assert table.readable is None or told <= table.readable
-        assert after.keys() == {to_camel(name) for name in told}
+    event_columns = table.event_columns if table.event_columns is not None else table.readable
+    if event_columns is not None:
+        assert table.readable is None or event_columns <= table.readable
+        assert after.keys() == {to_camel(name) for name in event_columns}
 
 
 def test_what_has_gone_is_told_as_it_was() -> None:

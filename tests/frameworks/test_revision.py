@@ -165,8 +165,8 @@ def test_an_organization_without_revisions_is_loaded_unchanged(database: Databas
     """To load the same again is still to change nothing."""
     tamper(database, "DELETE FROM list_revision")
     before = world.contents(database)
-    tallies = world.load(database, world.bundle())
-    assert {(tally.inserted, tally.updated) for tally in tallies.values()} == {(0, 0)}
+    row_counts = world.load(database, world.bundle())
+    assert {(tally.inserted, tally.updated) for tally in row_counts.values()} == {(0, 0)}
     assert world.contents(database) == before
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from normata.core.db.database import Database
 from normata.core.schema.text import fold
-from normata.errors import AlreadyMember, InvitationOver
+from normata.errors import AlreadyMember, InvitationClosed
 from normata.identity.invitations import invitations
 from normata.identity.invitations.invitations import INVITATIONS_OF_ADDRESS
 from normata.identity.model import Invitation, Membership, User
@@ -66,7 +66,7 @@ def test_who_was_a_member_becomes_one_again(database: Database, database_url: st
 def test_an_invitation_is_good_once(database: Database, database_url: str) -> None:
     found = find(database_url, invite(database, "new@example.org").secret)
     accept_found(database_url, found)
-    with pytest.raises(InvitationOver):
+    with pytest.raises(InvitationClosed):
         accept_found(database_url, found)
 
 
@@ -75,7 +75,7 @@ def test_an_expired_invitation_is_no_good(database: Database, database_url: str)
     found = find(database_url, invited.secret)
     tamper(database, "UPDATE invitation SET expires_at = '2026-05-06 07:08:09.123'")
     assert find(database_url, invited.secret) is None
-    with pytest.raises(InvitationOver):
+    with pytest.raises(InvitationClosed):
         accept_found(database_url, found)
 
 
@@ -85,14 +85,14 @@ def test_a_revoked_invitation_is_no_good(database: Database, database_url: str) 
     for _ in range(2):  # twice is harmless
         change(database, lambda unit: invitations.revoke(unit, invited.invitation.id))
     assert find(database_url, invited.secret) is None
-    with pytest.raises(InvitationOver):
+    with pytest.raises(InvitationClosed):
         accept_found(database_url, found)
 
 
 def test_what_was_accepted_cannot_be_revoked(database: Database, database_url: str) -> None:
     invited = invite(database, "new@example.org")
     accept(database_url, invited.secret)
-    with pytest.raises(InvitationOver):
+    with pytest.raises(InvitationClosed):
         change(database, lambda unit: invitations.revoke(unit, invited.invitation.id))
 
 

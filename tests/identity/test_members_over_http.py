@@ -16,8 +16,8 @@ from normata.notifications.model import Notification
 from normata.notifications.reminders import Reminders
 from normata.records.base import Restorable
 from normata.records.kinds import Task
-from normata.records.responsibilities import responsibilities
-from normata.records.responsibilities.responsibilities import member_columns
+from normata.records.responsibilities import handover as responsibilities
+from normata.records.responsibilities.handover import member_columns
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests import stored
@@ -250,7 +250,7 @@ def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
 
 @on_both
 def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responsibilities, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(responsibilities, "MAX_AT_ONCE", 2)
     headers = service.bearer("editor")
     answers: list[dict[str, Any]] = []
     while not answers or answers[-1]["more"]:

@@ -139,7 +139,7 @@ def test_somebody_is_invited_and_comes(service: Served) -> None:
     assert (member["name"], member["role"]) == ("Kim", "editor")
     again = service.client.post("/invitations/", json=INVITED, headers=headers)
     assert refused(again, 409, "already_member")["conflictingId"] == member["id"]
-    refused(service.client.delete(answer.headers["location"], headers=headers), 409, "invitation_over")
+    refused(service.client.delete(answer.headers["location"], headers=headers), 409, "invitation_closed")
 
 
 def test_an_invitation_is_listed_until_it_is_over(service: Served) -> None:

@@ -13,7 +13,7 @@ from normata.notifications import reminders
 from normata.notifications.model import Notification, Reminder
 from normata.notifications.reminders import Reminders
 from normata.records.base import Restorable
-from normata.records.due.due import due_dates
+from normata.records.due.queries import due_dates
 from normata.records.kinds import Finding, Incident, Record, RiskReview, Task
 from normata.settings import Settings
 from normata.wiring import changes_of

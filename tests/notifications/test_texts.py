@@ -17,10 +17,10 @@ from normata.coverage.recompute import CoverageLost
 from normata.frameworks.model import EffectiveCoverage
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload
-from normata.notifications.telling import RULES
+from normata.notifications.subscriber import RULES
 from normata.notifications.texts import ENGLISH
 from normata.records.base import Restorable
-from normata.records.due.due import due_dates
+from normata.records.due.queries import due_dates
 from tests.databases import change, open_url
 from tests.served import Served
 from tests.world import ALPHA

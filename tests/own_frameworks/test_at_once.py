@@ -12,7 +12,7 @@ import pytest
 
 from normata.catalogs import uploads
 from normata.own_frameworks import controls, frameworks
-from tests.coverage.stating import Stating, done
+from tests.coverage.assessing import Stating, done
 from tests.served import Served, served
 from tests.world import ALPHA, BETA
 

@@ -17,7 +17,7 @@ from httpx2 import Response
 from normata.catalogs import uploads
 from normata.catalogs.documents import Input
 from normata.catalogs.reading import read_inputs
-from normata.core.changes.tally import Tally
+from normata.core.changes.row_counts import RowCounts
 from normata.core.db.database import Database
 from normata.frameworks.model import Control, ControlMatch, Framework
 from tests import stored
@@ -236,9 +236,9 @@ def test_of_two_mappings_of_one_import_the_stronger_makes_the_match(database: Da
     ]
     inputs = [Input(f"{number}.json", "", partial(bytes, content)) for number, content in enumerate(documents)]
     published = uploads.Upload(read_inputs(inputs))
-    for tally in (Tally(inserted=2, unchanged=2), Tally(unchanged=4)):
+    for tally in (RowCounts(inserted=2, unchanged=2), RowCounts(unchanged=4)):
         outcome = change(database, lambda unit: uploads.take(unit, ALPHA, published))
-        assert outcome.tallies["controlMatches"] == tally
+        assert outcome.row_counts["controlMatches"] == tally
     assert between(database, *pair) == between(database, *reversed(pair)) == [("FULL", None)]
 
 

@@ -151,7 +151,7 @@ def test_a_new_organization_does_not_miss_what_becomes_of_everybodys_frameworks(
 
     def look(transaction: Transaction) -> tuple[str, dict[str, str]]:
         name = transaction.scalar(select(Framework.name).where(Framework.id == "fw-sun"))
-        return str(name), {kept: current_revision(transaction, "org-new", kept) for kept in KEPT}
+        return str(name), {cached: current_revision(transaction, "org-new", cached) for cached in KEPT}
 
     def meanwhile() -> None:
         organization = {"id": "org-new", "name": "New", "slug": "new"}

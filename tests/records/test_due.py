@@ -9,8 +9,8 @@ import pytest
 
 from normata.core.db.types import format_timestamp
 from normata.records.base import Restorable
-from normata.records.due.due import due_dates, is_overdue
 from normata.records.due.operations import DuePage
+from normata.records.due.queries import due_dates, is_overdue
 from tests import mostly_sqlite
 from tests.databases import on_both, on_both_shared
 from tests.listing import Listing

@@ -200,15 +200,15 @@ def test_a_seventeenth_kind_is_one_class(sqlite_url: str, tmp_path: Path) -> Non
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    told = json.loads(run.stdout)
-    assert told["status"] == 200, told
-    assert told["lives"].pop("createPatchNote") == 201
-    assert set(told["lives"].values()) == {200}
-    assert told["lives"].keys() >= {"listPatchNotes", "getPatchNote", "changePatchNote", "archivePatchNote"}
-    assert told["restored"]["slug"] == "patch-notes-archived"
-    assert told["restored"]["shortId"] == 1
-    assert told["restored"]["archivedAt"] is None
-    assert told["operation"] == "restorePatchNote"
+    event_columns = json.loads(run.stdout)
+    assert event_columns["status"] == 200, event_columns
+    assert event_columns["lives"].pop("createPatchNote") == 201
+    assert set(event_columns["lives"].values()) == {200}
+    assert event_columns["lives"].keys() >= {"listPatchNotes", "getPatchNote", "changePatchNote", "archivePatchNote"}
+    assert event_columns["restored"]["slug"] == "patch-notes-archived"
+    assert event_columns["restored"]["shortId"] == 1
+    assert event_columns["restored"]["archivedAt"] is None
+    assert event_columns["operation"] == "restorePatchNote"
     fields = ["id", "organizationId", "slug", "shortId", "title", "description", "createdAt", "updatedAt", "archivedAt"]
-    assert told["component"] == fields == list(told["restored"])
-    assert told["permissions"]
+    assert event_columns["component"] == fields == list(event_columns["restored"])
+    assert event_columns["permissions"]

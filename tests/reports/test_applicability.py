@@ -46,7 +46,7 @@ def test_an_entry_says_all_that_is_said_of_a_control(ask: Ask) -> None:
         "isApplicable": True,
         "reasons": ["LEGAL", "BEST_PRACTICE"],
         "justification": None,
-        "isStated": True,
+        "isAssessed": True,
         "coverageStatus": "PARTIAL",
         "coverageGap": "=HYPERLINK(1)",
         "effectiveCoverageStatus": "PARTIAL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from normata.reports.closers import Closers
+from normata.reports.gap_suggestions import GapSuggestions
 from tests.databases import on_both
 from tests.reports.conftest import Ask
 from tests.reports.reported import FRAMEWORK, match, statement
@@ -12,9 +12,9 @@ from tests.served import Served
 from tests.world import ALPHA, BETA
 
 
-def closers(gap: dict[str, Any]) -> list[tuple[str, str, str, int]]:
+def suggestions(gap: dict[str, Any]) -> list[tuple[str, str, str, int]]:
     """What would close a gap: the control, the level of its match, what the gap would become, how many it lifts."""
-    return [(one["control"]["id"], one["matchLevel"], one["wouldBecome"], one["lifts"]) for one in gap["closers"]]
+    return [(one["control"]["id"], one["matchLevel"], one["wouldBecome"], one["lifts"]) for one in gap["suggestions"]]
 
 
 def gaps(answer: Any) -> dict[str, dict[str, Any]]:
@@ -34,14 +34,14 @@ def test_a_gap_says_what_is_stated_and_what_follows(ask: Ask) -> None:
     answer = ask("gaps")
     assert answer.json()["counts"] == ask("coverage").json()["counts"]
     gap = gaps(answer)["rep.1.1.b"]
-    del gap["closers"]
+    del gap["suggestions"]
     assert gap == {
         "id": "rep.1.1.b",
         "identifier": "1.1.b",
         "name": "Requirement 1.1.b",
         "parent": {"id": "rep.1.1", "identifier": "1.1", "name": "Requirement 1.1"},
         "isMandatory": False,
-        "isStated": True,
+        "isAssessed": True,
         "coverageStatus": "PARTIAL",
         "coverageGap": "=HYPERLINK(1)",
         "effectiveCoverageStatus": "PARTIAL",
@@ -51,15 +51,15 @@ def test_a_gap_says_what_is_stated_and_what_follows(ask: Ask) -> None:
 def test_what_closes_comes_first_and_then_what_lifts_most(ask: Ask) -> None:
     """At most three. What is not adopted, or does not apply, is none of them."""
     found = gaps(ask("gaps"))
-    assert closers(found["rep.1.1.a"]) == [
+    assert suggestions(found["rep.1.1.a"]) == [
         ("sun.A.8", "FULL", "FULL", 2),
         ("sun.A.4", "FULL", "FULL", 1),
         ("sun.A.5", "PARTIAL", "PARTIAL", 2),
     ]
-    assert closers(found["rep.1.1.c"]) == []
-    assert closers(found["rep.1.1.b"]) == [], "an overlap does nothing for what is PARTIAL already"
-    assert closers(found["rep.2.2"]) == [("sun.A.8", "FULL", "FULL", 2)]
-    [first, *_] = found["rep.1.1.a"]["closers"]
+    assert suggestions(found["rep.1.1.c"]) == []
+    assert suggestions(found["rep.1.1.b"]) == [], "an overlap does nothing for what is PARTIAL already"
+    assert suggestions(found["rep.2.2"]) == [("sun.A.8", "FULL", "FULL", 2)]
+    [first, *_] = found["rep.1.1.a"]["suggestions"]
     assert first["control"]["framework"]["identifier"] == "SUN-2"
     assert first["effectiveCoverageStatus"] == "NONE"
 
@@ -76,7 +76,7 @@ def test_the_next_steps_are_the_controls_that_would_lift_most(ask: Ask) -> None:
 def test_what_it_promises_comes_true(ask: Ask, service: Served) -> None:
     """Each closer, stated FULL, gives every gap that names it what the report says, and lifts as many as it says."""
     before = gaps(ask("gaps"))
-    steps = {one["control"]["id"]: one for gap in before.values() for one in gap["closers"]}
+    steps = {one["control"]["id"]: one for gap in before.values() for one in gap["suggestions"]}
     assert steps
     for control, step in steps.items():
         service.load({"controlCoverages": [statement(control, "FULL")]})
@@ -88,7 +88,7 @@ def test_what_it_promises_comes_true(ask: Ask, service: Served) -> None:
         }
         assert len(became) == step["lifts"], control
         for gap, status in became.items():
-            for one in before[gap]["closers"]:
+            for one in before[gap]["suggestions"]:
                 if one["control"]["id"] == control:
                     assert one["wouldBecome"] == status
         service.load({"controlCoverages": [statement(control, "NONE")]})
@@ -99,9 +99,9 @@ def test_an_own_match_counts_for_its_organization_only(ask: Ask, service: Served
     """And of two matches between the same controls the stronger one."""
     own = match("sun.A.6", "rep.1.1.a", "FULL") | {"id": "own-match", "justification": "We looked into it."}
     service.load({"controlMatches": [own | {"organizationId": BETA}]})
-    assert ("sun.A.6", "FULL", "FULL", 1) not in closers(gaps(ask("gaps"))["rep.1.1.a"])
+    assert ("sun.A.6", "FULL", "FULL", 1) not in suggestions(gaps(ask("gaps"))["rep.1.1.a"])
     service.load({"controlMatches": [own | {"id": "ours", "organizationId": ALPHA}]})
-    assert ("sun.A.6", "FULL", "FULL", 1) in closers(gaps(ask("gaps"))["rep.1.1.a"])
+    assert ("sun.A.6", "FULL", "FULL", 1) in suggestions(gaps(ask("gaps"))["rep.1.1.a"])
 
 
 def test_a_framework_without_gaps(ask: Ask, service: Served) -> None:
@@ -120,6 +120,6 @@ def test_no_gap_has_more_than_three_closers_and_no_report_more_than_ten_steps() 
             self.identifier = self.name = source
 
     rows = [Row(f"gap-{gap}", f"source-{source:02}") for gap in range(5) for source in range(20)]
-    found = Closers({f"gap-{gap}": "NONE" for gap in range(5)}, rows, {"f": {"id": "f"}})
+    found = GapSuggestions({f"gap-{gap}": "NONE" for gap in range(5)}, rows, {"f": {"id": "f"}})
     assert [one["control"]["id"] for one in found.of("gap-3")] == ["source-00", "source-01", "source-02"]
     assert [one["lifts"] for one in found.next_steps()] == [5] * 10

@@ -23,9 +23,9 @@ def counts(leaves: int, excluded: int, unsaid: int, indirect: int, statuses: str
         "leaves": leaves,
         "applicable": leaves - excluded,
         "notApplicable": excluded,
-        "withoutStatement": unsaid,
+        "withoutAssessment": unsaid,
         "indirectlyCovered": indirect,
-        "stated": stated,
+        "assessed": stated,
         "effective": effective,
     }
 
@@ -62,7 +62,7 @@ def test_it_agrees_with_the_list_of_controls(ask: Ask, service: Served) -> None:
         for status in ("NONE", "PARTIAL", "FULL"):
             named = status.lower()
             assert found["effective"][named] == sum(one["effectiveCoverageStatus"] == status for one in leaves)
-            assert found["stated"][named] == sum(one["coverage"]["coverageStatus"] == status for one in leaves)
+            assert found["assessed"][named] == sum(one["coverage"]["coverageStatus"] == status for one in leaves)
         assert found["indirectlyCovered"] == sum(one["isIndirectlyCovered"] for one in leaves)
 
 

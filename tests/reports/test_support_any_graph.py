@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 
 from normata.coverage.engine import Computed, Level, compute
-from normata.reports.support import Support
+from normata.reports.supporting_matches import SupportingMatches
 from tests.coverage.test_engine_any_graph import Graph, graphs
 from tests.reports.test_support import Child, Match
 
@@ -52,12 +52,12 @@ def test_what_carries_a_control_does_so_without_it(graph: Graph) -> None:
     """Whatever is lifted has support, from a match or from children; and no source of it needs what is lifted."""
     computed = compute(*graph)
     found = rows(graph, computed)
-    support = Support(*found)
+    supporting_matches = SupportingMatches(*found)
     by_id = {match.id: match for match in found.matches}
     for control, result in computed.items():
         if not result.indirect:
             continue
-        carrying = [by_id[match_id] for match_id in support.of(control, result.effective.name)]
+        carrying = [by_id[match_id] for match_id in supporting_matches.of(control, result.effective.name)]
         assert carrying or control in {child.parent_id for child in found.children}
         unlifted = graph._replace(matches=[match for match in graph.matches if match[1] != control])
         alone = compute(*unlifted)

@@ -20,9 +20,9 @@ from normata.frameworks.control_wire import ControlReference, FrameworkReference
 from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.reports.counts import StatusCounts
-from normata.reports.leaves import HAS_CHILDREN, IS_APPLICABLE, STATEMENT_OF_CONTROL, read_leaves
+from normata.reports.leaves import ASSESSMENT_OF_CONTROL, HAS_CHILDREN, IS_APPLICABLE, read_leaves
 
-MOST_GAPS = 500
+MAX_GAPS = 500
 
 
 class PreviewedGap(ControlReference):
@@ -48,7 +48,7 @@ class AdoptionPreview(Wire):
     not_applicable: int = Field(description="How many do not, as was stated when the framework was adopted before.")
     effective: StatusCounts = Field(description="The applicable leaves by the status that they would have.")
     gaps: list[PreviewedGap] = Field(
-        description=f"The applicable leaves that would not be covered fully, in catalog order; the first {MOST_GAPS}."
+        description=f"The applicable leaves that would not be covered fully, in catalog order; the first {MAX_GAPS}."
     )
     others: list[Gain] = Field(description="Other adopted frameworks of which leaves would be covered further.")
 
@@ -77,7 +77,7 @@ def preview_adoption(transaction: Transaction, organization_id: str, framework_i
                 "name": leaf.name,
                 "effectiveCoverageStatus": then[leaf.id].effective.name,
             }
-            for leaf in gaps[:MOST_GAPS]
+            for leaf in gaps[:MAX_GAPS]
         ],
         "others": _gains(transaction, key, now, then),
     }
@@ -119,7 +119,7 @@ def _reference(row: Any) -> dict[str, Any]:
 
 _FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
-_GIVEN: BindParameter[str] = bindparam("framework")
+_PREVIEWED: BindParameter[str] = bindparam("framework")
 _SHOWN = (_FRAMEWORK.c.id, _FRAMEWORK.c.name, _FRAMEWORK.c.identifier, _FRAMEWORK.c.identifier_color)
 
 _VISIBLE = (
@@ -127,13 +127,13 @@ _VISIBLE = (
     .outerjoin(
         _ADOPTION, (_ADOPTION.c.framework_id == _FRAMEWORK.c.id) & (_ADOPTION.c.organization_id == _ORGANIZATION)
     )
-    .where(_FRAMEWORK.c.id == _GIVEN, visible_to(_ORGANIZATION))
+    .where(_FRAMEWORK.c.id == _PREVIEWED, visible_to(_ORGANIZATION))
 )
 _OTHERS = (
     select(*_SHOWN, Control.id.label("control_id"))
     .join(_ADOPTION, _ADOPTION.c.framework_id == _FRAMEWORK.c.id)
     .join(Control, Control.framework_id == _FRAMEWORK.c.id)
-    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
-    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _FRAMEWORK.c.id != _GIVEN, ~HAS_CHILDREN, IS_APPLICABLE)
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
+    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _FRAMEWORK.c.id != _PREVIEWED, ~HAS_CHILDREN, IS_APPLICABLE)
     .order_by(_FRAMEWORK.c.identifier_key, _FRAMEWORK.c.id)
 )

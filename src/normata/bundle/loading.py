@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from normata.bundle.arrays import ARRAYS
-from normata.bundle.spool import RowSpool
+from normata.bundle.row_buffer import RowBuffer
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, PendingRows, read_row
 from normata.core.changes.source import Fault, FaultyInput, Row
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
@@ -34,7 +34,7 @@ def load(
     *,
     sync: bool = False,
     faults: Sequence[Fault] = (),
-) -> dict[str, Tally]:
+) -> dict[str, RowCounts]:
     """Insert or update all ``rows`` by id, and tell by array what was done.
 
     A field that a row leaves out stays as it is, or gets its default where the row is new. ``progress`` is told the
@@ -44,19 +44,19 @@ def load(
     """
     unit.lock("content")
     found = list(faults)
-    spool = RowSpool()
-    groups, refused = _read(rows, spool, found, progress)
+    row_buffer = RowBuffer()
+    groups, refused = _read(rows, row_buffer, found, progress)
     make_valid(
         unit,
         groups,
         own_rules=RULES,
-        keep=spool.put,
+        buffer=row_buffer.put,
         refused=refused,
         stamped=("last_sync_at",) if sync else (),
     )
     if found:
         raise FaultyInput(found)
-    tallies = {table.array: Tally.of(group) for table, group in groups.items()}
+    row_counts = {table.array: RowCounts.of(group) for table, group in groups.items()}
     changes = _changes(groups)
     # Before the first row is written, as whoever changes a statement does: or each might wait for the other's rows.
     affected = affected_organizations(unit, changes)
@@ -66,18 +66,18 @@ def load(
     _write(unit, groups, progress, "import" if sync else "load")
     affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
     unit.extend_reach(affected)
-    written = {ARRAYS[array]: tally.inserted + tally.updated for array, tally in tallies.items()}
+    written = {ARRAYS[array]: counted.inserted + counted.updated for array, counted in row_counts.items()}
     written[EffectiveCoverage] = 0
-    restated = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}
+    reassessed = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
-        written[EffectiveCoverage] += recompute(unit, organization_id, restated=restated)
+        written[EffectiveCoverage] += recompute(unit, organization_id, reassessed=reassessed)
     unit.analyze({str(table.__tablename__): count for table, count in written.items()})
-    return tallies
+    return row_counts
 
 
 def _read(
-    rows: Sequence[Row], spool: RowSpool, faults: list[Fault], progress: Progress
+    rows: Sequence[Row], row_buffer: RowBuffer, faults: list[Fault], progress: Progress
 ) -> tuple[PendingRows, set[tuple[str, str]]]:
     """The pending rows of all rows whose values are good, by table, and the tables and ids of the other rows.
 
@@ -89,7 +89,7 @@ def _read(
         if done % 1_000 == 0:
             progress("Checking rows", done, len(rows))
         table = ARRAYS[row.array]
-        pending = read_row(table, row, faults, spool.put)
+        pending = read_row(table, row, faults, row_buffer.put)
         if pending is None:
             refused.add((str(table.__tablename__), str(row.values.get("id"))))
         else:
@@ -108,13 +108,13 @@ def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress, action: st
     done = 0
     framework_ids: set[str] = set()
 
-    def tell(count: int) -> None:
+    def report_progress(count: int) -> None:
         nonlocal done
         progress("Writing rows", done, total)
         done += count
 
     for table, group in groups.items():
-        written = write(unit, table, group, tell)
+        written = write(unit, table, group, report_progress)
         if table is Control:
             framework_ids |= {row.final["framework_id"] for row in written}
         if table.published:
@@ -133,4 +133,4 @@ def _publish(unit: UnitOfWork, action: str, table: type[Table], rows: Sequence[P
     for row in rows:
         by_owner[row.final[column]].append(row)
     for organization_id, owned in sorted(by_owner.items(), key=lambda item: str(item[0])):
-        unit.publish(Change(action, table, organization_id, counts=Tally.of(owned).written()))
+        unit.publish(Change(action, table, organization_id, counts=RowCounts.of(owned).written()))

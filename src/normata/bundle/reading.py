@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from normata.bundle.arrays import ARRAYS
-from normata.bundle.spool import RowSpool
+from normata.bundle.row_buffer import RowBuffer
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.documents import json_text
 from normata.core.documents.files import Unreadable, open_input
@@ -22,7 +22,7 @@ from normata.core.documents.json_text import Flaw, Step, is_too_large, place
 DEEPEST_ROW = 200
 
 _LONGEST_VALUE = 64 * 2**20  # characters of one row
-_MOST_ROWS = 5_000_000  # of one load: each takes about a kilobyte of memory, whatever it says
+_MAX_ROWS = 5_000_000  # of one load: each takes about a kilobyte of memory, whatever it says
 
 
 def read(paths: Sequence[Path]) -> list[Row]:
@@ -43,9 +43,9 @@ def read_all(paths: Sequence[Path]) -> tuple[list[Row], list[Fault]]:
     rows: list[Row] = []
     faults: list[Fault] = []
     is_whole = True
-    spool = RowSpool()
+    row_buffer = RowBuffer()
     for path in paths:
-        reader = _Reader(str(path), spool, rows, faults)
+        reader = _Reader(str(path), row_buffer, rows, faults)
         try:
             with TextIOWrapper(open_input(path), encoding="utf-8-sig", newline="") as file:
                 reader.read(_Text(file))
@@ -82,18 +82,18 @@ class _Reader:
     ``place`` is that of the value at hand. ``is_whole`` tells that all rows of the file were there to be read.
     """
 
-    def __init__(self, file: str, spool: RowSpool, rows: list[Row], faults: list[Fault]) -> None:
+    def __init__(self, file: str, row_buffer: RowBuffer, rows: list[Row], faults: list[Fault]) -> None:
         self.place = ""
         self.is_whole = True
         self._file = file
-        self._spool = spool
+        self._row_buffer = row_buffer
         self._rows = rows
         self._faults = faults
 
     def read(self, text: _Text) -> None:
         if text.peek() != "{":
             text.pass_over()
-            self._blame("must be a JSON object whose members are arrays")
+            self._add_fault("must be a JSON object whose members are arrays")
             self.is_whole = False
         else:
             arrays: set[str] = set()
@@ -106,43 +106,43 @@ class _Reader:
 
     def _array(self, array: str, text: _Text, *, is_first: bool) -> None:
         if not is_first:
-            self._blame("is given twice")  # and of what has two values nobody can say which one counts
+            self._add_fault("is given twice")  # and of what has two values nobody can say which one counts
             self.is_whole = False
             text.pass_over()
         elif array not in ARRAYS:
-            self._blame(f"is not an array that a bundle has; it has {', '.join(ARRAYS)}")
+            self._add_fault(f"is not an array that a bundle has; it has {', '.join(ARRAYS)}")
             text.pass_over()
         elif text.peek() != "[":
-            self._blame("must be an array")
+            self._add_fault("must be an array")
             text.pass_over()
         else:
             within = self.place
             for index, _ in enumerate(text.series("]")):
                 self.place = f"{within}/{index}"
-                if len(self._rows) + len(self._faults) >= _MOST_ROWS:
-                    raise _Stop(f"is row {_MOST_ROWS + 1:,} of one load: load the rows in several parts", of_value=True)
+                if len(self._rows) + len(self._faults) >= _MAX_ROWS:
+                    raise _Stop(f"is row {_MAX_ROWS + 1:,} of one load: load the rows in several parts", of_value=True)
                 item, flaws = text.value()
                 if isinstance(item, dict):
                     self._row(array, item, flaws)
                 else:
-                    self._blame("must be an object")
+                    self._add_fault("must be an object")
 
     def _row(self, array: str, item: dict[str, Any], flaws: list[Flaw]) -> None:
         if flaws:
             _cut(item)
         try:
-            values = self._spool.put(item)
+            values = self._row_buffer.put(item)
         except ValueError:
             broken = list(json_text.texts_with(_SURROGATE, item))
             if not broken:
                 raise
             flaws = [*flaws, *(Flaw(steps, "must not hold half of a surrogate pair") for steps in broken)]
-            values = self._spool.put(json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace")))
+            values = self._row_buffer.put(json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace")))
         for flaw in flaws:
             self._faults.append(Fault(self._file, self.place + place(*flaw.steps), flaw.reason))
         self._rows.append(Row(array, self._file, self.place, values))
 
-    def _blame(self, reason: str) -> None:
+    def _add_fault(self, reason: str) -> None:
         self._faults.append(Fault(self._file, self.place, reason))
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from normata.catalogs.matches import (
-    MOST_MATCHES,
+    MAX_MATCHES,
     MappingSet,
     Relation,
     Side,
@@ -51,7 +51,7 @@ def read_library(document: Document, faults: list[Fault]) -> tuple[list[Row], li
         for entry in objects.one_or_more(spelling)
         for relation in _relations(_mapping_set(document, library, entry), entry)
     ]
-    if 2 * len(relations) > MOST_MATCHES:
+    if 2 * len(relations) > MAX_MATCHES:
         objects.fault(None, too_many(2 * len(relations)))
         relations = []
     return rows, relations

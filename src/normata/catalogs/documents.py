@@ -26,8 +26,8 @@ _EXPECTED = (
 
 # Far above everything that is published. As bytes of the file, and as characters once all that is said by reference
 # (YAML's aliases, OSCAL's parameters) is written out.
-MOST_CHARACTERS = 64 * 2**20
-_MOST_VALUES = 2_000_000
+MAX_CHARACTERS = 64 * 2**20
+_MAX_VALUES = 2_000_000
 _DEEPEST = 100
 
 
@@ -116,14 +116,14 @@ def _parsed(text: str) -> tuple[object, list[Flaw]]:
 
 def _yaml(text: str) -> tuple[object, list[Flaw]]:
     try:
-        return yaml_text.load(text, yaml_text.Limits(_DEEPEST, _MOST_VALUES, MOST_CHARACTERS))
+        return yaml_text.load(text, yaml_text.Limits(_DEEPEST, _MAX_VALUES, MAX_CHARACTERS))
     except yaml_text.YamlError as error:
         raise Unreadable(f"is neither JSON nor YAML: {error}") from error
 
 
 def _json(text: str) -> tuple[object, list[Flaw]]:
-    if _json_values(text) > _MOST_VALUES:
-        raise Unreadable(f"holds more than {_MOST_VALUES:,} values")
+    if _json_values(text) > _MAX_VALUES:
+        raise Unreadable(f"holds more than {_MAX_VALUES:,} values")
     is_sound = True
 
     def mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -151,7 +151,7 @@ _STRING_OR_VALUE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[,\[{]', re.DOTALL)
 def _json_values(text: str) -> int:
     """How many values the text has at most: one before each comma, and the last one of each array and object."""
     count = sum(map(text.count, ",[{"))
-    if count > _MOST_VALUES:  # a comma in prose is no value, but to tell them apart takes longer
+    if count > _MAX_VALUES:  # a comma in prose is no value, but to tell them apart takes longer
         count = sum(found[0][0] != '"' for found in _STRING_OR_VALUE.finditer(text))
     return count
 

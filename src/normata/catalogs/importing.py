@@ -8,8 +8,8 @@ from normata.bundle.loading import Progress, load
 from normata.catalogs.reading import Published
 from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import LeftOut, rows_to_load
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import Fault
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import UnitOfWork
 
 
@@ -21,7 +21,7 @@ def import_for_all(
     skip_unknown: bool,
     option: str = "--skip-unknown",
     faults: Sequence[Fault] = (),
-) -> tuple[dict[str, Tally], list[LeftOut]]:
+) -> tuple[dict[str, RowCounts], list[LeftOut]]:
     """Make what is published centralized: what was done, by array, and the mappings that were left out.
 
     See :func:`rows_to_load` for ``skip_unknown`` and ``option``, and :func:`load` for ``progress`` and ``faults``.

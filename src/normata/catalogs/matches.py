@@ -13,7 +13,7 @@ from normata.core.changes.source import Fault, Row, pointer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST_MATCHES = 200_000  # of one file; the largest that is published has some 5,000
+MAX_MATCHES = 200_000  # of one file; the largest that is published has some 5,000
 
 # Never change this: the ids of all matches follow from it, and a library imported again must find its own.
 _MATCHES = UUID("6f0e6a3c-5d0b-5b0e-9a55-2f1c7d1f4b7e")
@@ -101,7 +101,7 @@ def no_relation(relationship: str) -> str:
 
 def too_many(count: int, detail: str = "") -> str:
     """Why a file is refused that means so many matches."""
-    return f"means {count:,} matches{detail}; one file may mean {MOST_MATCHES:,} at most"
+    return f"means {count:,} matches{detail}; one file may mean {MAX_MATCHES:,} at most"
 
 
 def matches_of(relations: Iterable[Relation]) -> list[Row]:

@@ -14,9 +14,9 @@ from normata.catalogs.documents import Input
 from normata.catalogs.importing import import_for_all
 from normata.catalogs.tables import COLUMNS
 from normata.catalogs.unknown import LeftOut
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import FaultyInput
 from normata.core.changes.storing import BODY, every_column_of
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
 from normata.core.http.operation import BodyFormat, ChangeOperation, Operation
 from normata.core.http.problems import FieldFault, InvalidRequest
@@ -27,7 +27,7 @@ from normata.core.schema.wire import Wire
 from normata.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, ControlMatch, Framework
 
-_MOST_TOLD = 50  # faults, or mappings that are left out
+_MAX_REPORTED = 50  # faults, or mappings that are left out
 _SKIP_UNKNOWN = "skipUnknown=true"
 _ARRAYS = ("frameworks", "controls", "controlMatches")
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -72,7 +72,7 @@ class ImportResult(Wire):
     controls: ImportedRows = Field(description="What becomes of controls.")
     control_matches: ImportedRows = Field(description="What becomes of matches.")
     left_out: int = Field(description="How many mappings are left out.")
-    first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MOST_TOLD} of these.")
+    first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MAX_REPORTED} of these.")
 
 
 def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: CatalogImportQuery) -> uploads.Upload:
@@ -93,18 +93,18 @@ def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
             skip_unknown=query.skip_unknown,
             option=_SKIP_UNKNOWN,
         )
-    return _told(outcome.framework_ids, outcome.tallies, outcome.left_out)
+    return _result(outcome.framework_ids, outcome.row_counts, outcome.left_out)
 
 
 def _take_for_all(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     query: CatalogImportQuery = request.query
     upload: uploads.Upload = request.body
     with _first_faults():
-        tallies, left_out = import_for_all(
+        row_counts, left_out = import_for_all(
             unit, upload.published, skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN, faults=upload.faults
         )
     frameworks = [row.values["id"] for row in upload.published.rows if row.array == "frameworks"]
-    return _told(frameworks, tallies, left_out)
+    return _result(frameworks, row_counts, left_out)
 
 
 @contextmanager
@@ -112,19 +112,21 @@ def _first_faults() -> Iterator[None]:
     try:
         yield
     except FaultyInput as error:
-        raise FaultyInput(error.faults[:_MOST_TOLD]) from error
+        raise FaultyInput(error.faults[:_MAX_REPORTED]) from error
 
 
-def _told(framework_ids: list[str], tallies: Mapping[str, Tally], left_out: Sequence[LeftOut]) -> dict[str, Any]:
-    every = {array: tallies.get(array, Tally()) for array in _ARRAYS}
+def _result(
+    framework_ids: list[str], row_counts: Mapping[str, RowCounts], left_out: Sequence[LeftOut]
+) -> dict[str, Any]:
+    every = {array: row_counts.get(array, RowCounts()) for array in _ARRAYS}
     return {
         "frameworkIds": framework_ids,
         **{
-            array: {"new": tally.inserted, "changed": tally.updated, "unchanged": tally.unchanged}
-            for array, tally in every.items()
+            array: {"new": counts.inserted, "changed": counts.updated, "unchanged": counts.unchanged}
+            for array, counts in every.items()
         },
         "leftOut": len(left_out),
-        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in left_out[:_MOST_TOLD]],
+        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in left_out[:_MAX_REPORTED]],
     }
 
 
@@ -194,8 +196,8 @@ What the body holds becomes the organization's own, whatever its publisher says,
 import again changes nothing, and a newer version changes what it has before. Nothing is ever deleted. Mappings become
 matches of the organization's own, between its own imports and the frameworks that it can see.
 
-All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, each with its place. `dryRun=true` tells
-what would be stored.""",
+All of it is stored, or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place. `dryRun=true`
+says what would be stored.""",
         role="admin",
         query=ImportQuery,
         body_formats=_FORMATS,
@@ -223,8 +225,8 @@ ids of its publisher: all organizations see it and may adopt it. The coverage of
 the same transaction, and their admins are told what they lose. The operator sees nothing of that: not in the answer,
 and not in a dry run.
 
-All of it is stored, or nothing: then the first {_MOST_TOLD} faults are told, each with its place. `normata import` does
-the same on the command line.""",
+All of it is stored, or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place. `normata
+import` does the same on the command line.""",
         authority="operator",
         scope="admin",
         query=CatalogImportQuery,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID, uuid5
 
-from normata.catalogs.documents import MOST_CHARACTERS
+from normata.catalogs.documents import MAX_CHARACTERS
 from normata.catalogs.oscal_parameters import Parameters
 from normata.catalogs.oscal_validation import validated
 from normata.core.changes.source import Fault, Row, pointer
@@ -34,7 +34,7 @@ def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
     try:
         return [_framework(document.file, model.catalog), *reader.rows()]
     except _TooLong:
-        reason = f"holds more than {MOST_CHARACTERS:,} characters once its parameters are written out"
+        reason = f"holds more than {MAX_CHARACTERS:,} characters once its parameters are written out"
         faults.append(Fault(document.file, "/catalog", reason))
         return []
 
@@ -150,7 +150,7 @@ class _CatalogReader:
         """The part as text: its label, title and prose, and below it its own parts, indented below an item."""
         head = " ".join(filter(None, (_label(part.props), part.title, self._parameters.written_into(part.prose or ""))))
         self._characters += len(head)
-        if self._characters > MOST_CHARACTERS:
+        if self._characters > MAX_CHARACTERS:
             raise _TooLong
         for line in head.splitlines():
             yield (indent + line).rstrip()

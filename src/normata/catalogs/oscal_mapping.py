@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from normata.catalogs.matches import (
-    MOST_MATCHES,
+    MAX_MATCHES,
     MappingSet,
     Relation,
     Side,
@@ -45,7 +45,7 @@ def read_mapping_collection(document: Document, catalogs: Mapping[str, str], fau
     known = len(faults)
     maps = list(_maps(document, model.mapping_collection, catalogs, faults))
     count = sum(map(_count, maps))
-    if count > MOST_MATCHES:
+    if count > MAX_MATCHES:
         # Counted before they are made: a few hundred kilobytes can mean millions.
         largest = max(maps, key=_count)
         sides = f"{len(largest.sources):,} sources times {len(largest.targets):,} targets"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from normata.core.changes.source import Fault, pointer
-from normata.core.documents.json_text import MOST_TOLD
+from normata.core.documents.json_text import MAX_REPORTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -88,12 +88,12 @@ class Parameters:
                 self._written[last] = self._text(self._form(last))
                 row.popitem()
             elif following in row and following not in self._written:
-                self._tell_circle(list(row), following)
+                self._report_cycle(list(row), following)
                 self._written[following] = _UNKNOWN
 
-    def _tell_circle(self, row: list[str], name: str) -> None:
+    def _report_cycle(self, row: list[str], name: str) -> None:
         self._circles += 1
-        if self._circles > MOST_TOLD:
+        if self._circles > MAX_REPORTED:
             return
         place, _ = self._by_name[name]
         way = row[row.index(name) + 1 :]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from normata.catalogs.documents import Document
 
-_MOST_COMPLAINTS = 20_000  # each takes about a kilobyte of memory
+_MAX_COMPLAINTS = 20_000  # each takes about a kilobyte of memory
 
 
 def validated(document: Document, module: str, faults: list[Fault]) -> Any | None:
@@ -58,8 +58,8 @@ class _Complaint:
 
 
 def _invalid(document: Document, error: ValidationError) -> list[Fault]:
-    if error.error_count() > _MOST_COMPLAINTS:
-        reason = f"breaks the rules of OSCAL in more than {_MOST_COMPLAINTS:,} places"
+    if error.error_count() > _MAX_COMPLAINTS:
+        reason = f"breaks the rules of OSCAL in more than {_MAX_COMPLAINTS:,} places"
         return [Fault(document.file, "", reason)]
     complaints = [_Complaint(entry["loc"], entry["type"], entry["msg"]) for entry in error.errors(include_url=False)]
     found = (Fault(document.file, place(*steps), reason) for steps, reason in _located(document.values, (), complaints))

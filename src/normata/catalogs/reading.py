@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from normata.catalogs import ciso_assistant, oscal_catalog, oscal_mapping
-from normata.catalogs.documents import MOST_CHARACTERS, Document, Input, read_documents
+from normata.catalogs.documents import MAX_CHARACTERS, Document, Input, read_documents
 from normata.catalogs.matches import Relation, matches_of
 from normata.catalogs.tables import Sheet, rows_of
 from normata.core.changes.source import Fault, FaultyInput, Row
@@ -50,7 +50,7 @@ def read_published(
     becomes, the file's unless it is given. Raises FaultyInput with the faults of all files. Mappings may name controls
     that were imported long ago; ``unknown.rows_to_load`` looks whether they are there.
     """
-    inputs = [Input(str(path), name or path.stem, partial(read_bytes, path, MOST_CHARACTERS)) for path in paths]
+    inputs = [Input(str(path), name or path.stem, partial(read_bytes, path, MAX_CHARACTERS)) for path in paths]
     return read_inputs(inputs, progress)
 
 
@@ -123,10 +123,10 @@ def _shortened(text: str, longest: int) -> str:
     line = " ".join(text.split())
     if len(line) <= longest:
         return line
-    kept = line[: longest - 1]
+    shortened = line[: longest - 1]
     if line[longest - 1] != " ":  # the cut goes through a word; a single word that fills the line is cut all the same
-        kept = kept.rpartition(" ")[0] or kept
-    return kept.rstrip(" .:;,") + "…"
+        shortened = shortened.rpartition(" ")[0] or shortened
+    return shortened.rstrip(" .:;,") + "…"
 
 
 # What must hold for the rows together

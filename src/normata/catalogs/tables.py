@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory")
 
-MOST_ROWS = 20_000
-_MOST_COLUMNS = 50
-_MOST_PLACES = 20_000_000  # of cells in a workbook, also empty ones: a cell far to the right makes a wide row
+MAX_ROWS = 20_000
+_MAX_COLUMNS = 50
+_MAX_PLACES = 20_000_000  # of cells in a workbook, also empty ones: a cell far to the right makes a wide row
 _DELIMITERS = (",", ";", "\t")
 _WORDS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True, "x": True}
 
@@ -132,8 +132,8 @@ def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fau
     numbered = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1) if row)
     filled = ((number, row) for number, row in numbered if any(row))
     number, header = next(filled, (1, []))
-    if any(header[_MOST_COLUMNS:]):
-        raise Unreadable(f"has more than {_MOST_COLUMNS} columns")
+    if any(header[_MAX_COLUMNS:]):
+        raise Unreadable(f"has more than {_MAX_COLUMNS} columns")
     columns = [_column(cell) for cell in header]
     if "identifier" not in columns:
         raise Unreadable(
@@ -142,8 +142,8 @@ def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fau
     faults += _wrong_columns(file, number, columns)
     found: list[tuple[int, Mapping[str, str]]] = []
     for number, row in filled:
-        if len(found) == MOST_ROWS:
-            raise Unreadable(f"has more than {MOST_ROWS:,} rows")
+        if len(found) == MAX_ROWS:
+            raise Unreadable(f"has more than {MAX_ROWS:,} rows")
         if any(row[len(columns) :]) or any(cell for cell, column in zip(row, columns, strict=False) if not column):
             faults.append(
                 Fault(file, pointer("rows", number), "has a cell in a column that the first row does not name")
@@ -157,8 +157,8 @@ def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
     places = 0
     for row in rows:
         places += len(row)
-        if places > _MOST_PLACES:
-            raise Unreadable(f"has more than {_MOST_PLACES:,} cells, counting the empty ones to the left of others")
+        if places > _MAX_PLACES:
+            raise Unreadable(f"has more than {_MAX_PLACES:,} cells, counting the empty ones to the left of others")
         is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows: they must cost little
         yield () if is_blank else ["" if cell is None else str(cell) for cell in row]
 

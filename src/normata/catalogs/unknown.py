@@ -47,8 +47,8 @@ def rows_to_load(
     Unless ``skip_unknown``, nothing is left out: then unknown controls raise FaultyInput. ``option`` is what the sender
     can use to have them left out.
     """
-    kept, left_out = known_relations(published, stored, skip_unknown=skip_unknown, option=option)
-    return [*published.rows, *matches_of(kept)], left_out
+    accepted, left_out = known_relations(published, stored, skip_unknown=skip_unknown, option=option)
+    return [*published.rows, *matches_of(accepted)], left_out
 
 
 def known_relations(
@@ -61,14 +61,14 @@ def known_relations(
     if not skip_unknown:
         raise FaultyInput(_faults(published, stored, unknown, option))
     left_out = []
-    kept = []
+    accepted = []
     for relation in published.relations:
         missing = tuple(control for _, control in relation.ends() if control in unknown)
         if missing:
             left_out.append(_left_out(relation, missing))
         else:
-            kept.append(relation)
-    return kept, left_out
+            accepted.append(relation)
+    return accepted, left_out
 
 
 def _left_out(relation: Relation, missing: tuple[str, ...]) -> LeftOut:

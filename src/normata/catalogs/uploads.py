@@ -14,10 +14,10 @@ from normata.catalogs.documents import Input
 from normata.catalogs.matches import matches_of
 from normata.catalogs.reading import Published, read_inputs
 from normata.catalogs.unknown import LeftOut, known_relations
+from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, good, read_row
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.changes.storing import BODY
-from normata.core.changes.tally import Tally
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
@@ -29,10 +29,10 @@ from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.following import follow
+from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.pairs import once_each
 
-MOST_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
+MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
 
 # Never change this: an upload finds what an earlier one has made by ids that follow from it.
 _OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
@@ -52,10 +52,10 @@ class Upload:
 class Outcome:
     """What an upload has done.
 
-    ``tallies`` has every array. ``framework_ids`` are those of the organization's own frameworks that it is about.
+    ``row_counts`` has every array. ``framework_ids`` are those of the organization's own frameworks that it is about.
     """
 
-    tallies: dict[str, Tally]
+    row_counts: dict[str, RowCounts]
     framework_ids: list[str]
     left_out: list[LeftOut]
 
@@ -67,8 +67,8 @@ def read_upload(one: Input) -> Upload:
     except FaultyInput as error:
         return Upload(Published([], []), error.faults)
     count = sum(row.array == "controls" for row in published.rows) + len(published.relations)
-    if count > MOST_ROWS:
-        reason = f"holds {count:,} controls and mappings; an upload may have {MOST_ROWS:,} at most"
+    if count > MAX_ROWS:
+        reason = f"holds {count:,} controls and mappings; an upload may have {MAX_ROWS:,} at most"
         return Upload(Published([], []), [Fault(BODY, "", reason)])
     return Upload(published)
 
@@ -87,7 +87,7 @@ def take(
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
     unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
     again, and changed where it differs. A match is not added where the organization has one of its own between the same
-    controls; it counts as unchanged. Raises NotFound, RoleTooSmall and FaultyInput.
+    controls; it counts as unchanged. Raises NotFound, InsufficientRole and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -99,9 +99,9 @@ def take(
     try:
         relations, left_out = known_relations(upload.published, known, skip_unknown=skip_unknown, option=option)
         matches = [known.as_own_match(row) for row in matches_of(relations)]
-        kept = once_each(unit, organization_id, matches)
-        already_there = len(matches) - len(kept)
-        rows += kept
+        unique = once_each(unit, organization_id, matches)
+        already_there = len(matches) - len(unique)
+        rows += unique
     except FaultyInput as error:
         faults += error.faults
     groups: dict[type[Table], list[PendingRow]] = {table: [] for table in _TABLES.values()}
@@ -112,10 +112,10 @@ def take(
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
     if faults:
         raise FaultyInput(faults)
-    tallies = {array: Tally.of(good(groups[table])) for array, table in _TABLES.items()}
-    tallies["controlMatches"].unchanged += already_there
+    row_counts = {array: RowCounts.of(good(groups[table])) for array, table in _TABLES.items()}
+    row_counts["controlMatches"].unchanged += already_there
     _write(unit, organization_id, groups)
-    return Outcome(tallies, [row.id for row in groups[Framework]], left_out)
+    return Outcome(row_counts, [row.id for row in groups[Framework]], left_out)
 
 
 def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:
@@ -123,7 +123,7 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
     if not any(written.values()):
         return
     # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
-    counts = {table.array: Tally.of(rows).written() for table, rows in written.items() if rows}
+    counts = {table.array: RowCounts.of(rows).written() for table, rows in written.items() if rows}
     unit.publish(Change("import", Organization, organization_id, organization_id, counts=counts))
     for row in written[Framework]:
         unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
@@ -190,8 +190,8 @@ class _Known:
 
     def frameworks(self, ids: Collection[str]) -> set[str]:
         """Those of these frameworks that are known."""
-        own = self._own(_FRAMEWORKS_IN_SIGHT, ids)
-        return own | self._stored(_FRAMEWORKS_IN_SIGHT, set(ids) - own)
+        own = self._own(_VISIBLE_FRAMEWORKS, ids)
+        return own | self._stored(_VISIBLE_FRAMEWORKS, set(ids) - own)
 
     def as_own_match(self, row: Row) -> Row:
         """A match between known controls as the organization's own."""
@@ -217,7 +217,7 @@ class _Known:
 _CONTROL, _FRAMEWORK, _ADOPTION = sql_table(Control), sql_table(Framework), sql_table(FrameworkAdoption)
 _IDS: Any = bindparam("ids", expanding=True)
 _ADOPTED = and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == bindparam("organization"))
-_FRAMEWORKS_IN_SIGHT = (
+_VISIBLE_FRAMEWORKS = (
     select(_FRAMEWORK.c.id)
     .outerjoin(_ADOPTION, _ADOPTED)
     .where(_FRAMEWORK.c.id.in_(_IDS), visible_to(bindparam("organization")))

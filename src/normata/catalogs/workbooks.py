@@ -16,9 +16,9 @@ from normata.core.documents.files import Unreadable
 
 LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384  # of any sheet
 
-_MOST_UNPACKED = 16 * 2**20  # bytes of all parts together
-_MOST_PARTS = 1_000
-_MOST_ELEMENTS = 1_000_000  # of all parts together: 20,000 rows of the columns known take half of them
+_MAX_UNPACKED = 16 * 2**20  # bytes of all parts together
+_MAX_PARTS = 1_000
+_MAX_ELEMENTS = 1_000_000  # of all parts together: 20,000 rows of the columns known take half of them
 _BAD_NUMBER = "has a row that is numbered neither as ISO/IEC 29500 says nor in order"
 
 
@@ -30,8 +30,8 @@ def require_harmless(content: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
-            if len(parts) > _MOST_PARTS or sum(part.file_size for part in parts) > _MOST_UNPACKED:
-                raise Unreadable(f"unpacks to more than {_MOST_UNPACKED:,} bytes or {_MOST_PARTS:,} parts")
+            if len(parts) > _MAX_PARTS or sum(part.file_size for part in parts) > _MAX_UNPACKED:
+                raise Unreadable(f"unpacks to more than {_MAX_UNPACKED:,} bytes or {_MAX_PARTS:,} parts")
             elements = 0
             for part in parts:
                 elements = _Part(elements).read(archive.read(part))
@@ -65,8 +65,8 @@ class _Part:
 
     def _element(self, tag: str, attributes: dict[str, str]) -> None:
         self._elements += 1
-        if self._elements > _MOST_ELEMENTS:
-            raise Unreadable(f"has more than {_MOST_ELEMENTS:,} XML elements: cells and what is in them")
+        if self._elements > _MAX_ELEMENTS:
+            raise Unreadable(f"has more than {_MAX_ELEMENTS:,} XML elements: cells and what is in them")
         name = tag.rpartition(":")[2]
         if name == "row":
             self._start_row(attributes.get("r"))

@@ -41,8 +41,8 @@ def make(
     if not source.is_file():
         raise Unavailable(f"there is no file {source}")
     _require_other(file, source)
-    with progress() as tell, output_files.replacing(file, force=force) as part:
-        version = _copy(source, "rw", part, tell)
+    with progress() as report_progress, output_files.replacing(file, force=force) as part:
+        version = _copy(source, "rw", part, report_progress)
     echo(f"{file}: a backup of {source}, schema {version}, checked")
 
 
@@ -63,8 +63,8 @@ def restore(
     if not file.is_file():  # SQLite would wait for a pipe, and has no words for a folder
         raise CommandError(f"there is no file {file}")
     output_files.require_replaceable(target, force=force)
-    with progress() as tell, output_files.part_beside(target) as part:
-        version = _copy(file, _mode(file), part, tell)
+    with progress() as report_progress, output_files.part_beside(target) as part:
+        version = _copy(file, _mode(file), part, report_progress)
         if version not in migrations.known_versions():
             raise CommandError(f"{file} was made by a newer version of Normata; upgrade the program")
         with _unused(target):
@@ -95,12 +95,12 @@ def _mode(backup: Path) -> str:
     return "rw" if Path(f"{backup}-wal").exists() else "ro&immutable=1"
 
 
-def _copy(source: Path, mode: str, part: Path, tell: Progress) -> str:
+def _copy(source: Path, mode: str, part: Path, report_progress: Progress) -> str:
     """Copy a database as it is at this moment, whoever writes to it, and check the copy. Returns its schema."""
     import sqlite3
 
     def show(_status: int, remaining: int, total: int) -> None:
-        tell("Copying pages", total - remaining, total)
+        report_progress("Copying pages", total - remaining, total)
 
     try:
         with closing(_connect(source, mode)) as reading, closing(_connect(part, "rw")) as writing:
@@ -110,7 +110,7 @@ def _copy(source: Path, mode: str, part: Path, tell: Progress) -> str:
             reading.backup(writing, pages=_PAGES_AT_ONCE, progress=show)
             reading.execute("ROLLBACK")
             writing.execute("PRAGMA journal_mode = DELETE")  # so that it is one file
-        tell("Checking the copy", 0, 0)
+        report_progress("Checking the copy", 0, 0)
         with closing(_connect(part, "ro")) as copied:
             return _checked(copied, source)
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""The commands for frameworks and their coverage: ``adopt``, ``leave``, ``state``."""
+"""The commands for frameworks and their coverage: ``adopt``, ``leave``, ``assess``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from normata.cli.shared import DatabaseOption, changed, echo, fail
 if TYPE_CHECKING:
     from normata.core.changes.source import Fault
     from normata.core.changes.unit_of_work import UnitOfWork
-    from normata.coverage.statements import Saying
+    from normata.coverage.assessments import AssessmentInput
 
-_LARGEST_FILE = 64 * 2**20  # bytes
+_MAX_FILE = 64 * 2**20  # bytes
 
 # How the command line calls the fields of a statement.
 _OPTIONS = {
@@ -67,7 +67,7 @@ def leave(
         echo(f"{framework_id}: {'left' if was_adopted else 'was not adopted'}")
 
 
-def state(  # noqa: PLR0917 - the parameters are the command line's
+def assess(  # noqa: PLR0917 - the parameters are the command line's
     organization: OrganizationArgument,
     control: Annotated[
         str | None, typer.Argument(metavar="CONTROL", help="A control of an adopted framework, by id or identifier.")
@@ -99,7 +99,7 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
 ) -> None:
     """State how far an organization covers a control, or all controls of a file; what is left out stays as it is."""
     from normata.core.changes.source import FaultyInput
-    from normata.coverage import statements
+    from normata.coverage import assessments as statements
     from normata.identity.organization_lookup import find
 
     given = {
@@ -112,10 +112,10 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
     given = {name: value for name, value in given.items() if value is not None}
     if (file is None) == (control is None) or (file is None and not given) or (file and (given or framework)):
         fail("name a control and what to state of it, or a file with --file", code=2)
-    sayings, faults = _read_file(file) if file is not None else ([_saying(str(control), framework, given)], [])
+    assessments, faults = _read_file(file) if file is not None else ([_assessment(str(control), framework, given)], [])
 
     def work(unit: UnitOfWork) -> list[Any]:
-        return statements.state(unit, find(unit, organization), sayings, faults)
+        return statements.assess(unit, find(unit, organization), assessments, faults)
 
     try:
         rows = changed(database, work)
@@ -124,43 +124,43 @@ def state(  # noqa: PLR0917 - the parameters are the command line's
             raise
         fail(_sentence(error.faults))
     for row in rows if file is None else ():
-        statement = statements.said(row)
-        applies = "" if statement["isApplicable"] else ", not applicable"
+        assessment = statements.assessment_to_wire(row)
+        applies = "" if assessment["isApplicable"] else ", not applicable"
         echo(
-            f"{row.framework_identifier} {row.identifier} {row.name}: stated {statement['coverageStatus']}{applies};"
+            f"{row.framework_identifier} {row.identifier} {row.name}: stated {assessment['coverageStatus']}{applies};"
             f" effective {row.effective}"
         )
     if file is not None:
         echo(f"{len(rows)} statement{'s' if len(rows) != 1 else ''} stored")
 
 
-def _read_file(path: Path) -> tuple[list[Saying], list[Fault]]:
+def _read_file(path: Path) -> tuple[list[AssessmentInput], list[Fault]]:
     """The statements of a file, and the faults that it has."""
     from normata.core.changes.source import Fault
     from normata.core.documents.files import Unreadable, read_input
-    from normata.coverage.statement_table import read_statements
+    from normata.coverage.assessment_table import parse_assessments
 
     try:
-        text = read_input(path, _LARGEST_FILE)
+        text = read_input(path, _MAX_FILE)
     except Unreadable as error:
         return [], [Fault(str(path), "", str(error))]
-    return read_statements(text, str(path))
+    return parse_assessments(text, str(path))
 
 
-def _saying(control: str, framework: str | None, given: dict[str, Any]) -> Saying:
+def _assessment(control: str, framework: str | None, given: dict[str, Any]) -> AssessmentInput:
     """What the arguments say; where they cannot, the command fails."""
     from pydantic import ValidationError
 
     from normata.core.changes.source import Row
     from normata.core.schema.faults import describe
-    from normata.coverage.statements import Saying, StatementFields
+    from normata.coverage.assessments import AssessmentFields, AssessmentInput
 
     source = Row("controlCoverages", "the command line", "", {}, _OPTIONS)
     try:
-        fields = StatementFields.model_validate(given)
+        fields = AssessmentFields.model_validate(given)
     except ValidationError as error:
         fail(_sentence([source.fault(str(one["loc"][0]), describe(one)[1]) for one in error.errors()]), code=2)
-    return Saying(source, fields.given(), name=control, framework=framework)
+    return AssessmentInput(source, fields.given(), name=control, framework=framework)
 
 
 def _sentence(faults: Iterable[Fault]) -> str:

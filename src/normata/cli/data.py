@@ -23,7 +23,7 @@ from normata.cli.shared import (
     fail,
     many_objects,
     opened,
-    print_tallies,
+    print_row_counts,
     progress,
     settings_with,
 )
@@ -44,12 +44,14 @@ def load(files: FilesArgument, database: DatabaseOption = None) -> None:
     from normata.bundle import loading, reading
     from normata.core.changes.source import FaultyInput
 
-    with many_objects(), progress() as tell:
+    with many_objects(), progress() as report_progress:
         rows, faults = reading.read_all(files)
         if faults and not rows:
             raise FaultyInput(faults)  # without a database, which there may not be
-        tallies = changed(database, lambda unit: loading.load(unit, rows, tell, faults=faults), create=True)
-    print_tallies(tallies)
+        row_counts = changed(
+            database, lambda unit: loading.load(unit, rows, report_progress, faults=faults), create=True
+        )
+    print_row_counts(row_counts)
 
 
 def dump(
@@ -140,20 +142,20 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
     path = left_out or Path(f"left-out-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.csv")
     if skip_unknown and os.path.lexists(path):  # told before the work, not after it
         fail(f"{path} exists already; name another file with --left-out")
-    with many_objects(), progress() as tell:
-        published = read_published(files, lambda file: tell(f"Reading {file}", 0, 0), name=name)
+    with many_objects(), progress() as report_progress:
+        published = read_published(files, lambda file: report_progress(f"Reading {file}", 0, 0), name=name)
 
         def work(unit: UnitOfWork) -> tuple[dict[str, Any], list[LeftOut]]:
             if organization is not None:
                 owner = find(unit, organization)
                 outcome = uploads.take(unit, owner, uploads.Upload(published), skip_unknown=skip_unknown)
                 return {
-                    array: tally for array, tally in outcome.tallies.items() if any(astuple(tally))
+                    array: counts for array, counts in outcome.row_counts.items() if any(astuple(counts))
                 }, outcome.left_out
-            return import_for_all(unit, published, tell, skip_unknown=skip_unknown)
+            return import_for_all(unit, published, report_progress, skip_unknown=skip_unknown)
 
-        tallies, skipped = changed(database, work, create=True)
-    print_tallies(tallies)
+        row_counts, skipped = changed(database, work, create=True)
+    print_row_counts(row_counts)
     if skipped:
         _write_left_out(path, skipped)
         one = len(skipped) == 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from normata.core.db.database import Database
     from normata.erasure.erasing import Erased
-    from normata.erasure.person import Person, Wish
+    from normata.erasure.person import ErasureRequest, Person
     from normata.erasure.survey import Place, Survey
 
 
@@ -43,30 +43,30 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
     lose their content, and can still be verified. Backups and dumps that were made before keep what they have.
     """
     from normata.erasure.erasing import erase
-    from normata.erasure.person import Wish
+    from normata.erasure.person import ErasureRequest
     from normata.events.sealing import seal_all_now
 
-    wish = Wish(who, tuple(also or ()), keep_name)
+    erasure_request = ErasureRequest(who, tuple(also or ()), keep_name)
     with opened(database, create=False) as source:
         if dry_run or not yes:
-            person, found = _looked_up(source, wish)
+            person, found = _looked_up(source, erasure_request)
             if dry_run:
                 _list(person, found)
                 return
-            _ask(wish, person, found)
+            _ask(erasure_request, person, found)
         seal_all_now(source)  # what an event has said is sealed before it goes
-        erased = change(source, lambda unit: erase(unit, wish))
-        _tell(wish, erased)
+        erased = change(source, lambda unit: erase(unit, erasure_request))
+        _report(erasure_request, erased)
         _scrub(source)
 
 
-def _looked_up(source: Database, wish: Wish) -> tuple[Person, Survey]:
+def _looked_up(source: Database, erasure_request: ErasureRequest) -> tuple[Person, Survey]:
     from normata.core.db.transaction import Transaction
     from normata.erasure.person import find_person
     from normata.erasure.survey import survey
 
     def work(transaction: Transaction) -> tuple[Person, Survey]:
-        person = find_person(transaction, wish)
+        person = find_person(transaction, erasure_request)
         return person, survey(transaction, person)
 
     return source.read_now(work)
@@ -82,10 +82,10 @@ def _list(person: Person, found: Survey) -> None:
 
 
 def _print(what: str, place: Place) -> None:
-    typer.echo("\t".join(map(visible, (what, *place.told))))
+    typer.echo("\t".join(map(visible, (what, *place.location))))
 
 
-def _ask(wish: Wish, person: Person, found: Survey) -> None:
+def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         fail("nobody is at the terminal to be asked; --yes erases without asking")
     from normata.erasure.columns import called
@@ -93,16 +93,16 @@ def _ask(wish: Wish, person: Person, found: Survey) -> None:
     _warn(person, found)
     counts = Counter(called(place.table) for place in found.places)
     places = f"rows that name them: {_counted(counts)}" if counts else "nothing else names them"
-    echo(f"{wish.who} will be erased for good; {places}", err=True)
+    echo(f"{erasure_request.who} will be erased for good; {places}", err=True)
     if not typer.confirm("Erase them?", err=True):
         fail("nothing was changed")
 
 
-def _tell(wish: Wish, erased: Erased) -> None:
+def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
     if not (erased.deleted or erased.changed or erased.events):
-        echo(f"{wish.who}: nothing is left to erase")
+        echo(f"{erasure_request.who}: nothing is left to erase")
     else:
-        echo(f"{wish.who}: erased")
+        echo(f"{erasure_request.who}: erased")
         for what, counts in (("deleted", erased.deleted), ("changed", erased.changed)):
             if counts:
                 echo(f"{what}: {_counted(counts)}")
@@ -126,7 +126,7 @@ def _warn(person: Person, found: Survey) -> None:
             err=True,
         )
     for place in found.ids:
-        echo(f"warning: an id cannot be changed, and has the name or address: {' '.join(place.told)}", err=True)
+        echo(f"warning: an id cannot be changed, and has the name or address: {' '.join(place.location)}", err=True)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

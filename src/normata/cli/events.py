@@ -55,7 +55,7 @@ def list_(
     Without an organization these are the events of all of them, and those of what belongs to none: users, tokens, and
     centralized frameworks.
     """
-    from normata.events import following
+    from normata.events import stream as following
     from normata.identity.organization_lookup import find
 
     with opened(database, create=False) as source:
@@ -73,7 +73,7 @@ def list_(
 
 
 def _go_on(source: Database, place: Any) -> Any:
-    from normata.events import following
+    from normata.events import stream as following
 
     def work(transaction: Transaction) -> following.Place:
         found, after = following.new_events(transaction, place)
@@ -216,10 +216,10 @@ def _note(text: str) -> str:
         return text
 
 
-def _verifier(given: str, origin: str) -> str:
+def _verifier(verifier_or_file: str, origin: str) -> str:
     """The verifier key: as it was given, or the one of this log among the lines of a file."""
-    path = Path(given)
-    if "+" in given and not path.exists():
-        return given
+    path = Path(verifier_or_file)
+    if "+" in verifier_or_file and not path.exists():
+        return verifier_or_file
     lines = path.read_text("utf-8").split("\n")
     return next((line for line in lines if line.startswith(f"{origin}+")), lines[0])

@@ -28,8 +28,8 @@ def invited(one: InvitedByMail) -> None:
     try:
         mailer = Mailer(settings.smtp_url, settings.mail_from)
         posted = mailer.post_now(email, *invitation_mail(one.organization, "", link))
-        said = f"give this link to {email}" if posted == "off" else f"this link was mailed to {email}"
+        message = f"give this link to {email}" if posted == "off" else f"this link was mailed to {email}"
     except MailFailed as error:
-        said = f"the mail failed ({error}); give this link to {email}"
-    echo(f"{said}: it is good once, for seven days", err=True)
+        message = f"the mail failed ({error}); give this link to {email}"
+    echo(f"{message}: it is good once, for seven days", err=True)
     echo(link)

@@ -11,19 +11,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import (
-    backup,
-    coverage,
-    data,
-    erase,
-    events,
-    explaining,
-    members,
-    organizations,
-    people,
-    reports,
-    serve,
-)
+from normata.cli import backup, coverage, data, erase, events, members, organizations, people, reports, serve
+from normata.cli import explain as explaining
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
@@ -45,7 +34,7 @@ app.command()(data.dump)
 app.command("import")(data.import_)
 app.command()(coverage.adopt)
 app.command()(coverage.leave)
-app.command()(coverage.state)
+app.command()(coverage.assess)
 app.command()(reports.gaps)
 app.command()(reports.soa)
 app.command()(explaining.explain)
@@ -84,10 +73,10 @@ def main() -> None:
         sys.stderr.close()  # the reader has gone, so there is nobody to tell
         raise SystemExit(1) from None
     except Exception as error:  # the last resort of a program
-        _tell(error)
+        _report_error(error)
 
 
-def _tell(error: Exception) -> NoReturn:
+def _report_error(error: Exception) -> NoReturn:
     from pydantic import ValidationError
     from sqlalchemy.exc import DBAPIError
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normata.core.db.transaction import Transaction
     from normata.core.http.roles import Role
     from normata.identity.members.leaving import Left
-    from normata.records.responsibilities.responsibilities import Handed
+    from normata.records.responsibilities.handover import HandoverOutcome
 
 user = typer.Typer(cls=Group, help="List, invite and remove the users of the instance.", no_args_is_help=True)
 member = typer.Typer(
@@ -157,7 +157,7 @@ def change_role(
 def remove_member(user: UserArgument, organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
     """Remove a member from an organization at once, and tell what is left to hand over."""
     from normata.identity.members import members
-    from normata.records.responsibilities.responsibilities import count_responsibilities
+    from normata.records.responsibilities.handover import count_responsibilities
 
     def work(unit: UnitOfWork) -> dict[str, int]:
         row = members.remove(unit, _member(unit, user, organization).id)
@@ -182,9 +182,9 @@ def hand_over(
     database: DatabaseOption = None,
 ) -> None:
     """Have another member answer for what a member answers for. It changes some hundred records at a time."""
-    from normata.records.responsibilities.responsibilities import hand_over as hand
+    from normata.records.responsibilities.handover import hand_over as hand
 
-    def work(unit: UnitOfWork) -> Handed:
+    def work(unit: UnitOfWork) -> HandoverOutcome:
         one, other = (_member(unit, name, organization) for name in (user, to))
         return hand(unit, one.id, other.id, kind)
 

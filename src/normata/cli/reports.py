@@ -100,7 +100,7 @@ def _read(kind: _Kind, organization: str, framework: str, database: str | None) 
     from normata.identity.organization_lookup import find
     from normata.reports.applicability import read_applicability
     from normata.reports.gaps import read_gaps
-    from normata.reports.head import find_adopted
+    from normata.reports.report_header import find_adopted
 
     read = {"gaps": read_gaps, "soa": read_applicability}[kind]
 
@@ -147,13 +147,15 @@ def _show(report: Mapping[str, Any]) -> None:
 
 
 def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
-    closers = [f"{one['control']['framework']['identifier']} {one['control']['identifier']}" for one in gap["closers"]]
+    suggestions = [
+        f"{one['control']['framework']['identifier']} {one['control']['identifier']}" for one in gap["suggestions"]
+    ]
     return (
         gap["identifier"],
         gap["effectiveCoverageStatus"],
         "yes" if gap["isMandatory"] else "no",
         gap["name"],
-        ", ".join(closers),
+        ", ".join(suggestions),
     )
 
 
@@ -161,7 +163,7 @@ def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         entry["identifier"],
         "yes" if entry["isApplicable"] else "no",
-        entry["coverageStatus"] if entry["isStated"] else "",
+        entry["coverageStatus"] if entry["isAssessed"] else "",
         entry["effectiveCoverageStatus"],
         entry["name"],
         ", ".join(one.replace("_", " ").lower() for one in entry["objections"]),

@@ -100,8 +100,8 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
         if not demonstrated.read_now(content.is_loaded):
             if demonstrated.read_now(content.holds_others):
                 fail("the database holds an organization that is not the demo's; name another one with --database")
-            with progress() as tell:
-                change(demonstrated, lambda unit: content.fill(unit, tell))
+            with progress() as report_progress:
+                change(demonstrated, lambda unit: content.fill(unit, report_progress))
         token = change(demonstrated, content.new_token)
         base = base_url(settings)
         link = f"{base}{change(demonstrated, content.new_link)}"

@@ -54,11 +54,11 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
 # --- Settings and database
 
 
-def settings_with(**given: object) -> Settings:
+def settings_with(**options: object) -> Settings:
     """The settings, with what was given as options in place of the environment's."""
     from normata.settings import Settings
 
-    return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    return Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -216,9 +216,9 @@ def many_objects() -> Iterator[None]:
         gc.enable()
 
 
-def print_tallies(tallies: dict[str, Any]) -> None:
+def print_row_counts(row_counts: dict[str, Any]) -> None:
     """Say what a load did to the rows of each array."""
-    for array, tally in tallies.items():
-        echo(f"{array}: {tally.inserted} new, {tally.updated} changed, {tally.unchanged} unchanged")
-    if not tallies:
+    for array, counts in row_counts.items():
+        echo(f"{array}: {counts.inserted} new, {counts.updated} changed, {counts.unchanged} unchanged")
+    if not row_counts:
         echo("the files hold no rows; nothing was changed")

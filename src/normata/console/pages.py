@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.console.showing import FILTERS
+from normata.console.filters import FILTERS
 from normata.console.static import Assets
 from normata.console.texts import has_text, text
 from normata.core.http.content import Content

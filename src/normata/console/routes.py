@@ -11,6 +11,7 @@ from normata.console.account.passkeys import add_passkey, creation_options, remo
 from normata.console.account.password import change_password
 from normata.console.account.tokens import make_token, revoke_token
 from normata.console.app.routes import app_endpoints
+from normata.console.page_request import Console, Endpoint
 from normata.console.pages import Pages
 from normata.console.sign_in.invitation import accept_invitation, show_invitation
 from normata.console.sign_in.link import show_link, use_link
@@ -21,7 +22,6 @@ from normata.console.sign_in.start import start
 from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
-from normata.console.visit import Console, Endpoint
 from normata.core.http.operation import Operation
 from normata.core.http.services import Services
 from normata.identity.openid.configuration import CALLBACK, Configuration

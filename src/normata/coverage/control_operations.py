@@ -1,4 +1,4 @@
-"""The operations that read controls with all that is said of them."""
+"""The operations that read controls with their assessments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.coverage import coverage_list
+from normata.coverage.assessments import Assessment, assessment_to_wire, read_assessments
 from normata.coverage.coverage_list import CoveringMatch
-from normata.coverage.statements import Statement, said, stated
 from normata.frameworks import control_list, control_wire
 from normata.frameworks.model import Control
 from normata.frameworks.operations import CONTROL_EXAMPLE
@@ -21,13 +21,13 @@ from normata.frameworks.operations import CONTROL_EXAMPLE
 class ControlDetails(control_wire.Control):
     """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
 
-    coverage: Statement  # type: ignore[assignment] # the list has less of it
+    coverage: Assessment  # type: ignore[assignment] # the list has less of it
 
 
 def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
     control = control_list.one_control(transaction, request.organization_id, request.id)
-    (stated_control,) = stated(transaction, request.organization_id, [request.id])
-    return control | {"coverage": said(stated_control)}
+    (assessed_control,) = read_assessments(transaction, request.organization_id, [request.id])
+    return control | {"coverage": assessment_to_wire(assessed_control)}
 
 
 class CoveredControl(ControlDetails):
@@ -40,7 +40,7 @@ class CoveredControl(ControlDetails):
 
 
 class CoveragePage(Page[CoveredControl]):
-    """A page of controls, with all that is said of each."""
+    """A page of controls, with all that is known of each."""
 
 
 _CONTROL_DETAILS = CONTROL_EXAMPLE | {
@@ -63,7 +63,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Get a control",
         description="""\
 One control of a framework that the organization has adopted, with everything that the list of controls has of it: its
-framework, its parent and children, the organization's statement, the matches that lead to it, and its effective
+framework, its parent and children, the organization's assessment, the matches that lead to it, and its effective
 coverage.""",
         about=Control,
         id_description="The id of the control.",
@@ -80,8 +80,8 @@ coverage.""",
         summary="List controls by their coverage",
         description="""\
 The controls of the frameworks that the organization has adopted, as the list of controls has them, each with the whole
-statement (whether the control applies, why, and when it was last said) and with what covers it. They can be filtered by
-what is stated and by what follows.""",
+assessment (whether the control applies, why, and when it was last assessed) and with what covers it. They can be
+filtered by what was assessed and by what follows.""",
         query=coverage_list.CoverageQuery,
         build=lambda transaction, request: coverage_list.list_coverage(transaction, request.query),
         answer=CoveragePage,

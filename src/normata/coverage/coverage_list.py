@@ -14,10 +14,10 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
-from normata.coverage.statements import said, stated
-from normata.frameworks.control_list import STATED, ControlQuery, list_controls
+from normata.coverage.assessments import assessment_to_wire, read_assessments
+from normata.frameworks.control_list import ASSESSED_STATUS, ControlQuery, list_controls
 from normata.frameworks.control_wire import MatchedControl
-from normata.frameworks.early_places import Sayings
+from normata.frameworks.coverage_filter import CoverageFilter
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
 from normata.frameworks.visibility import match_visible_to
 
@@ -49,7 +49,7 @@ class CoverageQuery(ControlQuery):
         Field(description="Whether matches have to lift the control above what statements and roll-up alone give."),
     ] = None
     is_applicable: Annotated[QueryFlag | None, Field(description="Whether the control has to apply.")] = None
-    is_stated: Annotated[
+    is_assessed: Annotated[
         QueryFlag | None, Field(description="Whether the organization has to have said anything of the control.")
     ] = None
     has_gap: Annotated[
@@ -60,41 +60,41 @@ class CoverageQuery(ControlQuery):
     @property
     def conditions(self) -> Sequence[ColumnElement[bool]]:
         """See :attr:`ControlQuery.conditions`."""
-        return (*self._following, *self._stated, *([] if self.type is None else [Control.type == self.type]))
+        return (*self._following, *self._assessed, *([] if self.type is None else [Control.type == self.type]))
 
     @property
-    def sayings(self) -> Sayings | None:
-        """See :attr:`ControlQuery.sayings`."""
+    def coverage_filter(self) -> CoverageFilter | None:
+        """See :attr:`ControlQuery.coverage_filter`."""
         if self.search or self.frameworks or self.type or not self.conditions:
             return None
-        return Sayings(self._following, self._stated, self._allows_silence)
+        return CoverageFilter(self._following, self._assessed, self._includes_unassessed)
 
     @property
     def _following(self) -> Sequence[ColumnElement[bool]]:
-        return _given(
+        return _conditions(
             EffectiveCoverage.status.in_(self.effective_coverage_status) if self.effective_coverage_status else None,
             _is(EffectiveCoverage.is_indirect.expression, self.is_indirectly_covered),
         )
 
     @property
-    def _stated(self) -> Sequence[ColumnElement[bool]]:
+    def _assessed(self) -> Sequence[ColumnElement[bool]]:
         applies = func.coalesce(ControlCoverage.is_applicable, true())
         has_gap = and_(ControlCoverage.coverage_gap.is_not(None), ControlCoverage.coverage_gap != "")
         has_none = or_(ControlCoverage.coverage_gap.is_(None), ControlCoverage.coverage_gap == "")
-        return _given(
-            STATED.in_(self.coverage_status) if self.coverage_status else None,
+        return _conditions(
+            ASSESSED_STATUS.in_(self.coverage_status) if self.coverage_status else None,
             _is(applies, self.is_applicable),
-            _is(ControlCoverage.id.is_not(None), self.is_stated),
+            _is(ControlCoverage.id.is_not(None), self.is_assessed),
             None if self.has_gap is None else has_gap if self.has_gap else has_none,
         )
 
     @property
-    def _allows_silence(self) -> bool:
+    def _includes_unassessed(self) -> bool:
         """Whether a control of which nothing is stated meets these conditions."""
         return (
             (not self.coverage_status or "NONE" in self.coverage_status)
             and self.is_applicable is not False
-            and self.is_stated is not True
+            and self.is_assessed is not True
             and self.has_gap is not True
         )
 
@@ -108,11 +108,11 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
     ids = [item["id"] for item in page["items"]]
     if not ids:
         return page
-    rows = stated(transaction, query.organization_id, ids)
+    rows = read_assessments(transaction, query.organization_id, ids)
     lifted = [item["id"] for item in page["items"] if item["isIndirectlyCovered"]]
     covering = _covering(transaction, query.organization_id, lifted) if lifted else {}
     items = [
-        item | {"coverage": said(row), "coveredBy": covering.get(row.id, [])}
+        item | {"coverage": assessment_to_wire(row), "coveredBy": covering.get(row.id, [])}
         for item, row in zip(page["items"], rows, strict=True)
     ]
     return page | {"items": items}
@@ -140,7 +140,7 @@ def _covering(transaction: Transaction, organization_id: str, ids: Sequence[str]
     return covering
 
 
-def _given(*conditions: ColumnElement[bool] | None) -> Sequence[ColumnElement[bool]]:
+def _conditions(*conditions: ColumnElement[bool] | None) -> Sequence[ColumnElement[bool]]:
     return [condition for condition in conditions if condition is not None]
 
 

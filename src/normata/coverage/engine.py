@@ -79,7 +79,7 @@ class _Matches(NamedTuple):
 def compute(
     parents: Mapping[str, str | None],
     matches: Iterable[tuple[str, str, Level]],
-    statements: Mapping[str, Level],
+    assessments: Mapping[str, Level],
     not_applicable: Collection[str] = (),
 ) -> dict[str, Computed]:
     """Compute the coverage of every control of the adopted frameworks.
@@ -91,14 +91,14 @@ def compute(
     The result has one entry for each key of `parents`, in that order. It depends on no other order, and cycles, in
     matches or in parents, do no harm. Time and memory are linear in controls, matches and statements.
     """
-    computed, _ = compute_ranked(parents, matches, statements, not_applicable)
+    computed, _ = compute_ranked(parents, matches, assessments, not_applicable)
     return computed
 
 
 def compute_ranked(
     parents: Mapping[str, str | None],
     matches: Iterable[tuple[str, str, Level]],
-    statements: Mapping[str, Level],
+    assessments: Mapping[str, Level],
     not_applicable: Collection[str] = (),
 ) -> tuple[dict[str, Computed], dict[str, int]]:
     """See :func:`compute`; with the ranks of the controls that are covered."""
@@ -107,11 +107,11 @@ def compute_ranked(
     applicable = [control for control in parents if control not in left_out] if left_out else list(parents)
     index = {control: position for position, control in enumerate(applicable)}
     hierarchy = _hierarchy(parents, applicable, index)
-    stated = {index[control]: level for control, level in statements.items() if control in index}
+    assessed = {index[control]: level for control, level in assessments.items() if control in index}
     unmatched: _Targets = [()] * len(index)
 
-    effective, ranks = _levels(hierarchy, stated, _led_to(matches, index))
-    own, _ = _levels(hierarchy, stated, _Matches(unmatched, unmatched, unmatched))
+    effective, ranks = _levels(hierarchy, assessed, _led_to(matches, index))
+    own, _ = _levels(hierarchy, assessed, _Matches(unmatched, unmatched, unmatched))
     computed = {
         control: Computed(reached, alone, reached > alone)
         for control, reached, alone in zip(applicable, effective, own, strict=True)
@@ -156,11 +156,11 @@ def _led_to(matches: Iterable[tuple[str, str, Level]], index: Mapping[str, int])
 
 
 def _levels(
-    hierarchy: _Hierarchy, stated: Mapping[int, Level], matches: _Matches
+    hierarchy: _Hierarchy, assessed: Mapping[int, Level], matches: _Matches
 ) -> tuple[list[Level], list[int | None]]:
     """The level of each control, and its rank."""
     full = _reached(
-        [control for control, level in stated.items() if level >= Level.FULL],
+        [control for control, level in assessed.items() if level >= Level.FULL],
         (),
         matches.full,
         hierarchy.parent,
@@ -168,7 +168,7 @@ def _levels(
     )
     whole = [control for control, rank in enumerate(full) if rank is not None]
     partial = _reached(
-        [*whole, *(control for control, level in stated.items() if level >= Level.PARTIAL)],
+        [*whole, *(control for control, level in assessed.items() if level >= Level.PARTIAL)],
         [target for control in whole for target in matches.any[control]],
         matches.within,
         hierarchy.parent,
@@ -180,7 +180,7 @@ def _levels(
 
 
 def _reached(
-    given: Iterable[int], next_to_them: Iterable[int], targets: _Targets, parent: list[int], quorum: list[int]
+    initial: Iterable[int], next_to_them: Iterable[int], targets: _Targets, parent: list[int], quorum: list[int]
 ) -> list[int | None]:
     """The ranks of the controls that reach one level, starting from those that are given to have it, with rank 0.
 
@@ -199,7 +199,7 @@ def _reached(
     """
     reached: list[int | None] = [None] * len(parent)
     wave: list[int] = []
-    for control in given:
+    for control in initial:
         if reached[control] is None:
             reached[control] = 0
             wave.append(control)

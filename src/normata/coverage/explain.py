@@ -17,9 +17,9 @@ from normata.errors import NotFound
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.frameworks.visibility import match_visible_to
 
-MOST_SHOWN = 10  # of each list: other proofs, effects, lifts, children that are lacking
+MAX_SHOWN = 10  # of each list: other proofs, effects, lifts, children that are lacking
 
-_MOST_READ = 2_000  # controls, for the proof and for what would lift it
+_MAX_READ = 2_000  # controls, for the proof and for what would lift it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ControlName:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class Assessment:
     """What the organization itself says of a control."""
 
     id: str
@@ -75,7 +75,7 @@ class Premise:
 class Step:
     """A step of a proof: that ``control`` is FULL, or is PARTIAL or better (``level``), and why.
 
-    ``rule`` is STATEMENT (``stated`` says what is stated), MATCH (``match`` leads here from the only premise) or
+    ``rule`` is STATEMENT (``assessed`` says what is stated), MATCH (``match`` leads here from the only premise) or
     ROLL_UP (the premises are children; ``premise_count`` is how many it rests on, and the first of them are shown and
     followed). ``match_back`` is there where the match gives PARTIAL because its source lies
     within the control: it is FULL, and leads back.
@@ -84,7 +84,7 @@ class Step:
     control: ControlName
     level: str
     rule: str
-    stated: str | None
+    assessed: str | None
     match: Match | None
     match_back: Match | None
     premises: list[Premise]
@@ -142,7 +142,7 @@ class Explanation:
     """
 
     control: ControlName
-    statement: Statement | None
+    assessment: Assessment | None
     effective_coverage_status: str | None
     is_indirectly_covered: bool
     proof: list[Step]
@@ -163,7 +163,7 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
     controls: what is further away is left out, and the explanation says so.
     """
     graph = StoredGraph(transaction, organization_id)
-    view = View(graph, _MOST_READ)
+    view = View(graph, _MAX_READ)
     view.read([control_id])
     node = view.node(control_id)
     names = _Names(transaction, organization_id)
@@ -171,23 +171,23 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
     if node is None or control_id not in names.controls:
         raise NotFound
     level = node.effective or Level.NONE
-    found = proofs.Found((), (), is_complete=True)
+    found = proofs.ProofResult((), (), is_complete=True)
     lifts: tuple[Sequence[influence.Lift], bool] = ((), True)
     lacking: list[str] = []
     lacking_count = 0
     effects: list[influence.Effect] | None = []
     if node.counts:
         if level > Level.NONE:
-            found = proofs.prove(view, proofs.Fact(control_id, level), MOST_SHOWN)
+            found = proofs.prove(view, proofs.Fact(control_id, level), MAX_SHOWN)
         if level < Level.FULL:
-            lifts = influence.lifts(view, control_id, MOST_SHOWN)
+            lifts = influence.lifts(view, control_id, MAX_SHOWN)
             view.read_children([control_id])
             children = view.children(control_id)
             lacking_count = children.number - children.full
-            lacking = graph.lacking(control_id, MOST_SHOWN) if lacking_count else []
-    if node.is_adopted and (node.stated > Level.NONE or not node.is_applicable):
+            lacking = graph.lacking(control_id, MAX_SHOWN) if lacking_count else []
+    if node.is_adopted and (node.assessed > Level.NONE or not node.is_applicable):
         effects = influence.effects(graph, control_id)
-    shown = sorted(effects or (), key=lambda one: (one.without - one.level, one.control))[:MOST_SHOWN]
+    shown = sorted(effects or (), key=lambda one: (one.without - one.level, one.control))[:MAX_SHOWN]
     names.read_controls(
         [
             *(step.fact.control for proof in (found.proof, *found.others) for step in proof),
@@ -204,7 +204,7 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
     )
     return Explanation(
         control=names.controls[control_id],
-        statement=names.statement(control_id),
+        assessment=names.assessment(control_id),
         effective_coverage_status=node.effective.name if node.is_adopted and node.effective is not None else None,
         is_indirectly_covered=node.is_adopted and level > (node.own or Level.NONE),
         proof=names.steps(view, found.proof),
@@ -262,9 +262,9 @@ class _Names:
                     match = Match(row.id, row.match_level, is_own, row.justification)
                     self._matches[row.source_control_id, row.target_control_id] = match
 
-    def statement(self, control_id: str) -> Statement | None:
+    def assessment(self, control_id: str) -> Assessment | None:
         row = self._transaction.row(_STATEMENTS, {**self._key, "control": control_id})
-        return None if row is None else Statement(*row)
+        return None if row is None else Assessment(*row)
 
     def steps(self, view: View, proof: Sequence[proofs.ProofStep]) -> list[Step]:
         return [self._step(view.node(step.fact.control), step) for step in proof]
@@ -272,12 +272,12 @@ class _Names:
     def _step(self, node: Node | None, step: proofs.ProofStep) -> Step:
         fact, inference = step
         pairs = list(_pairs(step))
-        is_statement = inference.rule is proofs.Rule.STATEMENT
+        is_assessment = inference.rule is proofs.Rule.ASSESSMENT
         return Step(
             control=self.controls[fact.control],
             level=fact.level.name,
             rule=str(inference.rule),
-            stated=node.stated.name if is_statement and node else None,
+            assessed=node.assessed.name if is_assessment and node else None,
             match=self._matches[pairs[0]] if pairs else None,
             match_back=self._matches[pairs[1]] if len(pairs) > 1 else None,
             premises=[Premise(premise.control, premise.level.name) for premise in inference.premises],

@@ -13,7 +13,7 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, MatchLevel
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
-from normata.coverage.explain import MOST_SHOWN, explain
+from normata.coverage.explain import MAX_SHOWN, explain
 from normata.errors import NotFound
 from normata.frameworks.model import Control
 
@@ -35,7 +35,7 @@ class NamedControl(Wire):
     framework: NamedFramework = Field(description="The framework that the control belongs to.")
 
 
-class ExplainedStatement(Wire):
+class ExplainedAssessment(Wire):
     """What the organization says of a control."""
 
     id: str
@@ -67,10 +67,10 @@ class ProofStep(Wire):
 
     control: NamedControl = Field(description="The control that the step shows something of.")
     level: MatchLevel = Field(description="That the control is `FULL`, or that it is `PARTIAL` or better.")
-    rule: Literal["STATEMENT", "MATCH", "ROLL_UP"] = Field(
+    rule: Literal["ASSESSMENT", "MATCH", "ROLL_UP"] = Field(
         description="Why: it is stated, a match leads there from the premise, or the premises are its children."
     )
-    stated: CoverageStatus | None = Field(description="What is stated, where that is the rule.")
+    assessed: CoverageStatus | None = Field(description="What is stated, where that is the rule.")
     match: ExplainedMatch | None = Field(description="The match from the premise, where that is the rule.")
     match_back: ExplainedMatch | None = Field(
         description="The match of level `FULL` back to the premise, where that lies within the control."
@@ -95,7 +95,7 @@ class Effects(Wire):
     count: int | None = Field(
         description="How many controls would be less covered without it; null where too many hang together to tell."
     )
-    items: list[Effect] = Field(description=f"The first {MOST_SHOWN} of them.")
+    items: list[Effect] = Field(description=f"The first {MAX_SHOWN} of them.")
 
 
 class Lift(Wire):
@@ -113,7 +113,7 @@ class CoverageExplanation(Wire):
     """Why a control is covered as far as it is."""
 
     control: NamedControl = Field(description="The control.")
-    statement: ExplainedStatement | None = Field(description="What the organization says of it; null where nothing.")
+    assessment: ExplainedAssessment | None = Field(description="What the organization says of it; null where nothing.")
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from statements, matches and roll-up: the best of all paths."
     )
@@ -138,7 +138,7 @@ class CoverageExplanation(Wire):
         description="Whether no other control would, through matches alone. False where not everything was looked at."
     )
     lacking: list[NamedControl] = Field(
-        description=f"Applicable children that are not covered fully; the first {MOST_SHOWN}."
+        description=f"Applicable children that are not covered fully; the first {MAX_SHOWN}."
     )
     lacking_count: int = Field(description="How many such children there are.")
 
@@ -183,15 +183,15 @@ is very far away is left out, and the answer says so.""",
         answer_description="The explanation.",
         example={
             "control": _RETURN,
-            "statement": None,
+            "assessment": None,
             "effectiveCoverageStatus": "PARTIAL",
             "isIndirectlyCovered": True,
             "proof": [
                 {
                     "control": _IDENTITIES,
                     "level": "FULL",
-                    "rule": "STATEMENT",
-                    "stated": "FULL",
+                    "rule": "ASSESSMENT",
+                    "assessed": "FULL",
                     "match": None,
                     "matchBack": None,
                     "premises": [],
@@ -201,7 +201,7 @@ is very far away is left out, and the answer says so.""",
                     "control": _RETURN,
                     "level": "PARTIAL",
                     "rule": "MATCH",
-                    "stated": None,
+                    "assessed": None,
                     "match": _MATCH,
                     "matchBack": None,
                     "premises": [{"controlId": "nist-csf-2.0:PR.AA-01", "level": "FULL"}],

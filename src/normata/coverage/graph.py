@@ -11,14 +11,14 @@ from normata.coverage.engine import Level
 class Node(NamedTuple):
     """A control, as it is now and with the coverage that is stored for it.
 
-    ``counts`` tells that it is of an adopted framework and applies; only then can it be covered at all. ``stated`` is
+    ``counts`` tells that it is of an adopted framework and applies; only then can it be covered at all. ``assessed`` is
     NONE where it does not apply. ``effective``, ``own`` and ``rank`` are what is stored, null where nothing is.
     """
 
     parent: str | None
     is_adopted: bool
     is_applicable: bool
-    stated: Level
+    assessed: Level
     effective: Level | None
     own: Level | None
     rank: int | None
@@ -74,7 +74,7 @@ class Graph(Protocol):
         """
 
 
-class TooMuch(Exception):
+class GraphTooLarge(Exception):
     """A change, or a question, touches more controls than it may look at."""
 
 
@@ -111,8 +111,8 @@ def _gives(source: Level, level: Level, *, within: bool) -> Level:
 class View:
     """What has been read of a graph so far. It reads nothing twice, and no more than ``most`` controls.
 
-    What does not fit is not read at all, so that whatever has been read can be asked for after TooMuch, too. Of the
-    children of a control ``foremost`` are read where not all are asked for.
+    What does not fit is not read at all, so that whatever has been read can be asked for after GraphTooLarge, too. Of
+    the children of a control ``foremost`` are read where not all are asked for.
     """
 
     def __init__(self, graph: Graph, most: int, foremost: int = 10) -> None:
@@ -151,21 +151,21 @@ class View:
         return self._foremost[control]
 
     def read(self, controls: Iterable[str]) -> None:
-        """Read these controls. Raises TooMuch."""
+        """Read these controls. Raises GraphTooLarge."""
         missing = {control for control in controls if control not in self._nodes}
         if not missing:
             return
         if len(self._nodes) + len(missing) > self._most:
-            raise TooMuch
+            raise GraphTooLarge
         found = self._graph.nodes(missing)
         self._nodes.update({control: found.get(control) for control in missing})
 
     def read_parents(self, controls: Iterable[str]) -> None:
-        """Read the parents of controls that have been read. Raises TooMuch."""
+        """Read the parents of controls that have been read. Raises GraphTooLarge."""
         self.read({node.parent for control in controls if (node := self._nodes[control]) and node.parent})
 
     def read_matches(self, controls: Iterable[str]) -> None:
-        """Read the matches of controls, and the controls at their other ends. Raises TooMuch."""
+        """Read the matches of controls, and the controls at their other ends. Raises GraphTooLarge."""
         missing = {control for control in controls if control not in self._ahead}
         if not missing:
             return
@@ -196,7 +196,7 @@ class View:
             self._children.update({control: found.get(control, NO_CHILDREN) for control in missing})
 
     def read_below(self, controls: Iterable[str]) -> None:
-        """Read the applicable children of controls. Raises TooMuch."""
+        """Read the applicable children of controls. Raises GraphTooLarge."""
         missing = {control for control in controls if control not in self._below}
         if missing:
             found = self._graph.below(missing)
@@ -204,7 +204,7 @@ class View:
             self._below.update({control: found.get(control, ()) for control in missing})
 
     def read_foremost(self, controls: Iterable[str]) -> None:
-        """Read the children of controls in numbers, and the first of them by themselves. Raises TooMuch."""
+        """Read the children of controls in numbers, and the first of them by themselves. Raises GraphTooLarge."""
         missing = {control for control in controls if control not in self._foremost}
         self.read_children(missing)
         parents = {control for control in missing if self._children[control].partial}

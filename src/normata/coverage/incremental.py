@@ -32,40 +32,40 @@ class Ranked(NamedTuple):
     rank: int
 
 
-class Standing(NamedTuple):
+class RankedLevel(NamedTuple):
     """How far a control is covered, and the rank of that. Of two equal levels, the one with the lower rank is lower."""
 
     level: Level
     rank: int
 
 
-_NOTHING = Standing(NONE, 0)
+_NOTHING = RankedLevel(NONE, 0)
 
 
 def update(
     graph: Graph,
     *,
-    restated: Collection[str] = (),
+    reassessed: Collection[str] = (),
     moved: Collection[str] = (),
     rematched: Collection[str] = (),
     most: int,
 ) -> dict[str, Ranked | None]:
     """The coverage of every control for which something else must be stored; null where nothing may be any more.
 
-    ``restated`` has the controls of which something else is stated. ``moved`` has those that are new, that are gone or
+    ``reassessed`` has the controls whose assessment has changed. ``moved`` has those that are new, that are gone or
     have left with their framework, or that have another parent, and their former parents. ``rematched`` has both ends
     of every match that is new, changed or gone, as they were and as they are. ``graph`` tells how things are now, with
-    the coverage that is stored. Raises TooMuch where the change touches more than ``most`` controls.
+    the coverage that is stored. Raises GraphTooLarge where the change touches more than ``most`` controls.
     """
     view = View(graph, most)
-    said = {*restated, *moved}
-    view.read(said.union(rematched))
-    view.read_parents(said)
+    changed_controls = {*reassessed, *moved}
+    view.read(changed_controls.union(rematched))
+    view.read_parents(changed_controls)
     effective, own = _Effective(view), _Own(view)
-    effective.settle(said.union(rematched, effective.parents_touched(restated, moved)))
-    own.settle(said.union(own.parents_touched(restated, moved)))
+    effective.settle(changed_controls.union(rematched, effective.parents_touched(reassessed, moved)))
+    own.settle(changed_controls.union(own.parents_touched(reassessed, moved)))
     changes: dict[str, Ranked | None] = {}
-    for control in said | effective.changed.keys() | own.changed.keys():
+    for control in changed_controls | effective.changed.keys() | own.changed.keys():
         node = view.node(control)
         if node is None:
             changes[control] = None
@@ -73,7 +73,7 @@ def update(
         stored = None
         if node.effective is not None and node.own is not None:
             stored = Ranked(Computed.of(node.effective, node.own), node.rank or 0)
-        level, rank = effective.standing(control)
+        level, rank = effective.ranked_level(control)
         now = Ranked(Computed.of(level, own.level(control)), rank) if node.is_adopted else None
         if now != stored:
             changes[control] = now
@@ -84,7 +84,7 @@ class _Pass:
     """One of the two fixpoints. ``changed`` has what differs from what is stored."""
 
     def __init__(self, view: View) -> None:
-        self.changed: dict[str, Standing] = {}
+        self.changed: dict[str, RankedLevel] = {}
         self._view = view
         # How many more children of a control are PARTIAL or FULL, and FULL, than is stored.
         self._more_partial: dict[str, int] = {}
@@ -92,7 +92,7 @@ class _Pass:
 
     # --- What differs between the two
 
-    def _stored(self, control: str) -> Standing:
+    def _stored(self, control: str) -> RankedLevel:
         raise NotImplementedError
 
     def _children(self, control: str) -> tuple[int, int]:
@@ -103,36 +103,36 @@ class _Pass:
         """Read what controls rest on and what rests on them, but for their children."""
         self._view.read_parents(controls)
 
-    def _ahead(self, _control: str) -> Iterator[tuple[str, Standing]]:
+    def _ahead(self, _control: str) -> Iterator[tuple[str, RankedLevel]]:
         """The targets of the matches from a control, and what each match gives its target."""
         return iter(())
 
-    def _behind(self, _control: str) -> Iterator[Standing]:
+    def _behind(self, _control: str) -> Iterator[RankedLevel]:
         """What each match that leads to a control gives it."""
         return iter(())
 
-    def _lost(self, _control: str, _was: Standing) -> Iterator[str]:
+    def _lost(self, _control: str, _was: RankedLevel) -> Iterator[str]:
         """The controls to whose level a match from a control may have led, before it fell."""
         return iter(())
 
     # --- The algorithm
 
-    def standing(self, control: str) -> Standing:
+    def ranked_level(self, control: str) -> RankedLevel:
         """How far a control is covered, as far as that is known by now."""
         found = self.changed.get(control)
         return self._stored(control) if found is None else found
 
     def level(self, control: str) -> Level:
-        """See :meth:`standing`."""
-        return self.standing(control).level
+        """See :meth:`ranked_level`."""
+        return self.ranked_level(control).level
 
-    def parents_touched(self, restated: Iterable[str], moved: Iterable[str]) -> Iterator[str]:
+    def parents_touched(self, reassessed: Iterable[str], moved: Iterable[str]) -> Iterator[str]:
         """The parents that have other children than they had, as far as that can make a difference."""
         for control in moved:
             parent = self._parent(control)
             if parent is not None:
                 yield parent
-        for control in restated:
+        for control in reassessed:
             parent = self._parent(control)
             if parent is None:
                 continue
@@ -150,32 +150,32 @@ class _Pass:
         fallen: set[str] = set()
         doubtful = set(touched)
         while doubtful:
-            doubtful = {control for control in doubtful if self.level(control) > self._stated(control)}
+            doubtful = {control for control in doubtful if self.level(control) > self._assessed(control)}
             self._open(doubtful)
             self._read_around(doubtful)
             falling = {}
             for control in doubtful:
-                was = self.standing(control)
-                if not self._stands(control, was):
-                    self._put(control, Standing(self._stated(control), 0))
+                was = self.ranked_level(control)
+                if not self._is_supported(control, was):
+                    self._put(control, RankedLevel(self._assessed(control), 0))
                     falling[control] = was
             fallen |= falling.keys()
             doubtful = {name for control, was in falling.items() for name in self._resting_on(control, was)}
         return fallen
 
-    def _stands(self, control: str, was: Standing) -> bool:
+    def _is_supported(self, control: str, was: RankedLevel) -> bool:
         """Whether a rule gives a control its level from what is lower, so that it does not rest on itself."""
         if not self._counts(control):
             return False
-        given = max((found.level for found in self._reasons(control) if found.rank <= was.rank), default=NONE)
-        return given >= was.level
+        candidate = max((found.level for found in self._reasons(control) if found.rank <= was.rank), default=NONE)
+        return candidate >= was.level
 
-    def _reasons(self, control: str) -> Iterator[Standing]:
+    def _reasons(self, control: str) -> Iterator[RankedLevel]:
         """What each rule but the statement gives a control."""
         yield from self._behind(control)
         yield from self._rolled_up(control)
 
-    def _resting_on(self, control: str, was: Standing) -> Iterator[str]:
+    def _resting_on(self, control: str, was: RankedLevel) -> Iterator[str]:
         """The controls whose level may have rested on what a control has lost."""
         now = self.level(control)
         yield from self._lost(control, was)
@@ -197,31 +197,31 @@ class _Pass:
             self._read_around(parents)
             following: set[str] = set()
             for control in rising:
-                for target, given in self._ahead(control):
-                    if self._rise(target, given):
+                for target, candidate in self._ahead(control):
+                    if self._rise(target, candidate):
                         following.add(target)
             for parent in parents:
-                for given in self._rolled_up(parent):
-                    if self._rise(parent, given):
+                for candidate in self._rolled_up(parent):
+                    if self._rise(parent, candidate):
                         following.add(parent)
             rising = following
 
-    def _rise(self, control: str, given: Standing) -> bool:
+    def _rise(self, control: str, candidate: RankedLevel) -> bool:
         """Lift a control to a level; whether it was below. Where it has the level, it keeps its rank."""
-        if given.level <= self.level(control) or not self._counts(control):
+        if candidate.level <= self.level(control) or not self._counts(control):
             return False
-        self._put(control, given)
+        self._put(control, candidate)
         return True
 
-    def _judged(self, control: str) -> Standing:
+    def _judged(self, control: str) -> RankedLevel:
         """What follows for a control from its statement, its matches and its children, with the lowest rank."""
-        stated = self._stated(control)
-        if stated and stated == self.level(control):
-            self._put(control, Standing(stated, 0))
-        found = (Standing(stated, 0), *self._reasons(control))
+        assessed = self._assessed(control)
+        if assessed and assessed == self.level(control):
+            self._put(control, RankedLevel(assessed, 0))
+        found = (RankedLevel(assessed, 0), *self._reasons(control))
         return max(found, key=lambda one: (one.level, -one.rank))
 
-    def _rolled_up(self, control: str) -> Iterator[Standing]:
+    def _rolled_up(self, control: str) -> Iterator[RankedLevel]:
         """What the children of a control give it."""
         number = self._view.children(control).number
         if not number:
@@ -229,18 +229,18 @@ class _Pass:
         partial, full = self._children(control)
         full += self._more_full.get(control, 0)
         if full == number:
-            yield Standing(FULL, 1 + max(child.rank for child in self._below(control)))
+            yield RankedLevel(FULL, 1 + max(child.rank for child in self._below(control)))
         if full:
-            yield Standing(PARTIAL, 1)
+            yield RankedLevel(PARTIAL, 1)
         elif partial + self._more_partial.get(control, 0):
-            yield Standing(PARTIAL, 1 + min(child.rank for child in self._below(control) if child.level == PARTIAL))
+            yield RankedLevel(PARTIAL, 1 + min(child.rank for child in self._below(control) if child.level == PARTIAL))
 
     # --- The graph
 
-    def _below(self, control: str) -> list[Standing]:
+    def _below(self, control: str) -> list[RankedLevel]:
         """How far the children of a control are covered, each by itself."""
         self._view.read_below([control])  # where a child has risen since it was last asked whether they matter
-        return [self.standing(child) for child in self._view.below(control)]
+        return [self.ranked_level(child) for child in self._view.below(control)]
 
     def _read_around(self, controls: Iterable[str]) -> None:
         """Read the children of controls in numbers, and by themselves where their ranks decide."""
@@ -255,8 +255,8 @@ class _Pass:
                 decided_by_ranks.append(control)
         self._view.read_below(decided_by_ranks)
 
-    def _put(self, control: str, new: Standing) -> None:
-        was = self.standing(control)
+    def _put(self, control: str, new: RankedLevel) -> None:
+        was = self.ranked_level(control)
         self.changed[control] = new
         parent = self._parent(control)
         if parent is not None and self._counts(control):
@@ -271,17 +271,17 @@ class _Pass:
         node = self._view.node(control)
         return node is not None and node.counts
 
-    def _stated(self, control: str) -> Level:
+    def _assessed(self, control: str) -> Level:
         node = self._view.node(control)
-        return node.stated if node and node.counts else NONE
+        return node.assessed if node and node.counts else NONE
 
 
 class _Effective(_Pass):
     """The fixpoint of all rules."""
 
-    def _stored(self, control: str) -> Standing:
+    def _stored(self, control: str) -> RankedLevel:
         node = self._view.node(control)
-        return Standing(node.effective, node.rank or 0) if node and node.effective else _NOTHING
+        return RankedLevel(node.effective, node.rank or 0) if node and node.effective else _NOTHING
 
     def _children(self, control: str) -> tuple[int, int]:
         children = self._view.children(control)
@@ -291,18 +291,18 @@ class _Effective(_Pass):
         self._view.read_matches(controls)
         super()._open(controls)
 
-    def _ahead(self, control: str) -> Iterator[tuple[str, Standing]]:
-        source = self.standing(control)
+    def _ahead(self, control: str) -> Iterator[tuple[str, RankedLevel]]:
+        source = self.ranked_level(control)
         for match in self._view.ahead(control):
-            yield match.target, _given(source, match.gives(source.level))
+            yield match.target, _propagated(source, match.gives(source.level))
 
-    def _behind(self, control: str) -> Iterator[Standing]:
+    def _behind(self, control: str) -> Iterator[RankedLevel]:
         for match in self._view.behind(control):
             if self._counts(match.source):
-                source = self.standing(match.source)
-                yield _given(source, match.gives(source.level))
+                source = self.ranked_level(match.source)
+                yield _propagated(source, match.gives(source.level))
 
-    def _lost(self, control: str, was: Standing) -> Iterator[str]:
+    def _lost(self, control: str, was: RankedLevel) -> Iterator[str]:
         for match in self._view.ahead(control):
             # A FULL target rests on what may have made it FULL. What else makes it PARTIAL is of no account.
             if NONE < self.level(match.target) <= match.gives(was.level):
@@ -312,18 +312,18 @@ class _Effective(_Pass):
 class _Own(_Pass):
     """The fixpoint without matches. There is nothing but the hierarchy, in which nothing rests on itself: no ranks."""
 
-    def _stored(self, control: str) -> Standing:
+    def _stored(self, control: str) -> RankedLevel:
         node = self._view.node(control)
-        return Standing(node.own, 0) if node and node.own else _NOTHING
+        return RankedLevel(node.own, 0) if node and node.own else _NOTHING
 
     def _children(self, control: str) -> tuple[int, int]:
         children = self._view.children(control)
         return children.own_partial, children.own_full
 
-    def _stands(self, _control: str, _was: Standing) -> bool:
+    def _is_supported(self, _control: str, _was: RankedLevel) -> bool:
         return False  # it falls at once, and rises again if there is a reason
 
 
-def _given(source: Standing, level: Level) -> Standing:
+def _propagated(source: RankedLevel, level: Level) -> RankedLevel:
     """What a match gives that makes its target this ``level``: PARTIAL from what is FULL is next to a statement."""
-    return Standing(level, 1 if level < source.level else 1 + source.rank)
+    return RankedLevel(level, 1 if level < source.level else 1 + source.rank)

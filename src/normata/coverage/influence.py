@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from normata.coverage.engine import Level
-from normata.coverage.graph import NO_CHILDREN, Children, Graph, Node, TooMuch, View
+from normata.coverage.graph import NO_CHILDREN, Children, Graph, GraphTooLarge, Node, View
 from normata.coverage.incremental import update
 
 NONE, PARTIAL, FULL = Level
@@ -52,7 +52,7 @@ class _Without:
         node = found.get(self._control)
         if node is not None:
             self._joined = node.parent if node.is_adopted and not node.is_applicable else None
-            found[self._control] = node._replace(stated=NONE, is_applicable=True)  # unsaid, it applies
+            found[self._control] = node._replace(assessed=NONE, is_applicable=True)  # unsaid, it applies
         return found
 
     def matches(self, controls: Collection[str]) -> Iterable[tuple[str, str, Level]]:
@@ -82,8 +82,8 @@ def effects(graph: Graph, control: str) -> list[Effect] | None:
     """
     without = _Without(graph, control)
     try:
-        changes = update(without, restated=[control], most=_FOLLOWED)
-    except TooMuch:
+        changes = update(without, reassessed=[control], most=_FOLLOWED)
+    except GraphTooLarge:
         return None
     return [
         Effect(name, without.levels[name], found.computed.effective)
@@ -112,7 +112,7 @@ def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[L
     for _ in range(deepest):
         try:
             view.read_matches({lift.path[0] for lift in frontier})
-        except TooMuch:
+        except GraphTooLarge:
             break
         following: list[Lift] = []
         for lift in frontier:

@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from normata.coverage.engine import Level
-from normata.coverage.graph import UNRANKED, TooMuch, View
+from normata.coverage.graph import UNRANKED, GraphTooLarge, View
 
 NONE, PARTIAL, FULL = Level
 
@@ -37,7 +37,7 @@ class Fact(NamedTuple):
 class Rule(StrEnum):
     """What a step of a proof rests on."""
 
-    STATEMENT = "STATEMENT"
+    ASSESSMENT = "ASSESSMENT"
     MATCH = "MATCH"
     ROLL_UP = "ROLL_UP"
 
@@ -66,7 +66,7 @@ class ProofStep(NamedTuple):
 Proof = Sequence[ProofStep]
 
 
-class Found(NamedTuple):
+class ProofResult(NamedTuple):
     """The shortest proof of a fact, and proofs from one other statement each, nearest first.
 
     ``proof`` is empty where none was found within the limits. ``is_complete`` tells that there is no other statement
@@ -83,7 +83,7 @@ _DEEPEST = 100  # waves down the ranks
 _WIDEST = 30  # facts of one wave down the ranks: roll-ups share them, with one premise each at least
 
 
-def prove(view: View, fact: Fact, most_others: int) -> Found:
+def prove(view: View, fact: Fact, most_others: int) -> ProofResult:
     """The proofs of a fact that holds, by what is stored. The control has been read.
 
     A proof with the least number of steps is found, unless that takes a look at more than some dozen facts: then it is
@@ -98,7 +98,7 @@ def prove(view: View, fact: Fact, most_others: int) -> Found:
     while frontier and (len(inferences) + len(frontier) <= _ENOUGH or not inferences):
         try:
             frontier = _look_behind(view, frontier, inferences)
-        except TooMuch:
+        except GraphTooLarge:
             break
         depth += 1
         shorter = _shortest(inferences, fact)
@@ -109,7 +109,7 @@ def prove(view: View, fact: Fact, most_others: int) -> Found:
         if proof and _length(proof) <= depth + 1 and len(others) > most_others:
             break
     left_out = frontier or len(others) > most_others or any(_leaves_out(view, looked_at) for looked_at in inferences)
-    return Found(proof, others[:most_others], is_complete=not left_out)
+    return ProofResult(proof, others[:most_others], is_complete=not left_out)
 
 
 def _length(proof: Proof) -> int:
@@ -137,8 +137,8 @@ def _down_the_ranks(view: View, goal: Fact) -> Proof:
     wave = [goal]
     for _ in range(_DEEPEST):
         try:
-            _read_around(view, {fact.control for fact in wave if not _is_stated(view, fact)})
-        except TooMuch:
+            _read_around(view, {fact.control for fact in wave if not _is_assessed(view, fact)})
+        except GraphTooLarge:
             return ()
         for fact in wave:
             inference = _lowest(view, fact)
@@ -155,8 +155,8 @@ def _down_the_ranks(view: View, goal: Fact) -> Proof:
 
 def _lowest(view: View, fact: Fact) -> Inference | None:
     """How a fact follows from facts of the lowest ranks; null where it does not follow from lower ones."""
-    if _is_stated(view, fact):
-        return Inference(Rule.STATEMENT)
+    if _is_assessed(view, fact):
+        return Inference(Rule.ASSESSMENT)
     own = _place(view, fact.control)
     found = [(_highest_place(view, fact, inference), inference) for inference in _inferences(view, fact)]
     lower = [(place, inference) for place, inference in found if inference.rule is None or place < own]
@@ -191,14 +191,14 @@ def _place(view: View, control: str) -> tuple[int, int]:
     Rank 0 is for what is stated. Otherwise a version without ranks has written it, and it is after all others.
     """
     node = view.node(control)
-    if node is None or not node.effective or (not node.rank and node.stated < node.effective):
+    if node is None or not node.effective or (not node.rank and node.assessed < node.effective):
         return _NOWHERE
     return (0 if node.effective == FULL else 1), node.rank or 0
 
 
-def _is_stated(view: View, fact: Fact) -> bool:
+def _is_assessed(view: View, fact: Fact) -> bool:
     node = view.node(fact.control)
-    return node is not None and node.counts and node.stated >= fact.level
+    return node is not None and node.counts and node.assessed >= fact.level
 
 
 def _read_around(view: View, controls: Collection[str]) -> None:
@@ -207,7 +207,7 @@ def _read_around(view: View, controls: Collection[str]) -> None:
 
 
 def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, list[Inference]]) -> list[Fact]:
-    """Note how each fact may follow. Returns those that were met for the first time. Raises TooMuch."""
+    """Note how each fact may follow. Returns those that were met for the first time. Raises GraphTooLarge."""
     pending = list(frontier)
     _read_around(view, {fact.control for fact in pending})
     met: dict[Fact, None] = {}
@@ -230,8 +230,8 @@ def _inferences(view: View, fact: Fact) -> Iterator[Inference]:
     node = view.node(control)
     if node is None or not node.counts:
         return
-    if _is_stated(view, fact):
-        yield Inference(Rule.STATEMENT)
+    if _is_assessed(view, fact):
+        yield Inference(Rule.ASSESSMENT)
     if level == PARTIAL and node.effective == FULL:
         yield Inference(None, (Fact(control, FULL),))
     for match in view.behind(control):
@@ -308,10 +308,10 @@ def _step(fact: Fact, chosen: Mapping[Fact, Inference]) -> ProofStep | None:
     inference = chosen[fact]
     if inference.rule is None:
         return None
-    return ProofStep(fact, inference._replace(premises=tuple(_said(one, chosen) for one in inference.premises)))
+    return ProofStep(fact, inference._replace(premises=tuple(_with_chosen(one, chosen) for one in inference.premises)))
 
 
-def _said(fact: Fact, chosen: Mapping[Fact, Inference]) -> Fact:
+def _with_chosen(fact: Fact, chosen: Mapping[Fact, Inference]) -> Fact:
     """The fact itself, or the stronger one that stands for it in the proof."""
     inference = chosen[fact]
     return fact if inference.rule is not None else inference.premises[0]
@@ -319,15 +319,15 @@ def _said(fact: Fact, chosen: Mapping[Fact, Inference]) -> Fact:
 
 def _alternatives(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact, proof: Proof) -> Iterator[Proof]:
     """Proofs from one statement each, nearest first, but for the statement that is all that ``proof`` rests on."""
-    stated = {step.fact.control for step in proof if step.inference.rule is Rule.STATEMENT}
-    seen = stated if len(stated) == 1 else set()
+    assessed = {step.fact.control for step in proof if step.inference.rule is Rule.ASSESSMENT}
+    seen = assessed if len(assessed) == 1 else set()
     seen = set(seen)
     # From each fact the inference of which it is the only premise, on the shortest way to the goal.
     ahead: dict[Fact, tuple[Fact, Inference] | None] = {goal: None}
     pending = [goal]
     for fact in pending:  # grows
         for inference in inferences.get(fact, ()):
-            if inference.rule is Rule.STATEMENT and fact.control not in seen:
+            if inference.rule is Rule.ASSESSMENT and fact.control not in seen:
                 seen.add(fact.control)
                 yield _chain(fact, ahead)
             elif len(inference.premises) == 1 and inference.premises[0] not in ahead:
@@ -336,7 +336,7 @@ def _alternatives(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact, pr
 
 
 def _chain(start: Fact, ahead: Mapping[Fact, tuple[Fact, Inference] | None]) -> Proof:
-    chosen = {start: Inference(Rule.STATEMENT)}
+    chosen = {start: Inference(Rule.ASSESSMENT)}
     fact = start
     while (step := ahead[fact]) is not None:
         fact, inference = step

@@ -14,7 +14,7 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.db.upsert import upsert
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.engine import Computed, Level, compute_ranked
-from normata.coverage.graph import TooMuch
+from normata.coverage.graph import GraphTooLarge
 from normata.coverage.incremental import Ranked, update
 from normata.coverage.stored_graph import StoredGraph
 from normata.frameworks.model import (
@@ -46,12 +46,12 @@ _LEAST = 1_000  # controls that an update may always touch
 class Touched:
     """What a change has touched of what coverage follows from: ids, of controls but for ``frameworks``.
 
-    ``statements`` has the controls of which something else is stated. ``controls`` has those that are new or gone or
+    ``assessed`` has the controls of which something else is stated. ``controls`` has those that are new or gone or
     have another parent, and their former parents. ``matches`` has both ends of matches that are new, changed or gone,
     as they were and as they are. ``frameworks`` has those that were adopted or left.
     """
 
-    statements: Collection[str] = ()
+    assessed: Collection[str] = ()
     controls: Collection[str] = ()
     matches: Collection[str] = ()
     frameworks: Collection[str] = ()
@@ -90,20 +90,20 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
         moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
         changes = update(
             StoredGraph(unit, organization_id),
-            restated=touched.statements,
+            reassessed=touched.assessed,
             moved=moved,
             rematched=touched.matches,
             most=most,
         )
-    except TooMuch:
-        return recompute(unit, organization_id, restated=touched.statements)
+    except GraphTooLarge:
+        return recompute(unit, organization_id, reassessed=touched.assessed)
     low = [control for control, found in changes.items() if found is not None and found.computed.effective < Level.FULL]
     before = {
         row.control_id: Level[row.status]
         for batch in batches(low)
         for row in unit.rows(_STATUSES, {**key, "ids": batch})
     }
-    return _store(unit, organization_id, changes, before, touched.statements)
+    return _store(unit, organization_id, changes, before, touched.assessed)
 
 
 def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) -> list[str]:
@@ -111,14 +111,14 @@ def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) ->
     for batch in batches(sorted(framework_ids)):
         found += unit.scalars(_CONTROLS_OF.limit(most + 1), {"ids": batch})
     if len(found) > most:
-        raise TooMuch
+        raise GraphTooLarge
     return found
 
 
-def recompute(unit: UnitOfWork, organization_id: str, *, restated: Collection[str] = ()) -> int:
+def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[str] = ()) -> int:
     """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did.
 
-    ``restated`` has the controls of which something else is stated, as far as that is known.
+    ``reassessed`` has the controls of which something else is stated, as far as that is known.
     """
     lock_coverage(unit, organization_id)
     computed, ranks = _compute(unit, organization_id)
@@ -127,7 +127,7 @@ def recompute(unit: UnitOfWork, organization_id: str, *, restated: Collection[st
     changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
     changes.update((control, found) for control, found in now.items() if stored.get(control) != found)
     before = {control: found.computed.effective for control, found in stored.items()}
-    return _store(unit, organization_id, changes, before, restated)
+    return _store(unit, organization_id, changes, before, reassessed)
 
 
 def recompute_all(unit: UnitOfWork) -> None:
@@ -142,12 +142,12 @@ def _store(
     organization_id: str,
     changes: Mapping[str, Ranked | None],
     before: Mapping[str, Level],
-    restated: Collection[str],
+    reassessed: Collection[str],
 ) -> int:
     """Write what differs, and publish which controls have lost coverage. ``before`` has the levels as stored so far."""
     key = {"organization": organization_id}
     gone = [{**key, "control": control} for control, found in changes.items() if found is None]
-    kept = [
+    upserted = [
         {
             **key,
             "control": control,
@@ -159,13 +159,15 @@ def _store(
         for control, found in changes.items()
         if found is not None
     ]
-    for statement, rows in ((_REMOVE, gone), (_KEEP, kept)):
+    for statement, rows in ((_REMOVE, gone), (_UPSERT, upserted)):
         for batch in batches(rows):
             unit.execute_many(statement, batch)
     lost = tuple(
         control
         for control, found in sorted(changes.items())
-        if found is not None and found.computed.effective < before.get(control, Level.NONE) and control not in restated
+        if found is not None
+        and found.computed.effective < before.get(control, Level.NONE)
+        and control not in reassessed
     )
     if lost:
         unit.publish(CoverageLost("lose", EffectiveCoverage, organization_id, controls=lost))
@@ -187,12 +189,12 @@ def _compute(
     key = {"organization": organization_id, "also": also}
     parents = dict(map(tuple, transaction.rows(_PARENTS, key)))
     matches = transaction.rows(_MATCHES, key)
-    statements = transaction.rows(_STATEMENTS, key)
+    assessed = transaction.rows(_STATEMENTS, key)
     return compute_ranked(
         parents,
         ((source_id, target_id, Level[level]) for source_id, target_id, level in matches),
-        {control_id: Level[status] for control_id, status, _ in statements},
-        [control_id for control_id, _, is_applicable in statements if not is_applicable],
+        {control_id: Level[status] for control_id, status, _ in assessed},
+        [control_id for control_id, _, is_applicable in assessed if not is_applicable],
     )
 
 
@@ -281,9 +283,9 @@ _ADOPTERS_OF_CONTROLS = (
     .distinct()
 )
 
-_is_meant = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
-_REMOVE = delete(_EFFECTIVE).where(_is_meant)
-_KEEP = upsert(
+_is_target = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
+_REMOVE = delete(_EFFECTIVE).where(_is_target)
+_UPSERT = upsert(
     _EFFECTIVE,
     {
         "organization_id": _ORGANIZATION,

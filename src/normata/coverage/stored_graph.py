@@ -25,7 +25,7 @@ class StoredGraph:
         """See :meth:`normata.coverage.graph.Graph.nodes`."""
         found: dict[str, Node] = {}
         for batch in batches(sorted(controls)):
-            for control, parent, adoption, stated, is_applicable, effective, own, rank in self._transaction.rows(
+            for control, parent, adoption, assessed, is_applicable, effective, own, rank in self._transaction.rows(
                 _NODES, {**self._key, "ids": batch}
             ):
                 applies = is_applicable is not False  # null where nothing is stated
@@ -33,7 +33,7 @@ class StoredGraph:
                     parent,
                     is_adopted=adoption is not None,
                     is_applicable=applies,
-                    stated=_LEVELS[stated] if applies and stated else Level.NONE,
+                    assessed=_LEVELS[assessed] if applies and assessed else Level.NONE,
                     effective=effective and _LEVELS[effective],
                     own=own and _LEVELS[own],
                     rank=rank,
@@ -85,7 +85,7 @@ _STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-_stated = and_(_STATEMENT.c.control_id == _CONTROL.c.id, _STATEMENT.c.organization_id == _ORGANIZATION)
+_assessed = and_(_STATEMENT.c.control_id == _CONTROL.c.id, _STATEMENT.c.organization_id == _ORGANIZATION)
 _computed = and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
 _adopted = and_(_ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c.organization_id == _ORGANIZATION)
 
@@ -101,7 +101,7 @@ _NODES = (
         _EFFECTIVE.c.rank,
     )
     .outerjoin(_ADOPTION, _adopted)
-    .outerjoin(_STATEMENT, _stated)
+    .outerjoin(_STATEMENT, _assessed)
     .outerjoin(_EFFECTIVE, _computed)
     .where(_CONTROL.c.id.in_(_IDS))
 )
@@ -115,7 +115,7 @@ _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
 
 _BELOW = (
     select(_CONTROL.c.parent_id, _CONTROL.c.id)
-    .outerjoin(_STATEMENT, _stated)
+    .outerjoin(_STATEMENT, _assessed)
     .where(_CONTROL.c.parent_id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(False))
     .order_by(_CONTROL.c.position, _CONTROL.c.id)
 )
@@ -162,7 +162,7 @@ _CHILDREN = (
         func.coalesce(func.max(_rank).filter(_EFFECTIVE.c.status >= "FULL"), 0),
     )
     .select_from(_CONTROL)
-    .outerjoin(_STATEMENT, _stated)
+    .outerjoin(_STATEMENT, _assessed)
     .outerjoin(_EFFECTIVE, _computed)
     .where(_CONTROL.c.parent_id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(False))
     .group_by(_CONTROL.c.parent_id)

@@ -18,7 +18,7 @@ from normata.core.changes.defaults import free_slug
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.schema.table import Table, sql_table
 from normata.erasure.columns import called, keys_of, own_tables, owner_of, texts_of
-from normata.erasure.person import Person, Wish, find_person
+from normata.erasure.person import ErasureRequest, Person, find_person
 from normata.erasure.survey import Place, Survey, survey, without
 from normata.events.content import ERASE, ERASED_EVENTS
 from normata.events.model import AuditEvent
@@ -41,10 +41,10 @@ class Erased:
     events: int = 0
 
 
-def erase(unit: UnitOfWork, wish: Wish) -> Erased:
+def erase(unit: UnitOfWork, erasure_request: ErasureRequest) -> Erased:
     """Take a person's name and address out of everything. Again is harmless. Raises NoSuchPerson and LastOwner."""
     unit.lock("content")  # a load would bring back what it has read before
-    person = find_person(unit, wish)
+    person = find_person(unit, erasure_request)
     erased = Erased(person, survey(unit, person))
     log = _Log()
     for place in erased.found.places:
@@ -80,8 +80,8 @@ class _Log:
             for table in rows:
                 unit.publish(Change(ERASE, table, organization_id))  # for the lists that show its rows
             counts = {called(table): rows[table] for table in sorted(rows, key=called)}
-            told = {"rows": counts, ERASED_EVENTS: sorted(self._events[organization_id])}
-            unit.publish(Change(ERASE, User, organization_id, user_id, counts=told))
+            event_counts = {"rows": counts, ERASED_EVENTS: sorted(self._events[organization_id])}
+            unit.publish(Change(ERASE, User, organization_id, user_id, counts=event_counts))
 
 
 # --- What others have written
@@ -174,28 +174,28 @@ _ERASE_USER = (
 # --- Statements
 
 
-def _is_meant(table: type[Table], names: Iterable[str]) -> Any:
+def _is_target(table: type[Table], names: Iterable[str]) -> Any:
     columns = sql_table(table).c
     conditions = [columns[name] == bindparam(f"key_{name}", type_=columns[name].type) for name in names]
-    meant, *others = conditions
+    condition, *others = conditions
     for one in others:
-        meant &= one
-    return meant
+        condition &= one
+    return condition
 
 
 @cache
 def _lock(table: type[Table]) -> Select[Any]:
-    return select(*sql_table(table).c).where(_is_meant(table, keys_of(table))).with_for_update(key_share=True)
+    return select(*sql_table(table).c).where(_is_target(table, keys_of(table))).with_for_update(key_share=True)
 
 
 @cache
 def _delete(table: type[Table], names: tuple[str, ...], *, returning: str | None = None) -> Delete:
     sql = sql_table(table)
-    return delete(sql).where(_is_meant(table, names)).returning(sql.c[returning or names[0]])  # type: ignore[return-value]
+    return delete(sql).where(_is_target(table, names)).returning(sql.c[returning or names[0]])  # type: ignore[return-value]
 
 
 @cache
 def _update(table: type[Table], names: tuple[str, ...]) -> Update:
     sql = sql_table(table)
     values: dict[str, Any] = {name: bindparam(f"new_{name}", type_=sql.c[name].type) for name in names}
-    return update(sql).where(_is_meant(table, keys_of(table))).values(values)
+    return update(sql).where(_is_target(table, keys_of(table))).values(values)

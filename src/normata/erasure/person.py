@@ -14,7 +14,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.erasure.columns import person_members, uses
-from normata.erasure.traces import Called, Traces, is_ambiguous
+from normata.erasure.personal_data_scan import Called, PersonalDataScan, is_ambiguous
 from normata.errors import CommandError
 from normata.identity.model import Membership, User
 
@@ -31,7 +31,7 @@ class LastOwner(CommandError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ErasureRequest:
     """Who is to be erased: the id or the email address of a user, or an address that no user has.
 
     ``also`` has other names and addresses of theirs. With ``keep_name``, their name stays in what people write, where
@@ -51,41 +51,41 @@ class Person:
     """
 
     user_id: str | None
-    traces: Traces
+    scan: PersonalDataScan
     has_ambiguous_name: bool
     namesakes: int
     is_erased: bool
 
 
-def find_person(transaction: Transaction, wish: Wish) -> Person:
+def find_person(transaction: Transaction, erasure_request: ErasureRequest) -> Person:
     """The person that is meant. Raises NoSuchPerson and LastOwner."""
-    _require_clear(wish)
-    user = _user(transaction, wish.who)
-    if user is None and "@" not in wish.who:
-        raise NoSuchPerson(f"there is no user with the id {wish.who}; name an email address, or an id")
+    _require_clear(erasure_request)
+    user = _user(transaction, erasure_request.who)
+    if user is None and "@" not in erasure_request.who:
+        raise NoSuchPerson(f"there is no user with the id {erasure_request.who}; name an email address, or an id")
     if user is not None and user.organization_id is not None:
-        raise NoSuchPerson(f"{wish.who} is a service account, and no person")
+        raise NoSuchPerson(f"{erasure_request.who} is a service account, and no person")
     if user is not None:
-        _require_other_owners(transaction, wish.who, user.id)
+        _require_other_owners(transaction, erasure_request.who, user.id)
     is_erased = user is not None and user.email is None and user.removed_at is not None
-    called = _called(transaction, wish, user, is_erased=is_erased)
+    called = _called(transaction, erasure_request, user, is_erased=is_erased)
     return Person(
         user_id=None if user is None else user.id,
-        traces=Traces(called, person_members()),
+        scan=PersonalDataScan(called, person_members()),
         has_ambiguous_name=bool(called.ambiguous),
         namesakes=0 if user is None or is_erased else _namesakes(transaction, user),
         is_erased=is_erased,
     )
 
 
-def _require_clear(wish: Wish) -> None:
+def _require_clear(erasure_request: ErasureRequest) -> None:
     """Refuse what would be found where nobody means it."""
-    if not wish.who.strip():
+    if not erasure_request.who.strip():
         raise NoSuchPerson("name the person, by an email address or an id")
-    for one in (wish.who, *wish.also):
+    for one in (erasure_request.who, *erasure_request.also):
         if "@" in one and not _is_address(one):
             raise NoSuchPerson(f"{one} is no email address")
-    for name in wish.also:
+    for name in erasure_request.also:
         if sum(map(str.isalnum, name)) < _FEWEST:
             raise NoSuchPerson(f"--also {name}: a name has at least {_FEWEST} letters")
 
@@ -103,9 +103,9 @@ def _require_other_owners(transaction: Transaction, who: str, user_id: str) -> N
         raise LastOwner(f"{who} is the last owner of {organizations}; make somebody else an owner there first")
 
 
-def _called(transaction: Transaction, wish: Wish, user: Any, *, is_erased: bool) -> Called:
-    addresses = {one for one in (wish.who, *wish.also) if "@" in one}
-    names = {one.strip() for one in wish.also if "@" not in one and one.strip()}
+def _called(transaction: Transaction, erasure_request: ErasureRequest, user: Any, *, is_erased: bool) -> Called:
+    addresses = {one for one in (erasure_request.who, *erasure_request.also) if "@" in one}
+    names = {one.strip() for one in erasure_request.also if "@" not in one and one.strip()}
     known: set[str] = set()
     if user is not None:
         known = set(_former_names(transaction, user.id))
@@ -113,10 +113,10 @@ def _called(transaction: Transaction, wish: Wish, user: Any, *, is_erased: bool)
             known.add(user.name)
             addresses |= {user.email} if user.email else set()
     # Who has no name is called by their address or id.
-    others = {fold(one) for one in (*addresses, wish.who if user is None else user.id)}
+    others = {fold(one) for one in (*addresses, erasure_request.who if user is None else user.id)}
     addresses |= {name for name in known if _is_address(name)}
     known = {name for name in known - names if fold(name) not in others and not _is_address(name) and name.strip()}
-    ambiguous = {name for name in known if wish.keep_name or is_ambiguous(name)}
+    ambiguous = {name for name in known if erasure_request.keep_name or is_ambiguous(name)}
     return Called(sorted(addresses), sorted(names | (known - ambiguous)), sorted(ambiguous))
 
 

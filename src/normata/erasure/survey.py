@@ -33,7 +33,7 @@ class Place:
     columns: tuple[str, ...] = ()
 
     @property
-    def told(self) -> tuple[str, str, str]:
+    def location(self) -> tuple[str, str, str]:
         """The table, the key and the columns, for people."""
         return called(self.table), " ".join(map(str, self.key)), " ".join(self.columns)
 
@@ -59,7 +59,7 @@ def survey(transaction: Transaction, person: Person) -> Survey:
         for table, column in own_tables():
             keys = transaction.rows(_select_own(table, column), {"user": person.user_id})
             found.own += [Place(table, tuple(key)) for key in keys]
-        if person.traces.without(person.user_id) != person.user_id:
+        if person.scan.without(person.user_id) != person.user_id:
             found.ids.append(Place(User, (person.user_id,), ("id",)))
     for table in tables():
         if texts_of(table):
@@ -75,13 +75,13 @@ def _look_through(transaction: Transaction, table: type[Table], person: Person, 
             continue
         if table is User and values[_ACCOUNT_OF] is None:
             continue  # the person, whose row is emptied as a whole, or somebody else with their own name
-        if not person.traces.may_be_in("\n".join(map(_as_text, row))):
+        if not person.scan.may_be_in("\n".join(map(_as_text, row))):
             continue
         key = tuple(values[name] for name in keys)
         columns = tuple(name for name in texts if without(table, values, name, person) != values[name])
         if columns:
             found.places.append(Place(table, key, columns))
-        naming = tuple(name for name in ids if person.traces.without(values[name]) != values[name])
+        naming = tuple(name for name in ids if person.scan.without(values[name]) != values[name])
         if naming:
             found.ids.append(Place(table, key, naming))
         if person.has_ambiguous_name:
@@ -102,20 +102,20 @@ def _length(table: type[Table], name: str) -> int | None:
 
 
 def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Person) -> Any:
-    value, use, traces = row[name], texts_of(table)[name], person.traces
+    value, use, scan = row[name], texts_of(table)[name], person.scan
     match use:
         case "document":
-            return traces.without_document(value)
+            return scan.without_document(value)
         case "person" if row.get(_CLEARED) is not None:
             # The name of the user with that id, whatever it was then; of another one it is a namesake's.
             return None if row[_CLEARED] == person.user_id else value
         case "person":
-            return traces.without_person(value)
+            return scan.without_person(value)
         case "slug":
-            return traces.without_slug(value)
+            return scan.without_slug(value)
         case "whole":
-            return sql_table(table).c[name].info["erased_to"] if traces.are_in_json(value) else value
-    return traces.without(value)
+            return sql_table(table).c[name].info["erased_to"] if scan.are_in_json(value) else value
+    return scan.without(value)
 
 
 def _as_text(value: Any) -> str:
@@ -123,7 +123,7 @@ def _as_text(value: Any) -> str:
 
 
 def _is_ambiguous(value: Any, person: Person) -> bool:
-    return isinstance(value, str) and person.traces.are_ambiguous_in(value)
+    return isinstance(value, str) and person.scan.are_ambiguous_in(value)
 
 
 @cache

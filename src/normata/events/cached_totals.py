@@ -18,11 +18,11 @@ from normata.records.listing import Totals
 
 _WORTH_CACHING = 2_000  # records; fewer are counted in less time than it takes to see whether anything has changed
 _MOST_CACHED = 1_000
-_MOST_UNSEALED = 1_000  # events of all organizations; whoever loads more is not waited for
-_MOST_SINCE = 100  # events; to look at many more takes as long as to count
+_MAX_UNSEALED = 1_000  # events of all organizations; whoever loads more is not waited for
+_MAX_SINCE = 100  # events; to look at many more takes as long as to count
 
 
-class _State(NamedTuple):
+class _LogState(NamedTuple):
     """How far the log of an organization has come: the last checkpoint, and the events that have no leaf yet."""
 
     size: int
@@ -32,7 +32,7 @@ class _State(NamedTuple):
 
 class _Cached(NamedTuple):
     total: int
-    state: _State
+    state: _LogState
 
 
 class CachedTotals(Totals):
@@ -87,17 +87,19 @@ class CachedTotals(Totals):
             self._cached.pop(key, None)
 
 
-def _state(transaction: Transaction, organization_id: str) -> _State | None:
+def _state(transaction: Transaction, organization_id: str) -> _LogState | None:
     """The state of an organization's log; null where too much is unsealed to be looked at."""
     rows = transaction.rows(_STATE, {"organization": organization_id})
-    if len(rows) > _MOST_UNSEALED:
+    if len(rows) > _MAX_UNSEALED:
         return None
     sealed = next((row for row in rows if row.size is not None), None)
     unsealed = frozenset(row.event_id for row in rows if row.size is None and row.owner == organization_id)
-    return _State(0, "", unsealed) if sealed is None else _State(sealed.size, sealed.root, unsealed)
+    return _LogState(0, "", unsealed) if sealed is None else _LogState(sealed.size, sealed.root, unsealed)
 
 
-def _holds(transaction: Transaction, kind: type[Restorable], organization_id: str, before: _State, now: _State) -> bool:
+def _holds(
+    transaction: Transaction, kind: type[Restorable], organization_id: str, before: _LogState, now: _LogState
+) -> bool:
     """Whether no record of a kind has changed between two states."""
     if now == before:
         return True
@@ -105,10 +107,10 @@ def _holds(transaction: Transaction, kind: type[Restorable], organization_id: st
         return False
     place = {"organization": organization_id, "size": before.size}
     sealed = transaction.rows(_SEALED_SINCE, place) if now.size > before.size else []
-    if len(sealed) > _MOST_SINCE:
+    if len(sealed) > _MAX_SINCE:
         return False
     others = sorted(now.unsealed - before.unsealed)
-    if len(others) > _MOST_SINCE:
+    if len(others) > _MAX_SINCE:
         return False
     if not before.unsealed <= now.unsealed | {event.id for event in sealed}:
         return False
@@ -121,7 +123,7 @@ def _holds(transaction: Transaction, kind: type[Restorable], organization_id: st
     )
 
 
-def _has_come_from(transaction: Transaction, organization_id: str, before: _State, now: _State) -> bool:
+def _has_come_from(transaction: Transaction, organization_id: str, before: _LogState, now: _LogState) -> bool:
     """Whether the log was in a state before: a database that was restored from a backup goes another way."""
     if before.size in (0, now.size):
         return before.size == 0 or before.root == now.root
@@ -148,7 +150,7 @@ _noted: Any = (
         cast(null(), _CHECKPOINT.c.size.type).label("size"),
         cast(null(), _CHECKPOINT.c.root.type).label("root"),
     )
-    .limit(_MOST_UNSEALED + 1)
+    .limit(_MAX_UNSEALED + 1)
     .subquery()
 )
 _STATE = union_all(select(_last), select(_noted))
@@ -157,6 +159,6 @@ _ABOUT = select(_EVENT.c.id, _EVENT.c.entity_type, _EVENT.c.action)
 _SEALED_SINCE = (
     _ABOUT.join(_LEAF, _LEAF.c.event_id == _EVENT.c.id)
     .where(_LEAF.c.organization_id == bindparam("organization"), _LEAF.c.number >= bindparam("size"))
-    .limit(_MOST_SINCE + 1)
+    .limit(_MAX_SINCE + 1)
 )
 _UNSEALED_SINCE = _ABOUT.where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))

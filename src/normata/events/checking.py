@@ -13,8 +13,8 @@ from normata.core.db.types import format_timestamp
 from normata.core.schema.table import sql_table
 from normata.events.content import ERASE, erased_by, sealed_text, values_of
 from normata.events.history import kind_of
+from normata.events.log_walk import Walk, content_faults
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
-from normata.events.walking import Walk, content_faults
 
 _PATIENCE = timedelta(minutes=1)  # until an event that has no leaf is worth a word
 

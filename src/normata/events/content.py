@@ -75,8 +75,8 @@ def sealed_text(event: Any) -> str:
 def erased_by(body: Mapping[str, Any]) -> list[str]:
     """The events that have lost their content by what an event tells of."""
     counts = body.get("counts")
-    told = counts.get(ERASED_EVENTS) if body.get("action") == ERASE and isinstance(counts, dict) else None
-    return [one for one in told if isinstance(one, str)] if isinstance(told, list) else []
+    event_columns = counts.get(ERASED_EVENTS) if body.get("action") == ERASE and isinstance(counts, dict) else None
+    return [one for one in event_columns if isinstance(one, str)] if isinstance(event_columns, list) else []
 
 
 def values_of(text: str) -> Any:

@@ -59,16 +59,22 @@ class EventQuery(PageQuery):
     action: Annotated[ShortName | None, Field(description="Only this action, such as `restore`.")] = None
 
 
+# What older versions called an action. Sealed events keep the name that they were written with.
+FORMER_ACTIONS = {"state": "assess", "unstate": "clear"}
+
+
 def list_events(transaction: Transaction, query: EventQuery) -> dict[str, Any]:
     """A page of an organization's events, newest first, in two statements."""
     columns = _EVENT.c
     wanted = {
         columns.entity_id: query.record_id,
         columns.user_id: query.user_id,
-        columns.action: query.action,
         columns.entity_type: query.kind and _class_names().get(query.kind, ""),
     }
     chosen = [column == value for column, value in wanted.items() if value is not None]
+    if query.action is not None:
+        former = [name for name, current in FORMER_ACTIONS.items() if current == query.action]
+        chosen.append(columns.action.in_([query.action, *former]) if former else columns.action == query.action)
     if query.from_ is not None:
         chosen.append(columns.at >= query.from_)
     if query.to is not None:
@@ -84,8 +90,8 @@ def list_record_events(
     if transaction.row(_find(kind), parameters) is None:
         raise NotFound
     columns = _EVENT.c
-    meant = (columns.entity_type == kind.__name__, columns.entity_id == record_id)
-    return _page(transaction, select(*columns).where(*meant), query)
+    conditions = (columns.entity_type == kind.__name__, columns.entity_id == record_id)
+    return _page(transaction, select(*columns).where(*conditions), query)
 
 
 def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:

@@ -25,11 +25,11 @@ class RecordEvents:
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
         """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
-        told = [change for change in changes if change.row_id is not None or change.counts is not None]
-        if len(told) == 1:
-            transaction.rows(_EVENT, _event(told[0], actor, moment))
+        recorded = [change for change in changes if change.row_id is not None or change.counts is not None]
+        if len(recorded) == 1:
+            transaction.rows(_EVENT, _event(recorded[0], actor, moment))
             return
-        for batch in batches(told):
+        for batch in batches(recorded):
             transaction.execute_many(_EVENT, [_event(change, actor, moment) for change in batch])
 
 

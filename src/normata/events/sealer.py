@@ -30,7 +30,7 @@ class Sealer:
         self._unlogged: dict[str, Checkpoint] = {}
         self._logged_at: dict[str, float] = {}
 
-    async def keep_sealing(self) -> None:
+    async def seal_periodically(self) -> None:
         """Seal until cancelled."""
         pause = _PAUSE
         while True:
@@ -44,7 +44,7 @@ class Sealer:
                 pause = _LONGEST_PAUSE
                 with suppress(OSError, ValueError):  # a log that cannot be written must not end this
                     log.exception("events_not_sealed")
-            self._tell(time.monotonic())
+            self._log_checkpoints(time.monotonic())
             await asyncio.sleep(pause)
 
     async def round(self) -> bool:
@@ -58,9 +58,9 @@ class Sealer:
         with suppress(Unavailable):
             while await self.round():
                 pass
-        self._tell(float("inf"))
+        self._log_checkpoints(float("inf"))
 
-    def _tell(self, moment: float) -> None:
+    def _log_checkpoints(self, moment: float) -> None:
         """Log the checkpoints of logs that have grown, each at most once a minute."""
         due = [
             owner for owner in self._unlogged if moment - self._logged_at.get(owner, float("-inf")) >= _BETWEEN_LINES

@@ -50,7 +50,7 @@ async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
     planned = await database.read(plan)
     if not planned.leaves or not await database.write(_store_of(planned), _scope(planned.sizes)):
         return [], False
-    return _told(planned), planned.is_full
+    return _checkpoints(planned), planned.is_full
 
 
 def seal_all_now(database: Database) -> None:
@@ -82,7 +82,7 @@ def _store_of(planned: Round) -> Callable[[Transaction], bool]:
     return lambda transaction: store(transaction, planned)
 
 
-def _told(planned: Round) -> list[Checkpoint]:
+def _checkpoints(planned: Round) -> list[Checkpoint]:
     return [Checkpoint(row["organization_id"], row["size"], row["root"]) for row in planned.checkpoints]
 
 

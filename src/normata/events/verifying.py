@@ -12,7 +12,7 @@ from normata.errors import CommandError
 from normata.events.content import ERASED_EVENTS, erased_by
 from normata.events.exporting import FORMAT
 from normata.events.keys import Note
-from normata.events.walking import Walk, content_faults
+from normata.events.log_walk import Walk, content_faults
 
 
 class NoLog(CommandError):
@@ -41,7 +41,7 @@ def verify(lines: Iterable[str], note: Note) -> Outcome:
     roots: dict[int, str] = {}
     walk = Walk(roots)
     seen: set[str] = set()
-    told: set[str] = set()
+    erased_ids: set[str] = set()
     empty: dict[str, str] = {}
     for number, line in numbered:
         entry = _object(line)
@@ -49,14 +49,14 @@ def verify(lines: Iterable[str], note: Note) -> Outcome:
             roots[entry["checkpoint"]] = entry["root"]
         elif entry is not None and _is_event(entry):
             _take(entry, walk, note, seen, outcome)
-            told.update(_erased_by(entry["event"]))
+            erased_ids.update(_erased_by(entry["event"]))
             if entry["event"] == "":
                 empty[entry["id"]] = f"{entry['id']} (leaf {entry['leaf']})"
         else:
             outcome.faults.append(f"line {number} is not one that an export writes")
     outcome.faults += walk.up_to(note.size)
-    outcome.erased = [event for event_id, event in empty.items() if event_id in told]
-    outcome.lost = [event for event_id, event in empty.items() if event_id not in told]
+    outcome.erased = [event for event_id, event in empty.items() if event_id in erased_ids]
+    outcome.lost = [event for event_id, event in empty.items() if event_id not in erased_ids]
     if not outcome.faults and walk.frontier.root != note.root:
         outcome.faults.append(
             f"{walk.broken} was changed along with its seal"

@@ -48,7 +48,7 @@ def spans(frameworks: Iterable[tuple[str, int]], start: int, stop: int) -> Itera
         stop -= controls
 
 
-def places_found(
+def matching_positions(
     transaction: Transaction,
     framework_ids: Sequence[str],
     query: SortedQuery,

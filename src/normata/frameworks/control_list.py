@@ -18,8 +18,8 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
 from normata.core.schema.wire import columns, wire_names
 from normata.errors import NotFound
-from normata.frameworks.catalog_order import PLACES, part, places_found, searched, spans
-from normata.frameworks.early_places import Sayings, places_from_the_beginning
+from normata.frameworks.catalog_order import PLACES, matching_positions, part, searched, spans
+from normata.frameworks.coverage_filter import CoverageFilter, first_positions
 from normata.frameworks.model import (
     Control as ControlTable,
 )
@@ -88,7 +88,7 @@ class ControlQuery(PageQuery):
         return ()
 
     @property
-    def sayings(self) -> Sayings | None:
+    def coverage_filter(self) -> CoverageFilter | None:
         """The same, where it is about nothing but what is said of the controls of all frameworks; else null."""
         return None
 
@@ -121,8 +121,8 @@ _ADOPTED = (
     .order_by(Framework.identifier_key, Framework.id)
 )
 
-STATED = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
-_stated = and_(
+ASSESSED_STATUS = func.coalesce(ControlCoverage.coverage_status, literal("NONE", ControlCoverage.coverage_status.type))
+_assessed = and_(
     ControlCoverage.control_id == ControlTable.id, ControlCoverage.organization_id == bindparam("organization")
 )
 _computed = and_(
@@ -138,13 +138,13 @@ _ROWS = (
         ControlTable.position,
         _parent.identifier,
         _parent.name,
-        STATED,
+        ASSESSED_STATUS,
         ControlCoverage.coverage_gap,
         EffectiveCoverage.status,
         EffectiveCoverage.is_indirect,
     )
     .join(EffectiveCoverage, _computed)
-    .outerjoin(ControlCoverage, _stated)
+    .outerjoin(ControlCoverage, _assessed)
     .outerjoin(_parent, _parent.id == ControlTable.parent_id)
 )
 _ROWS_BY_ID = _ROWS.where(ControlTable.id.in_(bindparam("ids", expanding=True)))
@@ -183,7 +183,7 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
     "type": (ControlTable.type.expression,),
     "framework": (Framework.identifier_key.expression,),
     "isMandatory": (ControlTable.is_mandatory.expression,),
-    "coverageStatus": (STATED,),
+    "coverageStatus": (ASSESSED_STATUS,),
     "effectiveCoverageStatus": (EffectiveCoverage.status.expression,),
     "createdAt": (ControlTable.created_at.expression,),
     "updatedAt": (ControlTable.updated_at.expression,),
@@ -266,14 +266,16 @@ def _found_in_catalog_order(
     """The rows of the page among those that a search and filters find."""
     parameters: dict[str, Any] = {"organization": query.organization_id}
     ids = [framework.id for framework in chosen]
-    early = query.sayings and places_from_the_beginning(transaction, ids, query.organization_id, query, query.sayings)
+    early = query.coverage_filter and first_positions(
+        transaction, ids, query.organization_id, query, query.coverage_filter
+    )
     if early:
         wanted, total = early
     else:
         found: Select[Any] = _joined(PLACES, query.conditions)
         if query.search:
             found = found.where(searched(query.search))
-        wanted, total = places_found(transaction, ids, query, found, parameters)
+        wanted, total = matching_positions(transaction, ids, query, found, parameters)
     if not wanted:
         return [], total
     for number, (framework_id, places) in enumerate(wanted.items()):
@@ -344,7 +346,7 @@ def _joined(statement: Any, conditions: Sequence[ColumnElement[bool]], keys: Seq
     """A selection of controls that meet conditions, with what these and the keys look at: each join takes time."""
     named = {part.table.name for one in (*conditions, *keys) for part in iterate(one) if isinstance(part, Column)}
     if ControlCoverage.__tablename__ in named:
-        statement = statement.outerjoin(ControlCoverage, _stated)
+        statement = statement.outerjoin(ControlCoverage, _assessed)
     if EffectiveCoverage.__tablename__ in named:
         statement = statement.join(EffectiveCoverage, _computed)
     return statement.where(*conditions)

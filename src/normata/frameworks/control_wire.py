@@ -48,7 +48,7 @@ class SourceMatch(Wire):
     matched_control: MatchedControl
 
 
-class CoverageStatement(Wire):
+class CoverageAssessment(Wire):
     """What the organization itself says of a control: `NONE` and null where it has said nothing."""
 
     coverage_status: CoverageStatus
@@ -60,7 +60,7 @@ class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run ti
 
     framework: ControlFramework
     parent: ControlReference | None
-    coverage: CoverageStatement
+    coverage: CoverageAssessment
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from statements, matches and roll-up: the best of all paths."
     )

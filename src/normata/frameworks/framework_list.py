@@ -92,7 +92,7 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
 
 def list_frameworks(transaction: Transaction, query: FrameworkQuery) -> dict[str, Any]:
     """A page of frameworks: the active centralized ones, those adopted, and the organization's own; two statements."""
-    statement = _in_sight(query.organization_id)
+    statement = _is_visible(query.organization_id)
     if not query.include_user_defined:
         statement = statement.where(FrameworkTable.organization_id.is_(None))
     if query.adopted_only:
@@ -112,7 +112,7 @@ def one_framework(transaction: Transaction, organization_id: str, framework_id: 
     return _item(row)
 
 
-def _in_sight(organization_id: str | BindParameter[str]) -> Select[Any]:
+def _is_visible(organization_id: str | BindParameter[str]) -> Select[Any]:
     """The frameworks that the organization can see, each with its adoption, if any."""
     adopted = and_(
         FrameworkAdoption.framework_id == FrameworkTable.id, FrameworkAdoption.organization_id == organization_id
@@ -128,7 +128,7 @@ def _in_sight(organization_id: str | BindParameter[str]) -> Select[Any]:
     )
 
 
-_ONE = _in_sight(bindparam("organization")).where(FrameworkTable.id == bindparam("framework"))
+_ONE = _is_visible(bindparam("organization")).where(FrameworkTable.id == bindparam("framework"))
 
 
 def _item(row: Any) -> dict[str, Any]:

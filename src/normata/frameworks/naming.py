@@ -39,7 +39,7 @@ def control_names(organization_id: str) -> Naming:
     return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), _CONTROL.search_text, order)
 
 
-def statement_names(organization_id: str) -> Naming:
+def assessment_names(organization_id: str) -> Naming:
     """How an organization's statements are named: as the controls that they are about."""
     rows = (
         select(_STATEMENT.id, _CONTROL.name.label("label"), _CONTROL.identifier, _STATEMENT.control_id)

@@ -20,7 +20,7 @@ from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Fra
 def _check_frameworks(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
         if row.final["is_centralized"] != (row.final["organization_id"] is None):
-            row.blame("is_centralized", "must be true without an organizationId and false with one")
+            row.add_fault("is_centralized", "must be true without an organizationId and false with one")
 
 
 def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
@@ -53,17 +53,17 @@ def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
             if (control := references.get("control", row.final[name])) and control["organization_id"]
         }
         if len(organizations) > 1:
-            row.blame("target_control_id", "names a control of another organization than the source's")
+            row.add_fault("target_control_id", "names a control of another organization than the source's")
             continue
         owner = row.final["organization_id"] or min(organizations, default=None)
         if row.stored is not None and owner != row.stored["organization_id"]:
-            row.blame("organization_id", f"cannot be changed: the stored row has {row.stored['organization_id']!r}")
+            row.add_fault("organization_id", f"cannot be changed: the stored row has {row.stored['organization_id']!r}")
         elif organizations and owner not in organizations:
-            row.blame("organization_id", "is not the organization that one of the controls belongs to")
+            row.add_fault("organization_id", "is not the organization that one of the controls belongs to")
         row.final["organization_id"] = owner
 
 
-def objections_to_statement(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def assessment_faults(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is wrong with a statement as a whole: columns, each with the reason."""
     # ISO/IEC 27001, 6.1.3 d
     if not statement["is_applicable"] and not (statement["justification"] or "").strip():
@@ -73,8 +73,8 @@ def objections_to_statement(statement: Mapping[str, Any]) -> Iterator[tuple[str,
 def _check_statements(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
         if row.long is not None:  # else nothing has changed
-            for column, reason in objections_to_statement({**row.final, **row.long}):
-                row.blame(column, reason)
+            for column, reason in assessment_faults({**row.final, **row.long}):
+                row.add_fault(column, reason)
 
 
 RULES: OwnRules = {
@@ -114,9 +114,9 @@ def _check_parent(row: PendingRow, parents: Mapping[str, str | None], rooted: se
         return
     parent: Mapping[str, Any] = references.get("control", parent_id) or {}
     if parent.get("framework_id") != row.final["framework_id"]:
-        row.blame("parent_id", "names a control of another framework")
+        row.add_fault("parent_id", "names a control of another framework")
     elif not _leads_to_top(row.id, parents, rooted):
-        row.blame("parent_id", "leads round in a circle: the control has an ancestor that is its own ancestor")
+        row.add_fault("parent_id", "leads round in a circle: the control has an ancestor that is its own ancestor")
 
 
 def _leads_to_top(control_id: str, parents: Mapping[str, str | None], rooted: set[str]) -> bool:

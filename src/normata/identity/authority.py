@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import Role, role_suffices
 from normata.core.schema.table import sql_table
-from normata.errors import Forbidden, RoleTooSmall
+from normata.errors import Forbidden, InsufficientRole
 from normata.identity.model import Membership
 
 _LARGER = "That takes a larger role than yours in the organization."
@@ -24,7 +24,7 @@ def lock_members(unit: UnitOfWork, organization_id: str) -> None:
 def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved: str) -> None:
     """Raise unless the actor may do what takes the role ``least``, to whoever has or shall have the roles ``involved``.
 
-    A command may do anything. Raises RoleTooSmall, Forbidden, and NotFound where the actor may not know of it.
+    A command may do anything. Raises InsufficientRole, Forbidden, and NotFound where the actor may not know of it.
     """
     unit.require_reach(organization_id)
     if unit.scope is None:
@@ -32,7 +32,7 @@ def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved:
     asked = {"organization": organization_id, "user": unit.actor.user_id}
     role = unit.scalar(_ROLE, asked)
     if role is None or not role_suffices(role, least):
-        raise RoleTooSmall
+        raise InsufficientRole
     if not all(role_suffices(role, one) for one in involved):  # type: ignore[arg-type] # roles as they are stored
         raise Forbidden(_LARGER)
 

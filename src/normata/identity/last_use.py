@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Update, bindparam, update
 
-from normata.core.changes.repeating import repeat
+from normata.core.changes.periodic import repeat
 from normata.core.db.database import Database
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp

@@ -47,8 +47,8 @@ class User(Table):
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
-    told = frozenset({"id", "organization_id", "removed_at"})
-    readable = told | {"email", "email_folded", "name"}
+    event_columns = frozenset({"id", "organization_id", "removed_at"})
+    readable = event_columns | {"email", "email_folded", "name"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -121,8 +121,8 @@ class AccessToken(Table):
 
     __tablename__ = "access_token"
     array = "accessTokens"
-    told = frozenset({"id", "user_id", "scope", "created_at", "expires_at", "revoked_at", "organization_id"})
-    readable = told | {"last_used_at", "name"}  # everything but the digest
+    event_columns = frozenset({"id", "user_id", "scope", "created_at", "expires_at", "revoked_at", "organization_id"})
+    readable = event_columns | {"last_used_at", "name"}  # everything but the digest
     fixed = ("user_id", "organization_id")
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -151,8 +151,10 @@ class Invitation(Table):
     __tablename__ = "invitation"
     array = "invitations"
     transient = True
-    told = frozenset({"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"})
-    readable = told | {"email", "email_folded", "created_by"}
+    event_columns = frozenset(
+        {"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"}
+    )
+    readable = event_columns | {"email", "email_folded", "created_by"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))

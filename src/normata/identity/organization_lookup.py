@@ -44,7 +44,7 @@ def find(transaction: Transaction, name: str | None) -> str:
 def reached(unit: UnitOfWork, name: str) -> str:
     """The id of the organization with this id or slug, which the actor may change.
 
-    Raises RoleTooSmall, or NotFound where there is none that they may see.
+    Raises InsufficientRole, or NotFound where there is none that they may see.
     """
     if unit.scope is not None and name in unit.scope.readable:
         unit.require_reach(name)

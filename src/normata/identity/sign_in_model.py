@@ -31,8 +31,8 @@ class Session(Table):
 
     __tablename__ = "session"
     array = "sessions"
-    told = frozenset({"id", "user_id", "means", "created_at", "expires_at", "ended_at"})
-    readable = told | {"last_used_at", "address", "user_agent"}
+    event_columns = frozenset({"id", "user_id", "means", "created_at", "expires_at", "ended_at"})
+    readable = event_columns | {"last_used_at", "address", "user_agent"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
@@ -111,8 +111,8 @@ class Passkey(Table):
 
     __tablename__ = "passkey"
     array = "passkeys"
-    told = frozenset({"id", "user_id", "created_at", "last_used_at"})
-    readable = told | {"credential_id", "sign_count", "name"}
+    event_columns = frozenset({"id", "user_id", "created_at", "last_used_at"})
+    readable = event_columns | {"credential_id", "sign_count", "name"}
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))

@@ -10,7 +10,7 @@ from sqlalchemy import CompoundSelect, bindparam, func, literal, select, union_a
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import Wire
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 
 
 class KindCount(Wire):

@@ -13,10 +13,10 @@ from normata.core.http.request import Request
 from normata.core.schema.naming import Name, NameQuery, Naming, list_names
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.frameworks.model import Control
-from normata.frameworks.naming import control_names, framework_names, statement_names
+from normata.frameworks.naming import assessment_names, control_names, framework_names
 from normata.identity.naming import member_names, user_names
 from normata.names.counting import Kinds, count_kinds
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from normata.records.naming import record_names
 
 Listing = Callable[[Transaction, Any], dict[str, Any]]
@@ -37,7 +37,7 @@ _LISTINGS: Mapping[str, Listing] = {
     "users": user_names,
     "frameworks": _listed(framework_names),
     "controls": _listed(control_names),
-    "controlCoverages": _listed(statement_names),
+    "controlCoverages": _listed(assessment_names),
 }
 
 if TYPE_CHECKING:

@@ -32,17 +32,17 @@ def assigned(_transaction: Transaction, change: Change, actor: Actor) -> Iterato
     if column is None or actor.user_id is None:
         return
     if change.before is None or change.before[column] != (change.row or {})[column]:
-        yield from _told(change, "assigned", {"assignedBy": name_of(actor)})
+        yield from _messages(change, "assigned", {"assignedBy": name_of(actor)})
 
 
 def archived(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
     """Tell the responsible member that a record has been archived."""
-    yield from _told(change, "archived", {"archivedBy": name_of(actor)})
+    yield from _messages(change, "archived", {"archivedBy": name_of(actor)})
 
 
 def restored(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
     """Tell the responsible member that a record is back."""
-    yield from _told(change, "restored", {"restoredBy": name_of(actor)})
+    yield from _messages(change, "restored", {"restoredBy": name_of(actor)})
 
 
 def reminded(_transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
@@ -50,10 +50,10 @@ def reminded(_transaction: Transaction, change: Change, _actor: Actor) -> Iterat
     assert isinstance(change, Reminded)  # noqa: S101 - narrows the type; nothing else is published as "remind"
     due_at = (change.row or {})[change.what]
     params = {"dueOn": due_at[: len("2026-11-20")], "dueAt": due_at}
-    yield from _told(change, f"{change.what}_{change.which}", params, sort=f"due_{change.which}")
+    yield from _messages(change, f"{change.what}_{change.which}", params, sort=f"due_{change.which}")
 
 
-def _told(change: Change, key: str, params: Mapping[str, Any], *, sort: str = "") -> Iterator[Message]:
+def _messages(change: Change, key: str, params: Mapping[str, Any], *, sort: str = "") -> Iterator[Message]:
     kind, row, column = change.table, change.row or {}, _responsible(change)
     if not issubclass(kind, Restorable) or column is None or row[column] is None:
         return

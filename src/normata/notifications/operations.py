@@ -13,8 +13,8 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire
 from normata.notifications import inbox
-from normata.notifications.marking import MARKING_WRITES, mark, mark_all
 from normata.notifications.model import Notification
+from normata.notifications.read_marks import MARKING_WRITES, mark, mark_all
 
 
 class NotificationPage(Page[inbox.Notification]):
@@ -69,7 +69,7 @@ _READ_AT = "2026-11-20T10:02:41.507Z"
 def _marking(*, is_read: bool) -> ChangeOperation:
     """The operation that marks one notification."""
     word, other = ("read", "unread") if is_read else ("unread", "read")
-    said = "have read" if is_read else "have not read"
+    phrase = "have read" if is_read else "have not read"
     becomes = "the present moment" if is_read else "null"
 
     def work(unit: UnitOfWork, request: Request) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _marking(*, is_read: bool) -> ChangeOperation:
         tag="Notifications",
         summary=f"Mark a notification as {word}",
         description=f"""\
-Notes that you {said} a notification of your own: `readAt` becomes {becomes}. One that is {word} already stays as it
+Notes that you {phrase} a notification of your own: `readAt` becomes {becomes}. One that is {word} already stays as it
 is, so that it is harmless to ask twice. A notification of somebody else's is not found, whatever your role. The
 opposite is `POST /notifications/{{id}}/{other}/`.""",
         about=Notification,

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, bindparam, insert, literal_column, select, union
 
-from normata.core.changes.repeating import repeat
+from normata.core.changes.periodic import repeat
 from normata.core.changes.unit_of_work import Actor, Changes, UnitOfWork, insert_of
 from normata.core.db.database import Database
 from normata.core.db.transaction import TenantScope, Transaction
@@ -26,7 +26,7 @@ from normata.identity.model import Membership
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
-from normata.records.due.due import DueDate, due_dates
+from normata.records.due.queries import DueDate, due_dates
 
 REMINDER_WRITES = (insert_of(Reminder),)
 
@@ -45,7 +45,7 @@ class Reminders:
         self._database = database
         self._changes = changes
 
-    async def keep_reminding(self) -> None:
+    async def remind_periodically(self) -> None:
         """Remind once a minute, until cancelled."""
         await repeat(lambda: self.remind(now()), pause=lambda: _PAUSE, failure="reminders_failed")
 
@@ -130,7 +130,7 @@ def _reminded() -> tuple[DueDate, ...]:
     return tuple(date for date in due_dates() if date.kind.responsible is not None)
 
 
-def _is_to_be_told(date: DueDate, which: Which) -> ColumnElement[bool]:
+def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
     """Where somebody has to be told of a date, and has not been told."""
     table, column = date.kind.sql(), date.kind.sql().c[date.column]
     assert date.kind.responsible is not None  # noqa: S101 - narrows the type
@@ -157,7 +157,7 @@ def _is_to_be_told(date: DueDate, which: Which) -> ColumnElement[bool]:
 @cache
 def _rows(date: DueDate, which: Which) -> Select[Any]:
     table = date.kind.sql()
-    return select(*columns(date.kind)).where(_is_to_be_told(date, which)).order_by(table.c.id).limit(_AT_ONCE)
+    return select(*columns(date.kind)).where(_is_due_for_reminder(date, which)).order_by(table.c.id).limit(_AT_ONCE)
 
 
 @cache
@@ -165,7 +165,7 @@ def _organizations() -> CompoundSelect[Any]:
     """The organizations in which somebody has to be told something."""
     return union(
         *(
-            select(date.kind.sql().c.organization_id).where(_is_to_be_told(date, which))
+            select(date.kind.sql().c.organization_id).where(_is_due_for_reminder(date, which))
             for date in _reminded()
             for which in _WHICH
         )

@@ -22,34 +22,34 @@ from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.rules import count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.following import follow
+from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.frameworks import CENTRALIZED, require_own
-from normata.own_frameworks.places import make_room, move
+from normata.own_frameworks.positions import make_room, move
 from normata.own_frameworks.storing import valid_rows
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 
 # What people may say of a control of their own, besides `parent` and `after`.
 WRITABLE = ("parent_id", "identifier", "name", "slug", "purpose", "type", "description", "is_mandatory")
 
-Given = Mapping[str, Any]  # values by their wire names
+WireValues = Mapping[str, Any]  # values by their wire names
 
 
 def create(
-    unit: UnitOfWork, organization: str, framework_id: str, controls: Sequence[Given], place: Given
+    unit: UnitOfWork, organization: str, framework_id: str, controls: Sequence[WireValues], place: WireValues
 ) -> list[dict[str, Any]]:
     """Add controls to a framework of the organization's own, and return them as they travel, in the same order.
 
     Each may name its parent by ``parentId``, or by ``parent``: the identifier of another one of them or of one that is
     there. ``place`` may have ``after``: the id of the control that they follow in catalog order, null to come first;
-    unless said they come last. Raises NotFound, Forbidden, RoleTooSmall, and FaultyInput with all faults.
+    unless said they come last. Raises NotFound, Forbidden, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
     require_own(unit, organization_id, framework_id)
     rows = [
-        Row("controls", BODY, pointer("controls", number), {**given, "id": new_id(), "frameworkId": framework_id})
-        for number, given in enumerate(controls)
+        Row("controls", BODY, pointer("controls", number), {**body, "id": new_id(), "frameworkId": framework_id})
+        for number, body in enumerate(controls)
     ]
     named = _named(unit, framework_id, rows)
     faults = [*_repeated(rows), *_taken(rows, named)]
@@ -66,17 +66,17 @@ def create(
     return _as_they_are(unit, [row.id for row in pending])
 
 
-def change(unit: UnitOfWork, organization: str, control_id: str, given: Given) -> dict[str, Any]:
-    """Change what ``given`` has of a control of the organization's own, and return it as it travels.
+def change(unit: UnitOfWork, organization: str, control_id: str, body: WireValues) -> dict[str, Any]:
+    """Change what ``body`` has of a control of the organization's own, and return it as it travels.
 
     Besides its fields that may be ``parent`` and ``after``, as for :func:`create`. Raises NotFound, Forbidden where the
-    control is centralized, RoleTooSmall, and FaultyInput with all faults.
+    control is centralized, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
     framework_id = _framework_of(unit, organization_id, control_id)
-    place = {name: value for name, value in given.items() if name == "after"}
-    values = {name: value for name, value in given.items() if name != "after"}
+    place = {name: value for name, value in body.items() if name == "after"}
+    values = {name: value for name, value in body.items() if name != "after"}
     rows = [Row("controls", BODY, "", {**values, "id": control_id})]
     named = _named(unit, framework_id, rows)
     faults = _taken(rows, named)
@@ -166,7 +166,7 @@ def _with_parent(row: Row, new: Mapping[str, str], named: Mapping[str, list[str]
     return Row(row.array, row.file, row.place, values, origin)
 
 
-def _following(unit: UnitOfWork, framework_id: str, place: Given, faults: list[Fault]) -> int | None:
+def _following(unit: UnitOfWork, framework_id: str, place: WireValues, faults: list[Fault]) -> int | None:
     """The position that ``place`` names; null where it names none."""
     if "after" not in place:
         return None

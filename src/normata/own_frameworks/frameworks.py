@@ -35,11 +35,11 @@ WRITABLE = (
 CENTRALIZED = "A centralized framework stays as imports make it; an organization changes only frameworks of its own."
 
 
-def create(unit: UnitOfWork, organization: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def create(unit: UnitOfWork, organization: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Make a framework of an organization's own, and return it as it travels.
 
-    ``organization`` is an id or slug, ``given`` has values of :data:`WRITABLE` by their wire names, the name at least.
-    Raises NotFound, RoleTooSmall and FaultyInput.
+    ``organization`` is an id or slug, ``values`` has values of :data:`WRITABLE` by their wire names, the name at least.
+    Raises NotFound, InsufficientRole and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -50,20 +50,20 @@ def create(unit: UnitOfWork, organization: str, given: Mapping[str, Any]) -> dic
         "isCentralized": False,
         "createdBy": unit.actor.user_name or None,
     }
-    row = Row("frameworks", BODY, "", {**given, **fixed})
+    row = Row("frameworks", BODY, "", {**values, **fixed})
     _store(unit, "create", organization_id, row)
     return one_framework(unit, organization_id, framework_id)
 
 
-def change(unit: UnitOfWork, organization: str, framework_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Change what ``given`` has of a framework of the organization's own (RFC 7396), and return it as it travels.
+def change(unit: UnitOfWork, organization: str, framework_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Change what ``values`` has of a framework of the organization's own (RFC 7396), and return it as it travels.
 
-    Raises NotFound, Forbidden where the framework is centralized, RoleTooSmall and FaultyInput.
+    Raises NotFound, Forbidden where the framework is centralized, InsufficientRole and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)  # what is read here is written back
     require_own(unit, organization_id, framework_id)
-    _store(unit, "update", organization_id, Row("frameworks", BODY, "", {**given, "id": framework_id}))
+    _store(unit, "update", organization_id, Row("frameworks", BODY, "", {**values, "id": framework_id}))
     return one_framework(unit, organization_id, framework_id)
 
 

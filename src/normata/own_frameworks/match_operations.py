@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from normata.core.changes.unit_of_work import delete_of, insert_of
-from normata.core.http.changing import as_null
+from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation
 from normata.core.schema.fields import Text
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
@@ -36,7 +36,7 @@ class MatchesCreation(Input):
     organization_id: OrganizationId
     matches: Annotated[
         list[MatchCreation],
-        Field(min_length=1, max_length=matches.MOST_AT_ONCE, description="The matches, each in one direction."),
+        Field(min_length=1, max_length=matches.MAX_AT_ONCE, description="The matches, each in one direction."),
     ]
 
 
@@ -50,7 +50,7 @@ class Matches(Wire):
     items: list[Match] = Field(description="The matches, in the order of the request.")
 
 
-_SAID = {"matchLevel": "PARTIAL", "justification": "Our joiner, mover and leaver process covers both."}
+_MATCH_EXAMPLE = {"matchLevel": "PARTIAL", "justification": "Our joiner, mover and leaver process covers both."}
 _MATCH: dict[str, Any] = {
     "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
     "organizationId": _ORGANIZATION,
@@ -78,7 +78,7 @@ _MATCH: dict[str, Any] = {
             "identifierColor": "#1D4F91",
         },
     },
-    **_SAID,
+    **_MATCH_EXAMPLE,
 }
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -106,7 +106,7 @@ They come in the natural order of their sources' identifiers, and then of their 
         tag="Coverage",
         summary="Match controls yourself",
         description=f"""\
-Makes up to {matches.MOST_AT_ONCE} matches that belong to the organization alone: all of them, or none. Then every fault
+Makes up to {matches.MAX_AT_ONCE} matches that belong to the organization alone: all of them, or none. Then every fault
 is told with its place, such as `matches/3/targetControlId`. Nobody else sees them, and nobody else's coverage follows
 from them.
 
@@ -125,7 +125,11 @@ published matches stay as they are, and the stronger match counts.""",
         body_example={
             "organizationId": _ORGANIZATION,
             "matches": [
-                {"sourceControlId": "iso-27001-2022:A.5.11", "targetControlId": "nist-csf-2.0:PR.AA-01", **_SAID}
+                {
+                    "sourceControlId": "iso-27001-2022:A.5.11",
+                    "targetControlId": "nist-csf-2.0:PR.AA-01",
+                    **_MATCH_EXAMPLE,
+                }
             ],
         },
         answer=Matches,

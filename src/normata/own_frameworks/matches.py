@@ -18,12 +18,12 @@ from normata.errors import Forbidden, NotFound
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.following import follow
+from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.match_list import is_published, matches_by_id
 from normata.own_frameworks.pairs import Pair, own_between, pair_of
 from normata.own_frameworks.storing import valid_rows
 
-MOST_AT_ONCE = 500  # also what fits one statement
+MAX_AT_ONCE = 500  # also what fits one statement
 
 WRITABLE = ("source_control_id", "target_control_id", "match_level", "justification")
 
@@ -37,16 +37,16 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
     """Make matches of an organization's own, and return them as the list has them, in the same order.
 
     Each has all of :data:`WRITABLE` by its wire names. The controls are any of frameworks in sight of the organization.
-    Raises NotFound, RoleTooSmall, and FaultyInput with all faults.
+    Raises NotFound, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
     rows = [
-        Row("controlMatches", BODY, pointer("matches", number), {**given, "id": new_id()})
-        for number, given in enumerate(matches)
+        Row("controlMatches", BODY, pointer("matches", number), {**match, "id": new_id()})
+        for number, match in enumerate(matches)
     ]
-    frameworks = _in_sight(unit, organization_id, sorted({row.values[end] for row in rows for end in _ENDS}))
-    faults = [*_out_of_sight(rows, frameworks), *_unjustified(rows), *_pointless(unit, organization_id, rows)]
+    frameworks = _is_visible(unit, organization_id, sorted({row.values[end] for row in rows for end in _ENDS}))
+    faults = [*_not_visible(rows, frameworks), *_unjustified(rows), *_pointless(unit, organization_id, rows)]
     known = [row for row in rows if all(row.values[end] in frameworks for end in _ENDS)]
     owned = [Row(row.array, row.file, row.place, {**row.values, "organizationId": organization_id}) for row in known]
     pending = valid_rows(unit, ControlMatch, owned, faults)
@@ -61,7 +61,7 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
 def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
     """Take back a match of the organization's own.
 
-    Raises NotFound, Forbidden where the match is a published one, and RoleTooSmall.
+    Raises NotFound, Forbidden where the match is a published one, and InsufficientRole.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -73,16 +73,16 @@ def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
     follow(unit, organization_id, unit.scalars(_FRAMEWORKS, {"ids": ends}), Touched(matches=ends))
 
 
-def _in_sight(unit: UnitOfWork, organization_id: str, ids: Sequence[str]) -> dict[str, str]:
+def _is_visible(unit: UnitOfWork, organization_id: str, ids: Sequence[str]) -> dict[str, str]:
     """The framework of each of these controls whose framework the organization can see."""
     return {
         row.id: row.framework_id
         for batch in batches(ids)
-        for row in unit.rows(_IN_SIGHT, {"organization": organization_id, "ids": batch})
+        for row in unit.rows(_ENDS_VISIBLE, {"organization": organization_id, "ids": batch})
     }
 
 
-def _out_of_sight(rows: Sequence[Row], frameworks: Mapping[str, str]) -> list[Fault]:
+def _not_visible(rows: Sequence[Row], frameworks: Mapping[str, str]) -> list[Fault]:
     return [
         row.fault(end, "names no control that the organization can see")
         for row in rows
@@ -120,7 +120,7 @@ _MATCH, _CONTROL, _FRAMEWORK = sql_table(ControlMatch), sql_table(Control), sql_
 _ADOPTION = sql_table(FrameworkAdoption)
 _IS_OWN = _MATCH.c.organization_id == bindparam("organization")
 
-_IN_SIGHT = (
+_ENDS_VISIBLE = (
     select(_CONTROL.c.id, _CONTROL.c.framework_id)
     .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
     .outerjoin(

@@ -37,7 +37,7 @@ class FrameworkCreation(
     organization_id: OrganizationId
 
 
-def given_of(body: BaseModel, *without: str) -> dict[str, Any]:
+def present_fields(body: BaseModel, *without: str) -> dict[str, Any]:
     """What a body says, by its wire names."""
     return body.model_dump(by_alias=True, exclude_unset=True, exclude=set(without))
 
@@ -89,7 +89,7 @@ identifier. `createdBy` is the name of the user.""",
         "version": "4.1",
     },
     work=lambda unit, request: frameworks.create(
-        unit, request.body.organization_id, given_of(request.body, "organization_id")
+        unit, request.body.organization_id, present_fields(request.body, "organization_id")
     ),
     present=lambda framework: framework,
     writes=(insert_of(Framework),),
@@ -138,7 +138,7 @@ A centralized framework stays what imports make of it: the answer is 403.""",
     has_rules=True,
     body_example={"name": "Harbourlight Robotics Internal Control Set", "version": "4.2", "description": None},
     work=lambda unit, request: frameworks.change(
-        unit, request.query.organization_id, request.id, given_of(request.body)
+        unit, request.query.organization_id, request.id, present_fields(request.body)
     ),
     present=lambda framework: framework,
     writes=(every_column_of(Framework),),
@@ -185,7 +185,7 @@ class ControlsCreation(Input):
 
     controls: Annotated[
         list[ControlCreation],
-        Field(min_length=1, max_length=controls.MOST_AT_ONCE, description="The controls, in catalog order."),
+        Field(min_length=1, max_length=controls.MAX_AT_ONCE, description="The controls, in catalog order."),
     ]
     after: _After
 
@@ -237,7 +237,7 @@ _ADD = ChangeOperation(
     tag="Frameworks",
     summary="Add controls to a framework of your own",
     description=f"""\
-Adds up to {controls.MOST_AT_ONCE} controls to a framework that belongs to the organization: all of them, or none. Then
+Adds up to {controls.MAX_AT_ONCE} controls to a framework that belongs to the organization: all of them, or none. Then
 every fault is told with its place, such as `controls/3/parent`.
 
 A parent is named by its id, or by its identifier: that of another control of the request, wherever it stands there, or
@@ -259,8 +259,8 @@ The controls follow each other in catalog order as they do in the request: behin
         unit,
         request.query.organization_id,
         request.id,
-        [given_of(control) for control in request.body.controls],
-        given_of(request.body, "controls"),
+        [present_fields(control) for control in request.body.controls],
+        present_fields(request.body, "controls"),
     ),
     present=lambda found: {"items": found},
     writes=(
@@ -296,7 +296,9 @@ A control of a centralized framework stays what imports make of it: the answer i
     body_limit=2**20,
     has_rules=True,
     body_example={"name": "Berths are locked at night and on Sundays", "isMandatory": True},
-    work=lambda unit, request: controls.change(unit, request.query.organization_id, request.id, given_of(request.body)),
+    work=lambda unit, request: controls.change(
+        unit, request.query.organization_id, request.id, present_fields(request.body)
+    ),
     present=lambda control: control,
     writes=(every_column_of(Control), *COVERAGE_WRITES),
     answer=CatalogControl,

@@ -42,13 +42,13 @@ def once_each(unit: UnitOfWork, organization_id: str, matches: Sequence[Row]) ->
     for row in matches:
         by_pair[pair_of(row)].append(row)
     stored = own_between(unit, organization_id, by_pair.keys())
-    kept: list[Row] = []
+    unique: list[Row] = []
     for pair, rows in by_pair.items():
         if pair in stored:
-            kept += [row for row in rows if row.values["id"] in stored[pair]]
+            unique += [row for row in rows if row.values["id"] in stored[pair]]
         else:
-            kept.append(max(rows, key=lambda row: row.values["matchLevel"] == "FULL"))
-    return kept
+            unique.append(max(rows, key=lambda row: row.values["matchLevel"] == "FULL"))
+    return unique
 
 
 _MATCH = sql_table(ControlMatch)

@@ -17,7 +17,7 @@ from normata.core.schema.table import CODED, Table, foreign_key, names_person, s
 from normata.core.schema.wire import columns
 from normata.errors import Archived
 from normata.records.base import Restorable
-from normata.records.finding import found_for_change
+from normata.records.lookup import found_for_change
 
 
 class ArchiveEntry(Table):
@@ -44,13 +44,13 @@ class ArchiveEntry(Table):
 
 
 _KEY = ("organization_id", "kind", "record_id")
-_SAID = ("archive_id", "archived_at", "user_id", "user_name", "reason")
+_ENTRY_COLUMNS = ("archive_id", "archived_at", "user_id", "user_name", "reason")
 
 
 def archive_writes(kind: type[Restorable]) -> tuple[Write, ...]:
     """What :func:`archive` writes."""
     changed = ("archived_at", "updated_at") if "updated_at" in kind.sql().c else ("archived_at",)
-    return (update_of(kind, *changed), insert_of(ArchiveEntry), update_of(ArchiveEntry, *_SAID))
+    return (update_of(kind, *changed), insert_of(ArchiveEntry), update_of(ArchiveEntry, *_ENTRY_COLUMNS))
 
 
 def archive(
@@ -66,7 +66,7 @@ def archive(
 
     ``archive_id`` names the action that archives it. ``require_current`` is given the row as it was, and raises where
     that is not the state that the caller knows. Raises NotFound (unknown, foreign, or not of this kind: all alike),
-    RoleTooSmall and Archived. Then nothing is changed.
+    InsufficientRole and Archived. Then nothing is changed.
     """
     before = found_for_change(unit, kind, record_id)
     if before.archived_at is not None:
@@ -105,5 +105,5 @@ def _archive(kind: type[Restorable]) -> Update:
 @cache
 def _note() -> Insert:
     table = sql_table(ArchiveEntry)
-    values = {name: bindparam(name, type_=table.c[name].type) for name in (*_KEY, *_SAID)}
-    return upsert(table, values, key=_KEY, update=_SAID)
+    values = {name: bindparam(name, type_=table.c[name].type) for name in (*_KEY, *_ENTRY_COLUMNS)}
+    return upsert(table, values, key=_KEY, update=_ENTRY_COLUMNS)

@@ -18,7 +18,7 @@ from normata.core.schema.wire import Input, as_wire, body_model, wire
 from normata.records import examples
 from normata.records.archiving import archive, archive_writes
 from normata.records.base import Restorable
-from normata.records.writing import LARGEST, change, change_writes, create, creation_writes, writable
+from normata.records.writing import MAX_DOCUMENT_BYTES, change, change_writes, create, creation_writes, writable
 
 
 @cache
@@ -59,7 +59,7 @@ Every fault is told, with the name of its field.""",
         writes=creation_writes(kind),
         body=_creation(kind),
         body_required=True,
-        body_limit=LARGEST,
+        body_limit=MAX_DOCUMENT_BYTES,
         has_rules=True,
         body_example=examples.creation(kind),
         creates=True,
@@ -97,7 +97,7 @@ is read-only: the answer is 409 `archived`.""",
         body=_patch(kind),
         body_types=("application/merge-patch+json", "application/json"),
         body_required=True,
-        body_limit=LARGEST,
+        body_limit=MAX_DOCUMENT_BYTES,
         has_rules=True,
         body_example=examples.patch(kind),
         is_conditional=True,

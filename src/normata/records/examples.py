@@ -41,8 +41,8 @@ def creation(kind: type[Restorable]) -> Example:
     """What a request may say to make it: no references, since these are others' examples, and nothing that is taken."""
     record = restored(kind) or {to_camel(kind.title_column()): "Example"}
     plain = [to_camel(column.name) for column in columns(kind) if column.name in writable(kind) and not is_id(column)]
-    said = {name: record.get(name) for name in plain if name not in ("slug", "order")}
-    return {"organizationId": ORGANIZATION} | {name: value for name, value in said.items() if value is not None}
+    sample = {name: record.get(name) for name in plain if name not in ("slug", "order")}
+    return {"organizationId": ORGANIZATION} | {name: value for name, value in sample.items() if value is not None}
 
 
 def patch(kind: type[Restorable]) -> Example:
@@ -63,8 +63,8 @@ def patched(kind: type[Restorable]) -> Example | None:
 
 def made_by_the_service(kind: type[Restorable]) -> list[str]:
     """The fields that no request writes, but for the organization, which a request names."""
-    given = {*writable(kind), "organization_id"}
-    return [to_camel(column.name) for column in columns(kind) if column.name not in given]
+    writable_names = {*writable(kind), "organization_id"}
+    return [to_camel(column.name) for column in columns(kind) if column.name not in writable_names]
 
 
 def _as_sent(column: Column[Any], record: Example) -> Any:

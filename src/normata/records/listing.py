@@ -41,7 +41,7 @@ from normata.core.schema.wire import as_wire, columns, wire_names
 from normata.errors import NotFound
 from normata.records.base import NEVER, Restorable, filter_columns
 
-_MOST_VALUES = 100  # of one filter
+_MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
 _FEW = 2_000  # records; so many are passed over, or gathered and sorted, in little time
 _GATHERED = 20_000  # records changed since; their ids are sorted in 10 ms, while a million may have to be passed over
@@ -114,7 +114,7 @@ def _filter(column: Column[Any]) -> Any:
         item = QueryFlag
     name = to_camel(column.name)
     described = f"Only records whose `{name}` is this, or one of these where it is repeated.{known_values(known)}"
-    return Annotated[Annotated[list[item], Field(max_length=_MOST_VALUES)] | None, Field(description=described)]
+    return Annotated[Annotated[list[item], Field(max_length=_MAX_VALUES)] | None, Field(description=described)]
 
 
 class Totals:
@@ -254,8 +254,8 @@ def _since(query: Any) -> str | None:
 
 def _repeated(query: Any) -> dict[str, set[Any]]:
     """The filters that have several values, and not too many to look for them one by one."""
-    given = {name: set(getattr(query, name) or ()) for name in query.filters}
-    return {name: values for name, values in given.items() if 1 < len(values) <= _BRANCHES}
+    used = {name: set(getattr(query, name) or ()) for name in query.filters}
+    return {name: values for name, values in used.items() if 1 < len(values) <= _BRANCHES}
 
 
 def _is_scattered(query: Any) -> bool:

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.changing import as_null
+from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier
@@ -72,7 +72,7 @@ def restore_operation(kind: type[Restorable]) -> ChangeOperation:
 
 def _restore_description(kind: type[Restorable], words: str) -> str:
     changed = "`archivedAt` becomes null" + (" and `updatedAt` is set" if "updated_at" in kind.sql().c else "")
-    told = (
+    note = (
         f" The member who answers for it (`{to_camel(kind.responsible)}`) is notified, unless that is you."
         if kind.responsible
         else ""
@@ -80,7 +80,7 @@ def _restore_description(kind: type[Restorable], words: str) -> str:
     return (
         f"Brings an archived {words} back: {changed}, every other field stays as it was. Of many"
         f" callers at once exactly one succeeds, the others are told that it is not archived. It takes a role of editor"
-        f" or more in the record's organization, and a token with the scope `write`.{told}\n\n{kind.__doc__}"
+        f" or more in the record's organization, and a token with the scope `write`.{note}\n\n{kind.__doc__}"
     )
 
 

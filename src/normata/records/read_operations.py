@@ -37,7 +37,7 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
         return list_records(transaction, kind, request.query, request.means[Totals])
 
     document = next((to_camel(one.name) for one in columns(kind) if isinstance(one.type, Document)), None)
-    kept_out = f" but `{document}`" if document else ""
+    excluded_note = f" but `{document}`" if document else ""
     example = examples.restored(kind)
     return ListOperation(
         path=f"/{kind.path}/",
@@ -45,9 +45,9 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
         tag="Records",
         summary=f"List {kind.plural()}",
         description=f"""\
-The organization's {kind.plural()}: the live ones unless `archived` says otherwise, and newest first unless `sortColumn`
-names a column, which may be any{kept_out}. A filter has the name of its field. A filter that is repeated finds what any
-of its values does, and two filters together find what both do.""",
+The organization's {kind.plural()}: the live ones unless `archived` says otherwise, and newest first unless
+`sortColumn` names a column, which may be any{excluded_note}. A filter has the name of its field. A filter that is
+repeated finds what any of its values does, and two filters together find what both do.""",
         query=record_query(kind),
         build=build,
         answer=_page(kind),

@@ -27,7 +27,7 @@ from normata.core.schema.wire import columns
 from normata.errors import NotArchived, NotFound, SlugTaken, Unavailable
 from normata.identity.model import Organization
 from normata.records.base import Restorable
-from normata.records.finding import found_for_change
+from normata.records.lookup import found_for_change
 
 _ORGANIZATION = sql_table(Organization)
 
@@ -102,8 +102,8 @@ def _restore(kind: type[Restorable], names_organization: bool) -> Update:
         moment = bindparam("moment", type_=table.c.updated_at.type)
         # Where the clock has been set back, nothing is changed before it was created.
         changes["updated_at"] = case((table.c.created_at > moment, table.c.created_at), else_=moment)
-    meant = _is_meant(table) if names_organization else table.c.id == bindparam("record")
-    statement = update(table).where(meant, table.c.archived_at.is_not(None)).values(changes)
+    condition = _is_target(table) if names_organization else table.c.id == bindparam("record")
+    statement = update(table).where(condition, table.c.archived_at.is_not(None)).values(changes)
     if "slug" in table.c:
         # Two restores into one slug at once both pass here. The unique index lets one of them through, and the other
         # is run again. It is no EXISTS: PostgreSQL would make that a join, and as long as its statistics know of no
@@ -116,13 +116,13 @@ def _restore(kind: type[Restorable], names_organization: bool) -> Update:
 def _find(kind: type[Restorable]) -> Select[Any]:
     table = kind.sql()
     namesake = _namesake(kind, table) if "slug" in table.c else literal(None)
-    return select(table.c.organization_id, table.c.archived_at, namesake.label("namesake")).where(_is_meant(table))
+    return select(table.c.organization_id, table.c.archived_at, namesake.label("namesake")).where(_is_target(table))
 
 
-def _is_meant(table: FromClause) -> ColumnElement[bool]:
-    given = bindparam("organization", type_=table.c.organization_id.type)
-    named = select(_ORGANIZATION.c.id).where(or_(_ORGANIZATION.c.id == given, _ORGANIZATION.c.slug == given))
-    return (table.c.id == bindparam("record")) & or_(given.is_(None), table.c.organization_id.in_(named))
+def _is_target(table: FromClause) -> ColumnElement[bool]:
+    of_request = bindparam("organization", type_=table.c.organization_id.type)
+    named = select(_ORGANIZATION.c.id).where(or_(_ORGANIZATION.c.id == of_request, _ORGANIZATION.c.slug == of_request))
+    return (table.c.id == bindparam("record")) & or_(of_request.is_(None), table.c.organization_id.in_(named))
 
 
 def _namesake(kind: type[Restorable], table: FromClause) -> ScalarSelect[Any]:

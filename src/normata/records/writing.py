@@ -22,13 +22,13 @@ from normata.core.schema.wire import columns, wire_names
 from normata.errors import Archived
 from normata.identity.organization_lookup import reached
 from normata.records.base import Restorable
-from normata.records.finding import found_for_change
+from normata.records.lookup import found_for_change
 
-LARGEST = (
+MAX_DOCUMENT_BYTES = (
     4 * 2**20
 )  # bytes of a request, since a record may have several texts of 100,000 characters; and of a document
 
-Given = Mapping[str, Any]  # values by their wire names
+WireValues = Mapping[str, Any]  # values by their wire names
 
 # What the service says of a record, and nobody else: what it is, whose, and when what became of it.
 _OURS = frozenset({"id", "organization_id", "short_id", "created_at", "updated_at", "archived_at"})
@@ -50,19 +50,19 @@ def change_writes(kind: type[Restorable]) -> tuple[Write, ...]:
     return (every_column_of(kind), *COUNTER_WRITES)
 
 
-def create(unit: UnitOfWork, kind: type[Restorable], organization: str, given: Given) -> Any:
+def create(unit: UnitOfWork, kind: type[Restorable], organization: str, body: WireValues) -> Any:
     """Make a record, and return its row.
 
-    ``organization`` is an id or slug. ``given`` has values of :func:`writable` columns, the title at least; the rest
-    gets its defaults. Raises NotFound, RoleTooSmall, and FaultyInput with all faults.
+    ``organization`` is an id or slug. ``body`` has values of :func:`writable` columns, the title at least; the rest
+    gets its defaults. Raises NotFound, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
     ours = {"id": new_id(), "organizationId": organization_id}
-    title = given.get(wire_names(kind)[kind.title_column()])
-    if "slug" in kind.sql().c and "slug" not in given and title:
+    title = body.get(wire_names(kind)[kind.title_column()])
+    if "slug" in kind.sql().c and "slug" not in body and title:
         # Else of many that are called the same at once, all but one would look for a free slug in vain.
         unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
-    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**given, **ours})], are_new=True)
+    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**body, **ours})], are_new=True)
     return _store(unit, "create", kind, pending, None)
 
 
@@ -70,20 +70,20 @@ def change(
     unit: UnitOfWork,
     kind: type[Restorable],
     record_id: str,
-    given: Given,
+    body: WireValues,
     *,
     require_current: Callable[[Any], None] = lambda _row: None,
 ) -> Any:
-    """Change what ``given`` has of a live record (RFC 7396), and return its row as it is then.
+    """Change what ``body`` has of a live record (RFC 7396), and return its row as it is then.
 
     ``require_current`` is given the row as it was, and raises where that is not the state that the caller knows. What
     changes nothing leaves the record as it is. Raises NotFound (unknown, foreign, or not of this kind: all alike),
-    RoleTooSmall, Archived, and FaultyInput with all faults.
+    InsufficientRole, Archived, and FaultyInput with all faults.
     """
     before = found_for_change(unit, kind, record_id)
     if before.archived_at is not None:
         raise Archived
-    values: dict[str, Any] = {**given, "id": record_id}
+    values: dict[str, Any] = {**body, "id": record_id}
     row = Row(kind.array, BODY, "", values)
     faults: list[Fault] = []
     for column in columns(kind):
@@ -91,9 +91,11 @@ def change(
         if isinstance(column.type, Document) and name in values:
             document = merge_patch(getattr(before, column.name), values[name])
             values[name] = document
-            if len(json.dumps(document, ensure_ascii=False).encode()) > LARGEST:
+            if len(json.dumps(document, ensure_ascii=False).encode()) > MAX_DOCUMENT_BYTES:
                 faults.append(
-                    row.fault(name, f"must have at most {LARGEST:,} bytes as JSON, merged with what is there")
+                    row.fault(
+                        name, f"must have at most {MAX_DOCUMENT_BYTES:,} bytes as JSON, merged with what is there"
+                    )
                 )
     [pending] = valid_rows(unit, kind, [row], faults)
     require_current(before)

@@ -18,10 +18,10 @@ from normata.coverage.coverage_list import CoveringMatch
 from normata.frameworks.control_wire import ControlReference
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.frameworks.visibility import match_visible_to
-from normata.reports.counts import CoverageCounts, Tally
-from normata.reports.head import Head, Report, read_head
+from normata.reports.counts import CoverageCounter, CoverageCounts
 from normata.reports.leaves import FRAMEWORK, ORGANIZATION, parent_of, read_leaves
-from normata.reports.support import Support, read_lifted_children, read_matches_that_lift
+from normata.reports.report_header import Report, ReportHeader, read_report_header
+from normata.reports.supporting_matches import SupportingMatches, read_lifted_children, read_matches_that_lift
 
 # What the standard would object to: 6.1.3 d asks for the necessary controls with the justification for including
 # them and whether they are implemented, and for the justification for excluding others.
@@ -42,7 +42,7 @@ class ApplicabilityEntry(Wire):
     is_applicable: bool
     reasons: list[Annotated[str, Field(json_schema_extra={"x-extensible-enum": list(REASONS)})]]
     justification: str | None
-    is_stated: bool = Field(description="Whether the organization has said anything of the control.")
+    is_assessed: bool = Field(description="Whether the organization has said anything of the control.")
     coverage_status: CoverageStatus
     coverage_gap: str | None
     effective_coverage_status: CoverageStatus = Field(
@@ -81,7 +81,7 @@ class StatementOfApplicability(Report):
 class Applicability:
     """What a database has for a statement of applicability."""
 
-    head: Head
+    header: ReportHeader
     leaves: list[Any]
     sources: list[Any]
     lifting: list[Any]
@@ -89,14 +89,16 @@ class Applicability:
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`StatementOfApplicability`."""
-        counts, objections = Tally(), Counter[str]()
-        covering = _covering(self.leaves, self.sources, Support(self.lifting, self.children), self.head.adopted)
+        counts, objections = CoverageCounter(), Counter[str]()
+        covering = _covering(
+            self.leaves, self.sources, SupportingMatches(self.lifting, self.children), self.header.adopted
+        )
         controls = []
         for leaf in self.leaves:
             counts.add(leaf)
             controls.append(_entry(leaf, covering.get(leaf.id, [])))
             objections.update(controls[-1]["objections"])
-        return self.head.wire() | {
+        return self.header.wire() | {
             "counts": counts.wire(),
             "objections": {
                 "excludedWithoutJustification": objections[EXCLUDED_WITHOUT_JUSTIFICATION],
@@ -110,7 +112,7 @@ class Applicability:
 def read_applicability(transaction: Transaction, organization_id: str, framework_id: str) -> Applicability:
     """What is said of a framework's leaves, in six statements. Raises NotFound unless it is adopted."""
     return Applicability(
-        read_head(transaction, organization_id, framework_id),
+        read_report_header(transaction, organization_id, framework_id),
         read_leaves(transaction, organization_id, framework_id),
         transaction.rows(_SOURCES, {"organization": organization_id, "framework": framework_id}),
         read_matches_that_lift(transaction, organization_id),
@@ -128,8 +130,8 @@ def _entry(leaf: Any, covered_by: list[dict[str, Any]]) -> dict[str, Any]:
         "isApplicable": leaf.is_applicable,
         "reasons": leaf.reasons or [],
         "justification": leaf.justification,
-        "isStated": leaf.is_stated,
-        "coverageStatus": leaf.stated,
+        "isAssessed": leaf.is_assessed,
+        "coverageStatus": leaf.assessed,
         "coverageGap": leaf.coverage_gap,
         "effectiveCoverageStatus": leaf.effective,
         "isIndirectlyCovered": leaf.is_indirect,
@@ -146,16 +148,21 @@ def _objections(leaf: Any) -> Iterator[str]:
         return
     if not (leaf.reasons or is_justified):
         yield INCLUDED_WITHOUT_JUSTIFICATION
-    if not leaf.is_stated:
+    if not leaf.is_assessed:
         yield APPLICABLE_WITHOUT_STATUS
 
 
 def _covering(
-    leaves: Sequence[Any], sources: Sequence[Any], support: Support, adopted: Mapping[str, Mapping[str, Any]]
+    leaves: Sequence[Any],
+    sources: Sequence[Any],
+    supporting_matches: SupportingMatches,
+    adopted: Mapping[str, Mapping[str, Any]],
 ) -> Mapping[str, list[dict[str, Any]]]:
     """The members of :class:`CoveringMatch` of each leaf that is covered indirectly, in the frameworks' order."""
     rank = {framework_id: number for number, framework_id in enumerate(adopted)}
-    carrying = {match_id for leaf in leaves if leaf.is_indirect for match_id in support.of(leaf.id, leaf.effective)}
+    carrying = {
+        match_id for leaf in leaves if leaf.is_indirect for match_id in supporting_matches.of(leaf.id, leaf.effective)
+    }
     covering: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(
         (row for row in sources if row.match_id in carrying),

@@ -25,11 +25,11 @@ class CoverageCounts(Wire):
     leaves: int = Field(description="How many leaves there are: `applicable` and `notApplicable` together.")
     applicable: int = Field(description="How many apply to the organization. The other counts are of these.")
     not_applicable: int = Field(description="How many do not apply to the organization.")
-    without_statement: int = Field(description="Of how many the organization has said nothing.")
+    without_assessment: int = Field(description="Of how many the organization has said nothing.")
     indirectly_covered: int = Field(
         description="How many are lifted by matches above what statements and roll-up alone would give."
     )
-    stated: StatusCounts = Field(description="By what the organization says; nothing said is `NONE`.")
+    assessed: StatusCounts = Field(description="By what the organization says; nothing said is `NONE`.")
     effective: StatusCounts = Field(description="By what follows from statements, matches and roll-up.")
 
 
@@ -38,25 +38,25 @@ def _zeros() -> dict[CoverageStatus, int]:
 
 
 @dataclass(slots=True)
-class Tally:
+class CoverageCounter:
     """Counts leaves as they come."""
 
     applicable: int = 0
     not_applicable: int = 0
-    without_statement: int = 0
+    without_assessment: int = 0
     indirectly_covered: int = 0
-    stated: dict[CoverageStatus, int] = field(default_factory=_zeros)
+    assessed: dict[CoverageStatus, int] = field(default_factory=_zeros)
     effective: dict[CoverageStatus, int] = field(default_factory=_zeros)
 
     def add(self, leaf: Any, count: int = 1) -> None:
-        """Count so many leaves like ``leaf``: a row with is_applicable, is_stated, stated, effective, is_indirect."""
+        """Count so many leaves like ``leaf``: a row with is_applicable, is_assessed, stated, effective, is_indirect."""
         if not leaf.is_applicable:
             self.not_applicable += count
             return
         self.applicable += count
-        self.without_statement += 0 if leaf.is_stated else count
+        self.without_assessment += 0 if leaf.is_assessed else count
         self.indirectly_covered += count if leaf.is_indirect else 0
-        self.stated[leaf.stated] += count
+        self.assessed[leaf.assessed] += count
         self.effective[leaf.effective] += count
 
     def wire(self) -> dict[str, Any]:
@@ -65,8 +65,8 @@ class Tally:
             "leaves": self.applicable + self.not_applicable,
             "applicable": self.applicable,
             "notApplicable": self.not_applicable,
-            "withoutStatement": self.without_statement,
+            "withoutAssessment": self.without_assessment,
             "indirectlyCovered": self.indirectly_covered,
-            "stated": {status.lower(): count for status, count in self.stated.items()},
+            "assessed": {status.lower(): count for status, count in self.assessed.items()},
             "effective": {status.lower(): count for status, count in self.effective.items()},
         }

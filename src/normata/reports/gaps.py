@@ -11,10 +11,10 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import COVERAGE_STATUSES, CoverageStatus
 from normata.core.schema.wire import Wire
 from normata.frameworks.control_wire import ControlReference
-from normata.reports.closers import Closer, Closers, NextStep, read_candidates
-from normata.reports.counts import CoverageCounts, Tally
-from normata.reports.head import Head, Report, read_head
+from normata.reports.counts import CoverageCounter, CoverageCounts
+from normata.reports.gap_suggestions import GapSuggestion, GapSuggestions, NextStep, read_candidates
 from normata.reports.leaves import parent_of, read_leaves
+from normata.reports.report_header import Report, ReportHeader, read_report_header
 
 
 class Gap(Wire):
@@ -25,13 +25,13 @@ class Gap(Wire):
     name: str
     parent: ControlReference | None
     is_mandatory: bool
-    is_stated: bool = Field(description="Whether the organization has said anything of the control.")
+    is_assessed: bool = Field(description="Whether the organization has said anything of the control.")
     coverage_status: CoverageStatus
     coverage_gap: str | None
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from statements, matches and roll-up: the best of all paths."
     )
-    closers: list[Closer] = Field(
+    suggestions: list[GapSuggestion] = Field(
         description="Controls that would close or lift the gap if they became `FULL`, the most useful first; at most"
         " three. The control's own statement closes it, too."
     )
@@ -54,45 +54,45 @@ class GapReport(Report):
 class Gaps:
     """What a database has of the gaps of a framework."""
 
-    head: Head
+    header: ReportHeader
     leaves: list[Any]
     candidates: list[Any]
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`GapReport`."""
-        counts = Tally()
+        counts = CoverageCounter()
         for leaf in self.leaves:
             counts.add(leaf)
         gaps = [leaf for leaf in self.leaves if leaf.is_applicable and leaf.effective != "FULL"]
         # The sort is stable, and they come in catalog order.
         gaps.sort(key=lambda leaf: (COVERAGE_STATUSES.index(leaf.effective), not leaf.is_mandatory))
-        closers = Closers({gap.id: gap.effective for gap in gaps}, self.candidates, self.head.adopted)
-        return self.head.wire() | {
+        suggestions = GapSuggestions({gap.id: gap.effective for gap in gaps}, self.candidates, self.header.adopted)
+        return self.header.wire() | {
             "counts": counts.wire(),
-            "nextSteps": list(closers.next_steps()),
-            "gaps": [_gap(gap, closers) for gap in gaps],
+            "nextSteps": list(suggestions.next_steps()),
+            "gaps": [_gap(gap, suggestions) for gap in gaps],
         }
 
 
 def read_gaps(transaction: Transaction, organization_id: str, framework_id: str) -> Gaps:
     """The gaps of a framework, in four statements. Raises NotFound unless the organization has adopted it."""
     return Gaps(
-        read_head(transaction, organization_id, framework_id),
+        read_report_header(transaction, organization_id, framework_id),
         read_leaves(transaction, organization_id, framework_id),
         read_candidates(transaction, organization_id, framework_id),
     )
 
 
-def _gap(leaf: Any, closers: Closers) -> dict[str, Any]:
+def _gap(leaf: Any, suggestions: GapSuggestions) -> dict[str, Any]:
     return {
         "id": leaf.id,
         "identifier": leaf.identifier,
         "name": leaf.name,
         "parent": parent_of(leaf),
         "isMandatory": leaf.is_mandatory,
-        "isStated": leaf.is_stated,
-        "coverageStatus": leaf.stated,
+        "isAssessed": leaf.is_assessed,
+        "coverageStatus": leaf.assessed,
         "coverageGap": leaf.coverage_gap,
         "effectiveCoverageStatus": leaf.effective,
-        "closers": list(closers.of(leaf.id)),
+        "suggestions": list(suggestions.of(leaf.id)),
     }

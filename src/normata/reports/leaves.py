@@ -34,12 +34,12 @@ _none = literal("NONE", ControlCoverage.coverage_status.type)
 
 # What is said of a control, and what follows for it: without a statement it applies, and nothing is covered.
 IS_APPLICABLE = func.coalesce(ControlCoverage.is_applicable, true())
-STATED = func.coalesce(ControlCoverage.coverage_status, _none)
-IS_STATED = ControlCoverage.id.is_not(None)
+ASSESSED_STATUS = func.coalesce(ControlCoverage.coverage_status, _none)
+IS_ASSESSED = ControlCoverage.id.is_not(None)
 EFFECTIVE = func.coalesce(EffectiveCoverage.status, _none)
 IS_INDIRECT = func.coalesce(EffectiveCoverage.is_indirect, literal(False))
 
-STATEMENT_OF_CONTROL = and_(ControlCoverage.control_id == Control.id, ControlCoverage.organization_id == ORGANIZATION)
+ASSESSMENT_OF_CONTROL = and_(ControlCoverage.control_id == Control.id, ControlCoverage.organization_id == ORGANIZATION)
 EFFECTIVE_OF_CONTROL = and_(
     EffectiveCoverage.control_id == Control.id, EffectiveCoverage.organization_id == ORGANIZATION
 )
@@ -58,15 +58,15 @@ _LEAVES = (
         _parent.identifier.label("parent_identifier"),
         _parent.name.label("parent_name"),
         IS_APPLICABLE.label("is_applicable"),
-        IS_STATED.label("is_stated"),
-        STATED.label("stated"),
+        IS_ASSESSED.label("is_assessed"),
+        ASSESSED_STATUS.label("assessed"),
         ControlCoverage.coverage_gap,
         ControlCoverage.justification,
         ControlCoverage.reasons,
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
     )
-    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
     .outerjoin(_parent, _parent.id == Control.parent_id)
     .where(Control.framework_id == FRAMEWORK, ~HAS_CHILDREN)

@@ -58,16 +58,16 @@ _HEAD: dict[str, Any] = {
 }
 
 
-def _counts(leaves: int, excluded: int, unsaid: int, indirect: int, statuses: tuple[int, ...]) -> dict[str, Any]:
+def _counts(leaves: int, excluded: int, unassessed: int, indirect: int, statuses: tuple[int, ...]) -> dict[str, Any]:
     """Counts; ``statuses`` are those of the stated and of the effective ones at NONE, PARTIAL and FULL."""
     names = ("none", "partial", "full")
     return {
         "leaves": leaves,
         "applicable": leaves - excluded,
         "notApplicable": excluded,
-        "withoutStatement": unsaid,
+        "withoutAssessment": unassessed,
         "indirectlyCovered": indirect,
-        "stated": dict(zip(names, statuses[:3], strict=True)),
+        "assessed": dict(zip(names, statuses[:3], strict=True)),
         "effective": dict(zip(names, statuses[3:], strict=True)),
     }
 
@@ -96,11 +96,11 @@ _GAP = {
     "name": "Return of assets",
     "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
     "isMandatory": False,
-    "isStated": True,
+    "isAssessed": True,
     "coverageStatus": "NONE",
     "coverageGap": "Nobody asks for the badges of contractors.",
     "effectiveCoverageStatus": "NONE",
-    "closers": [_IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
+    "suggestions": [_IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
 }
 
 _ENTRY = {
@@ -112,7 +112,7 @@ _ENTRY = {
     "isApplicable": True,
     "reasons": ["RISK_TREATMENT", "CONTRACTUAL"],
     "justification": None,
-    "isStated": True,
+    "isAssessed": True,
     "coverageStatus": "NONE",
     "coverageGap": None,
     "effectiveCoverageStatus": "PARTIAL",
@@ -139,7 +139,7 @@ OPERATIONS: tuple[Operation, ...] = (
 How far the organization covers a framework that it has adopted, in counts.
 
 Leaves are counted: controls without children. Those that do not apply to the organization are counted apart, and all
-other counts are of the applicable ones: by what the organization says (`stated`), by what follows (`effective`), and
+other counts are of the applicable ones: by what the organization says (`assessed`), by what follows (`effective`), and
 how many of them matches have lifted (`indirectlyCovered`). The same counts come for every category, of all leaves
 below it. A leaf without a category is in the counts of the framework only.""",
         about=Framework,

@@ -67,15 +67,15 @@ def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
         gap["effectiveCoverageStatus"],
         gap["coverageStatus"],
         gap["coverageGap"],
-        "\n".join(map(_closer, gap["closers"])),
+        "\n".join(map(_suggestion, gap["suggestions"])),
     )
 
 
-def _closer(closer: Mapping[str, Any]) -> str:
-    verb = "closes it" if closer["wouldBecome"] == "FULL" else "makes it PARTIAL"
-    others = closer["lifts"] - 1
+def _suggestion(suggestion: Mapping[str, Any]) -> str:
+    verb = "closes it" if suggestion["wouldBecome"] == "FULL" else "makes it PARTIAL"
+    others = suggestion["lifts"] - 1
     also = f", and lifts {others} other{'' if others == 1 else 's'}" if others else ""
-    return f"{_named(closer['control'])}: {verb}{also}"
+    return f"{_named(suggestion['control'])}: {verb}{also}"
 
 
 def _step(step: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -127,9 +127,9 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     yield "Controls without children", counts["leaves"]
     yield "Applicable", counts["applicable"]
     yield "Not applicable", counts["notApplicable"]
-    yield "Without a statement", counts["withoutStatement"]
+    yield "Without a statement", counts["withoutAssessment"]
     yield "Indirectly covered", counts["indirectlyCovered"]
-    for sort in ("stated", "effective"):
+    for sort in ("assessed", "effective"):
         for status, count in counts[sort].items():
             yield f"{sort.title()} {status.upper()}", count
     if "objections" in report:

@@ -10,19 +10,19 @@ from sqlalchemy import func, select
 from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
-from normata.reports.counts import CoverageCounts, Tally
-from normata.reports.head import Report, read_head
+from normata.reports.counts import CoverageCounter, CoverageCounts
 from normata.reports.leaves import (
+    ASSESSED_STATUS,
+    ASSESSMENT_OF_CONTROL,
     EFFECTIVE,
     EFFECTIVE_OF_CONTROL,
     FRAMEWORK,
     HAS_CHILDREN,
     IS_APPLICABLE,
+    IS_ASSESSED,
     IS_INDIRECT,
-    IS_STATED,
-    STATED,
-    STATEMENT_OF_CONTROL,
 )
+from normata.reports.report_header import Report, read_report_header
 
 
 class CategoryCoverage(Wire):
@@ -49,19 +49,19 @@ def summary(transaction: Transaction, organization_id: str, framework_id: str) -
 
     Raises NotFound unless the organization has adopted the framework.
     """
-    head = read_head(transaction, organization_id, framework_id)
+    header = read_report_header(transaction, organization_id, framework_id)
     about = {"organization": organization_id, "framework": framework_id}
     categories = transaction.rows(_CATEGORIES, about)
     above = {category.id: category.parent_id for category in categories}
-    tallies = {category.id: Tally() for category in categories}
-    whole = Tally()
+    counters = {category.id: CoverageCounter() for category in categories}
+    whole = CoverageCounter()
     for group in transaction.rows(_COUNTED, about):
         whole.add(group, group.leaves)
         category = group.parent_id
         while category is not None:
-            tallies[category].add(group, group.leaves)
+            counters[category].add(group, group.leaves)
             category = above[category]
-    return head.wire() | {
+    return header.wire() | {
         "counts": whole.wire(),
         "categories": [
             {
@@ -69,7 +69,7 @@ def summary(transaction: Transaction, organization_id: str, framework_id: str) -
                 "identifier": category.identifier,
                 "name": category.name,
                 "parentId": category.parent_id,
-                "counts": tallies[category.id].wire(),
+                "counts": counters[category.id].wire(),
             }
             for category in categories
         ],
@@ -86,12 +86,12 @@ _leaves = (
     select(
         Control.parent_id,
         IS_APPLICABLE.label("is_applicable"),
-        IS_STATED.label("is_stated"),
-        STATED.label("stated"),
+        IS_ASSESSED.label("is_assessed"),
+        ASSESSED_STATUS.label("assessed"),
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
     )
-    .outerjoin(ControlCoverage, STATEMENT_OF_CONTROL)
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
     .where(Control.framework_id == FRAMEWORK, ~HAS_CHILDREN)
     .subquery("leaves")

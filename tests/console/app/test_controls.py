@@ -42,7 +42,7 @@ def _stated_at(browser: Browser, control_id: str) -> str:
         ("isIndirectlyCovered=true&frameworks=fw-moon", {"moon": ["A", "A.1", "A.3"]}),
         ("hasGap=true", {"sun": ["A.2"]}),
         ("isApplicable=false", {}),
-        ("isStated=true&coverageStatus=PARTIAL", {"sun": ["A.2"]}),
+        ("isAssessed=true&coverageStatus=PARTIAL", {"sun": ["A.2"]}),
         ("search=50%25_off&frameworks=SUN-2", {"sun": ["A.7"]}),
         ("type=CATEGORY&frameworks=SUN-2", {"sun": ["A"]}),
     ],
@@ -76,7 +76,7 @@ def test_state_in_the_row(people: People) -> None:
     answer = send(people["editor"], form, coverageStatus="PARTIAL", coverageGap="Line 1\r\nLine 2 <b>")
     assert answer.status_code == 303
     back, _, place = answer.headers["location"].partition("#")
-    assert back == f"{LIST}?frameworks=fw-moon&limit=50&done=stated"
+    assert back == f"{LIST}?frameworks=fw-moon&limit=50&done=assessed"
     assert place in page.text
     assert "Saved." in text_of(people["editor"].get(back))
     control = _control(people.instance, "moon.A.5")
@@ -96,7 +96,7 @@ def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
     form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
     form.action = f"{ONE}coverage/"  # as the script does
-    form.fields["stated_at"] = _stated_at(people["editor"], "moon.A.5")
+    form.fields["assessed_at"] = _stated_at(people["editor"], "moon.A.5")
     send(people["editor"], form, coverageStatus="NONE")
     coverage = _control(people.instance, "moon.A.5")["coverage"]
     assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
@@ -144,7 +144,7 @@ def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
 def test_who_saves_second_in_the_row_is_told(people: People) -> None:
     form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
     form.action = f"{ONE}coverage/"  # as the script does
-    form.fields["stated_at"] = _stated_at(people["editor"], "moon.A.5")
+    form.fields["assessed_at"] = _stated_at(people["editor"], "moon.A.5")
     send(people["admin"], Parsed(people["admin"].get(ONE)).form("moon.A.5/coverage/"), coverageGap="The first.")
     second = send(people["editor"], form, coverageStatus="FULL", coverageGap="The second.")
     assert is_refused(second, status=412)
@@ -170,7 +170,7 @@ def test_a_statement_is_taken_back(people: People) -> None:
 
 def test_all_selected_at_once_after_a_preview(people: People) -> None:
     browser = people["editor"]
-    many: dict[str, Any] = {"selected": ["sun.A.4", "sun.A.5"], "coverageStatus": "FULL", "onlyGiven": "1"}
+    many: dict[str, Any] = {"selected": ["sun.A.4", "sun.A.5"], "coverageStatus": "FULL", "onlyFilled": "1"}
     many |= {"return_to": f"{LIST}?frameworks=fw-sun"}
     before = _control(people.instance, "sun.A.4")
 
@@ -183,16 +183,16 @@ def test_all_selected_at_once_after_a_preview(people: People) -> None:
 
     done = browser.post(f"{ALPHA}coverage/", **many, step="do")
 
-    assert (done.status_code, done.headers["location"]) == (303, f"{LIST}?frameworks=fw-sun&done=stated_many")
+    assert (done.status_code, done.headers["location"]) == (303, f"{LIST}?frameworks=fw-sun&done=assessed_many")
     for control in ("sun.A.4", "sun.A.5"):
         assert _control(people.instance, control)["effectiveCoverageStatus"] == "FULL"
 
 
 def test_a_preview_tells_what_is_wrong(people: People) -> None:
-    fields: dict[str, Any] = {"selected": ["sun.A.4"], "applies": "false", "onlyGiven": "1"}
+    fields: dict[str, Any] = {"selected": ["sun.A.4"], "applies": "false", "onlyFilled": "1"}
     answer = people["editor"].post(f"{ALPHA}coverage/", **fields, step="preview")
     assert is_refused(answer, status=400)
-    assert "statements/0/justification is required" in text_of(answer)
+    assert "assessments/0/justification is required" in text_of(answer)
     none = people["editor"].post(f"{ALPHA}coverage/", coverageStatus="FULL")
     assert none.headers["location"] == f"{LIST}?done=none_selected"
 
@@ -200,7 +200,7 @@ def test_a_preview_tells_what_is_wrong(people: People) -> None:
 @pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example/app/", "/app/../account/", "/account/"])
 def test_a_form_leads_back_to_pages_of_the_console_alone(place: str, people: People) -> None:
     answer = people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", return_to=place)
-    assert answer.headers["location"] == f"{ONE}?done=stated"
+    assert answer.headers["location"] == f"{ONE}?done=assessed"
 
 
 def test_a_control_says_why_it_is_covered(readers: People) -> None:

@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from normata.console.app.asking import Outcome, Question
+from normata.console.app.api_calls import ApiQuery, Outcome
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.routes import PAGES
-from normata.console.app.visiting import OrganizationVisit
 from normata.operations import OPERATIONS
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed
@@ -33,7 +33,7 @@ class Recorded:
     """What was asked and what was to be changed, by method and route."""
 
     def __init__(self) -> None:
-        self.asked: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.api_calls: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self.changed: defaultdict[str, set[str]] = defaultdict(set)
         self.refused: dict[str, int] = {}
 
@@ -42,31 +42,33 @@ class Recorded:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """A record of all visits. Changes are tried, and not made."""
     record = Recorded()
-    requests, change, foresee = OrganizationVisit._requests, OrganizationVisit.change, OrganizationVisit.foresee
+    requests, change, preview = OrganizationRequest._requests, OrganizationRequest.change, OrganizationRequest.preview
 
-    def route(visit: OrganizationVisit) -> str:
-        return str(visit.context.route).removeprefix(_PREFIX)
+    def route(page_request: OrganizationRequest) -> str:
+        return str(page_request.context.route).removeprefix(_PREFIX)
 
-    def asking(visit: OrganizationVisit, questions: Any, **given: Any) -> Any:
+    def asking(page_request: OrganizationRequest, api_queries: Any, **given: Any) -> Any:
         if given.get("is_told", True):  # what every page asks is told once
-            named = {question.operation for question in questions if isinstance(question, Question)}
-            record.asked[visit.request.method, route(visit)] |= named
-        return requests(visit, questions, **given)
+            named = {api_query.operation for api_query in api_queries if isinstance(api_query, ApiQuery)}
+            record.api_calls[page_request.request.method, route(page_request)] |= named
+        return requests(page_request, api_queries, **given)
 
-    async def trying(visit: OrganizationVisit, operation_id: str, **given: Any) -> Outcome:
-        record.changed[route(visit)].add(operation_id)
-        outcome = await change(visit, operation_id, **{**given, "dry_run": True})
+    async def trying(page_request: OrganizationRequest, operation_id: str, **given: Any) -> Outcome:
+        record.changed[route(page_request)].add(operation_id)
+        outcome = await change(page_request, operation_id, **{**given, "dry_run": True})
         if outcome.refusal is not None or given.get("dry_run"):
             return outcome
         return Outcome(outcome.answer["answer"])
 
-    async def foreseeing(visit: OrganizationVisit, operation_id: str, *arguments: Any, **given: Any) -> Outcome:
-        record.changed[route(visit)].add(operation_id)
-        return await foresee(visit, operation_id, *arguments, **given)
+    async def foreseeing(
+        page_request: OrganizationRequest, operation_id: str, *arguments: Any, **given: Any
+    ) -> Outcome:
+        record.changed[route(page_request)].add(operation_id)
+        return await preview(page_request, operation_id, *arguments, **given)
 
-    monkeypatch.setattr(OrganizationVisit, "_requests", asking)
-    monkeypatch.setattr(OrganizationVisit, "change", trying)
-    monkeypatch.setattr(OrganizationVisit, "foresee", foreseeing)
+    monkeypatch.setattr(OrganizationRequest, "_requests", asking)
+    monkeypatch.setattr(OrganizationRequest, "change", trying)
+    monkeypatch.setattr(OrganizationRequest, "preview", foreseeing)
     return record
 
 
@@ -85,10 +87,10 @@ def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(peop
                 _send(browser, form)
 
     assert stored.everything(people.instance.database) == before
-    assert {route for _, route in recorded.asked} >= set(_ROUTES)
+    assert {route for _, route in recorded.api_calls} >= set(_ROUTES)
     told = dict(_told())
-    asked = {route: found for (method, route), found in recorded.asked.items() if method == "GET"}
-    assert _untold(asked, {route: asks for route, (asks, _) in told.items()}) == {}
+    api_calls = {route: found for (method, route), found in recorded.api_calls.items() if method == "GET"}
+    assert _untold(api_calls, {route: asks for route, (asks, _) in told.items()}) == {}
     assert _untold(recorded.changed, {route: does for route, (_, does) in told.items()}) == {}
     assert len(set().union(*recorded.changed.values())) > 3
 

@@ -36,7 +36,7 @@ def test_what_was_done_is_told_before_and_after(people: People) -> None:
     people["editor"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
     page = people["admin"].get(EVENTS)
     said = text_of(page)
-    assert re.search(r"Editor State Control coverages .* Coverage status: PARTIAL → FULL", said)
+    assert re.search(r"Editor Assess Control coverages .* Coverage status: PARTIAL → FULL", said)
     assert re.search(r"Coverage gap: One <b>site</b>\. Coverage status: PARTIAL Details", said)  # of the first
     assert "Create Tasks Rotate keys History" in said
     links = Parsed(page).links
@@ -54,8 +54,8 @@ def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
         assert admin.post(f"{ALPHA}frameworks/fw-star/adoption/", step=step).status_code == 303
     events, home = admin.get(EVENTS), admin.get(ALPHA)
     said, told = text_of(events), text_of(home)
-    assert "Unstate Control coverages A.5 moon control 5" in said
-    assert "Unstate: A.5 moon control 5 Admin" in told
+    assert "Clear Control coverages A.5 moon control 5" in said
+    assert "Clear: A.5 moon control 5 Admin" in told
     assert "Leave Framework adoptions Étoile Straße History" in said
     assert "Leave: Étoile Straße Framework adoptions, Admin" in told
     for page in (events, home):
@@ -70,7 +70,7 @@ def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
         ("recordId=moon.A.5", set()),
         ("userId=user-editor&action=create", {"Tasks", "Vendors"}),
         ("userId=user-owner", set()),
-        ("action=state", {"Control coverages"}),
+        ("action=assess", {"Control coverages"}),
         ("from=2026-01-01&to=2026-01-02", set()),
         ("from=2026-01-01&to=9999-12-31&action=create&kind=vendors", {"Vendors"}),
     ],

@@ -33,7 +33,7 @@ def test_home_tells_what_was_changed_since_the_last_visit(people: People) -> Non
     later = People(people.instance)["owner"]
     people["editor"].post(f"{ALPHA}controls/moon.A.6/coverage/", coverageStatus="FULL")
     said = text_of(later.get(ALPHA))
-    assert re.search(r"Changed since .* State: A.6 moon control 6 Full Editor", said)
+    assert re.search(r"Changed since .* Assess: A.6 moon control 6 Full Editor", said)
     assert "load" not in said.lower()
 
 
@@ -155,7 +155,7 @@ def test_two_who_work_through_the_same_gap(people: People) -> None:
     own = f"{ALPHA}controls/{control}/"
     theirs = Parsed(people["admin"].get(own)).form("/coverage/")
     assert send(people["admin"], theirs, coverageStatus="FULL", coverageGap="Theirs.").status_code == 303
-    stale = {name: value for name, value in form.fields.items() if name != "stated_at"}
+    stale = {name: value for name, value in form.fields.items() if name != "assessed_at"}
     for sent, status in ((form.fields, 412), (stale | {"applies": "false"}, 400)):
         form.fields = sent
         answer = send(browser, form, coverageStatus="NONE", coverageGap="Mine.")

@@ -150,7 +150,7 @@ def test_faults_of_rows_come_with_their_places_and_the_file_stays(people: People
     answer = _send(people["admin"], ("docks.csv", content), step="preview", name="Docks")
     assert is_refused(answer, status=400)
     assert re.search(r"<li>[^<]*(3|rows/1|2)[^<]*9[^<]*</li>", answer.text), answer.text
-    assert _kept(answer)["kept_name"] == "docks.csv"
+    assert _kept(answer)["carried_name"] == "docks.csv"
     assert 'value="import"' not in answer.text
 
 
@@ -182,10 +182,10 @@ def test_uploads_are_bounded(people: People) -> None:
     assert is_refused(_send(admin, ("docks.csv", large), step="preview", name="X"), status=413)
     assert is_refused(_send(admin, ("docks.csv", large + b"y" * 2**22), step="preview", name="X"), status=413)
     bomb = b64encode(zlib.compress(b"0" * (17 * 2**20))).decode()
-    assert is_refused(_send(admin, step="import", kept=bomb, kept_name="x.csv", name="X"), status=413)
-    assert is_refused(_send(admin, step="import", kept="x" * (4 * 2**20), kept_name="x.csv"), status=400)
-    for kept in ("%%%", b64encode(b"no zlib").decode()):
-        assert is_refused(_send(admin, step="import", kept=kept, kept_name="x.csv", name="X"), status=400)
+    assert is_refused(_send(admin, step="import", carried=bomb, carried_name="x.csv", name="X"), status=413)
+    assert is_refused(_send(admin, step="import", carried="x" * (4 * 2**20), carried_name="x.csv"), status=400)
+    for carried in ("%%%", b64encode(b"no zlib").decode()):
+        assert is_refused(_send(admin, step="import", carried=carried, carried_name="x.csv", name="X"), status=400)
     plain = admin.client.post(UPLOAD, data={"step": "preview"}, headers={"Sec-Fetch-Site": "same-origin"})
     assert is_refused(plain, status=400)
     headers = {"Sec-Fetch-Site": "same-origin", "Content-Type": "text/csv"}
@@ -201,7 +201,7 @@ def test_a_file_that_is_too_large_for_a_page_is_chosen_again(people: People) -> 
     answer = _send(people["admin"], ("docks.csv", content), step="preview", name="Docks")
     assert answer.status_code == 200
     assert "docks.csv is too large to be kept on this page: choose it again" in text_of(answer)
-    assert "kept" not in _kept(answer)
+    assert "carried" not in _kept(answer)
     assert len(answer.content) < 100_000
 
 

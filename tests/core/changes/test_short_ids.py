@@ -15,7 +15,7 @@ from normata.core.changes.short_ids import raise_to, reserve
 from normata.core.changes.source import FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.database import Database
-from normata.core.schema.fields import LARGEST_NUMBER
+from normata.core.schema.fields import MAX_NUMBER
 from normata.core.schema.table import Table
 from normata.records.kinds import Policy, Task
 from tests import world
@@ -80,18 +80,18 @@ def test_what_is_undone_reserves_nothing(database: Database) -> None:
 
 @pytest.mark.parametrize("column", ["short_id", "order"])
 def test_no_number_is_larger_than_the_largest(database: Database, column: str) -> None:
-    change(database, lambda unit: raise_to(unit, Task, column, ALPHA, LARGEST_NUMBER - 2))
+    change(database, lambda unit: raise_to(unit, Task, column, ALPHA, MAX_NUMBER - 2))
     assert reserved(database, column=column, number=3) is None
-    assert reserved(database, column=column, number=2) == LARGEST_NUMBER - 1
+    assert reserved(database, column=column, number=2) == MAX_NUMBER - 1
     assert reserved(database, column=column) is None
 
 
 def test_a_row_is_told_that_numbers_are_used_up(database: Database) -> None:
-    change(database, lambda unit: raise_to(unit, Task, "short_id", ALPHA, LARGEST_NUMBER))
+    change(database, lambda unit: raise_to(unit, Task, "short_id", ALPHA, MAX_NUMBER))
     with pytest.raises(FaultyInput) as caught:
         change(database, lambda unit: create(unit, Task, {"id": "new", "title": "New"}))
     assert [str(fault) for fault in caught.value.faults] == [
-        f"body: /shortId: is used up: the organization has had number {LARGEST_NUMBER}"
+        f"body: /shortId: is used up: the organization has had number {MAX_NUMBER}"
     ]
 
 

@@ -79,7 +79,7 @@ def test_a_pipe_is_read_to_its_end(pipe: Path) -> None:
 
 
 def test_a_pipe_without_an_end_is_given_up(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_FROM_A_PIPE", 2_000_000)
+    monkeypatch.setattr(files, "_MAX_FROM_A_PIPE", 2_000_000)
     write_into(pipe, b"x" * 100_000, times=10**9)
     file = open_input(pipe)
     with pytest.raises(Unreadable, match="is a pipe that holds more than 2,000,000 bytes"):

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from normata.records.base import Restorable
-from normata.records.due.due import due_dates
+from normata.records.due.queries import due_dates
 from normata.records.kinds import Label
 from tests import world
 from tests.world import ALPHA

@@ -9,7 +9,7 @@ import pytest
 
 from normata.core.changes.revisions import ListRevision
 from normata.core.http.operation import ChangeOperation, Operation
-from normata.core.http.problems import SORTS
+from normata.core.http.problems import ERROR_TYPES
 from normata.core.http.roles import SCOPES
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -100,7 +100,9 @@ def test_examples_are_valid(operation: Operation) -> None:
 @all_operations()
 def test_every_error_that_it_can_answer_is_documented(operation: Operation) -> None:
     documented_statuses = {int(status) for status in documented.described(operation)["responses"]}
-    assert {SORTS[error].status for error in operation.every_error} == {s for s in documented_statuses if s >= 400}
+    assert {ERROR_TYPES[error].status for error in operation.every_error} == {
+        s for s in documented_statuses if s >= 400
+    }
 
 
 def test_each_has_its_own_name_and_place() -> None:

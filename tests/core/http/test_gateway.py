@@ -195,7 +195,7 @@ def test_nothing_of_a_fault_leaves(fault: str, database_url: str, capsys: pytest
 
 def test_a_fault_of_the_router_is_a_problem_too(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is raised, and wherever, the client is answered."""
-    monkeypatch.setattr("normata.core.http.changing._read_body", _fail)
+    monkeypatch.setattr("normata.core.http.change_endpoint._read_body", _fail)
     headers = service.bearer("editor")
     response = service.client.post(f"/labels/{world.record_id(Label, 'archived')}/restore/", headers=headers)
     refused(response, 500, "internal")

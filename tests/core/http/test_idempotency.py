@@ -16,7 +16,7 @@ from sqlalchemy.util import await_only
 from normata.core.changes import idempotency
 from normata.core.changes.idempotency import ForgetKeys, IdempotencyKey
 from normata.core.db.types import format_timestamp
-from normata.core.http import changing
+from normata.core.http import change_endpoint as changing
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.schema.table import sql_table
 from normata.records.kinds import Label, Task
@@ -177,7 +177,7 @@ def test_who_has_left_the_organization_is_not_shown_the_answer(service: Served) 
 
 def test_an_answer_that_is_too_large_is_not_kept(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was done is not done again all the same."""
-    monkeypatch.setattr(idempotency, "LARGEST_ANSWER", 10)
+    monkeypatch.setattr(idempotency, "MAX_ANSWER", 10)
     headers = service.bearer("editor") | KEY
     assert service.client.post(TASK, headers=headers).status_code == 200
     refused(service.client.post(TASK, headers=headers), 409, "answer_not_stored")

@@ -59,9 +59,9 @@ def test_all_other_parameters_are_kept(operation: ListOperation, many: Served) -
     """As they were sent, also what is repeated or not known; only what no address may have is escaped."""
     sent = "x=%C3%BC&page=1&organizationId=org-alpha&a[]=1&a[]=2&limit=5&%70age=2&y=a+b&empty=&z"
     response = many.client.get(f"{operation.path}?{sent}", headers=many.bearer("editor"))
-    kept = "x=%C3%BC&organizationId=org-alpha&a%5B%5D=1&a%5B%5D=2&limit=5&y=a+b&empty=&z"
-    assert links(response)["next"] == f"{operation.path}?{kept}&page=3"
-    assert links(response)["prev"] == f"{operation.path}?{kept}&page=1"
+    cached = "x=%C3%BC&organizationId=org-alpha&a%5B%5D=1&a%5B%5D=2&limit=5&y=a+b&empty=&z"
+    assert links(response)["next"] == f"{operation.path}?{cached}&page=3"
+    assert links(response)["prev"] == f"{operation.path}?{cached}&page=1"
 
 
 @all_lists

@@ -9,7 +9,7 @@ from httpx2 import Response
 from starlette.requests import Request
 
 from normata.core.changes import idempotency
-from normata.core.http.problems import SORTS, Problem, RequestTimeout, problem
+from normata.core.http.problems import ERROR_TYPES, Problem, RequestTimeout, problem
 from normata.records.kinds import IntegrationCheck, Label
 from tests.core.http.samples import JSON
 from tests.listing import LISTS
@@ -103,12 +103,12 @@ def keyed(service: Served, *, again: str, largest: int = 1_000_000) -> Response:
     """The answer to a second request with the same key: one that restores the record in this state."""
     headers = service.bearer("editor") | KEYED
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(idempotency, "LARGEST_ANSWER", largest)
+        patch.setattr(idempotency, "MAX_ANSWER", largest)
         paths = [f"/labels/{record_id(Label, state)}/restore/" for state in ("archived", again)]
         return [service.client.post(path, headers=headers) for path in paths][-1]
 
 
-def under_way(service: Served) -> Response:
+def in_flight(service: Served) -> Response:
     """The answer where a request with the same key is being carried out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(service.app.services.in_progress, "_keys", {("user-editor", "k")})
@@ -155,7 +155,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "last owner": (409, "last_owner", lambda service: about_people(service, "DELETE", "/members/member-owner/")),
     "token of others": (
         409,
-        "token_reaches_further",
+        "token_spans_organizations",
         lambda service: about_people(
             service,
             "DELETE",
@@ -165,7 +165,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     ),
     "invitation that is over": (
         409,
-        "invitation_over",
+        "invitation_closed",
         lambda service: about_people(
             service,
             "DELETE",
@@ -173,7 +173,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
             "UPDATE invitation SET accepted_at = '2026-01-02T00:00:00.000Z'",
         ),
     ),
-    "under way": (409, "request_in_progress", under_way),
+    "under way": (409, "request_in_progress", in_flight),
     "not kept": (409, "answer_not_stored", lambda service: keyed(service, again="archived", largest=10)),
     "another request": (422, "key_reused", lambda service: keyed(service, again="live")),
     "precondition": (412, "precondition_failed", lambda service: get(service, headers={"If-Match": '"x"'})),
@@ -219,14 +219,14 @@ def test_shape(case: str, service: Served) -> None:
 
 
 def test_every_sort_of_problem_is_among_the_cases() -> None:
-    assert {(sort.status, sort.code) for sort in SORTS.values()} == {
+    assert {(sort.status, sort.code) for sort in ERROR_TYPES.values()} == {
         (status, code) for status, code, _ in CASES.values()
     }
 
 
 def test_a_code_has_one_status_and_title() -> None:
-    assert len({(sort.code, sort.status, sort.title) for sort in SORTS.values()}) == len(
-        {sort.code for sort in SORTS.values()}
+    assert len({(sort.code, sort.status, sort.title) for sort in ERROR_TYPES.values()}) == len(
+        {sort.code for sort in ERROR_TYPES.values()}
     )
 
 

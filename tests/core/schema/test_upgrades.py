@@ -108,10 +108,10 @@ def fill(old: Database, fresh: Database) -> int:
 def lasting(contents: Contents) -> Contents:
     """Contents without what is new each time: the revisions of lists, and the times of statements."""
     times = re.compile(r", '20\d\d-[^']*', '20\d\d-[^']*'\)$")  # the last columns
-    kept = {name: rows for name, rows in contents.items() if name != ListRevision.__tablename__}
-    statements = kept[str(ControlCoverage.__tablename__)]
+    cached = {name: rows for name, rows in contents.items() if name != ListRevision.__tablename__}
+    statements = cached[str(ControlCoverage.__tablename__)]
     assert all(times.search(row) for row in statements)
-    return kept | {str(ControlCoverage.__tablename__): [times.sub(")", row) for row in statements]}
+    return cached | {str(ControlCoverage.__tablename__): [times.sub(")", row) for row in statements]}
 
 
 def revisions(database: Database) -> list[tuple[Any, ...]]:
@@ -143,7 +143,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     migrate(old)
     assert old.read_now(migrations.version) == migrations.head()
     assert lasting(world.contents(old)) == lasting(world.contents(fresh))
-    assert revisions(old) == [(name, kept) for name in (world.ALPHA, world.BETA) for kept in sorted(KEPT)]
+    assert revisions(old) == [(name, cached) for name in (world.ALPHA, world.BETA) for cached in sorted(KEPT)]
     assert faults(old) == []
     world.load(old, world.bundle())
     if lacks_sign_in:
@@ -171,4 +171,4 @@ def test_the_least_that_a_reference_needs(old: Database) -> None:
     )
     migrate(old)
     assert faults(old) == []
-    assert was_there or revisions(old) == [("o", kept) for kept in sorted(KEPT)]
+    assert was_there or revisions(old) == [("o", cached) for cached in sorted(KEPT)]

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 from starlette.responses import Response
 
-from normata.console.visit import Visit
+from normata.console.page_request import PageRequest
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
 from normata.core.schema.table import sql_table
@@ -23,30 +23,30 @@ from normata.identity.tokens import tokens
 _FRESH = timedelta(hours=1)
 
 
-async def show_account(visit: Visit) -> Response:
+async def show_account(page_request: PageRequest) -> Response:
     """The page."""
-    return await account_page(visit, await visit.required_visitor())
+    return await account_page(page_request, await page_request.required_visitor())
 
 
 async def account_page(
-    visit: Visit, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
+    page_request: PageRequest, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
 ) -> Response:
     """The page, what was wrong with what was last sent from it, and the token that was made by it."""
-    found = await visit.console.services.database.read(
+    found = await page_request.console.services.database.read(
         lambda transaction: _read(transaction, visitor), TenantScope(users=(visitor.user_id,))
     )
-    is_local = visit.console.settings.local_sign_in
-    return visit.page(
+    is_local = page_request.console.settings.local_sign_in
+    return page_request.page(
         "account.html",
         status=status,
         visitor=visitor,
         message=message,
         new_token=new_token,
-        places={place.organization_id: place.organization_name for place in visitor.places},
+        places={membership.organization_id: membership.organization_name for membership in visitor.places},
         is_local=is_local,
-        has_passkeys=is_local and visit.console.passkeys is not None,
+        has_passkeys=is_local and page_request.console.passkeys is not None,
         shortest=passwords.SHORTEST,
-        provider=visit.console.provider,
+        provider=page_request.console.provider,
         **found,
     )
 
@@ -62,13 +62,15 @@ def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
     }
 
 
-async def end_session(visit: Visit) -> Response:
+async def end_session(page_request: PageRequest) -> Response:
     """End one of the person's own sessions. Raises NotFound."""
-    visitor = await visit.required_visitor()
-    form = await visit.form()
+    visitor = await page_request.required_visitor()
+    form = await page_request.form()
     ended = form.get("session", "")
-    await visit.change_own(visitor, lambda unit: sessions.end_own(unit, visitor.user_id, ended), sessions.END_WRITES)
-    return visit.redirect("/account/")
+    await page_request.change_own(
+        visitor, lambda unit: sessions.end_own(unit, visitor.user_id, ended), sessions.END_WRITES
+    )
+    return page_request.redirect("/account/")
 
 
 def require_fresh(visitor: Visitor) -> None:

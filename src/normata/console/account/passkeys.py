@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from normata.console.account.page import require_fresh
+from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
 from normata.console.sign_in.passkey import answer_of, begin_challenge, finish_challenge, relying_party
 from normata.console.texts import text
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation, TenantScope
 from normata.core.http.responses import JsonResponse
@@ -18,47 +18,47 @@ from normata.identity.sign_in import passkeys
 _LONGEST_NAME = 100
 
 
-async def creation_options(visit: Visit) -> Response:
+async def creation_options(page_request: PageRequest) -> Response:
     """What the script needs to have the browser make a passkey, with a new challenge. Raises SignInRefused."""
-    party = relying_party(visit)
-    visitor = await visit.required_visitor()
+    party = relying_party(page_request)
+    visitor = await page_request.required_visitor()
     require_fresh(visitor)
-    known = await visit.console.services.database.read(
+    known = await page_request.console.services.database.read(
         lambda transaction: passkeys.own(transaction, visitor.user_id), TenantScope(users=(visitor.user_id,))
     )
-    challenge = await begin_challenge(visit, visitor.user_id)
+    challenge = await begin_challenge(page_request, visitor.user_id)
     options = party.creation_options(
         challenge, visitor.user_id, visitor.user_name, [row.credential_id for row in known]
     )
     return JsonResponse(options, headers=dict(HEADERS))
 
 
-async def add_passkey(visit: Visit) -> Response:
+async def add_passkey(page_request: PageRequest) -> Response:
     """Keep the passkey that the browser has made. Raises SignInRefused."""
-    party = relying_party(visit)
-    visitor = await visit.required_visitor()
+    party = relying_party(page_request)
+    visitor = await page_request.required_visitor()
     require_fresh(visitor)
-    form = await visit.form()
+    form = await page_request.form()
     answer = answer_of(form)
-    made = party.created(await finish_challenge(visit, answer, visitor.user_id), answer)
+    made = party.created(await finish_challenge(page_request, answer, visitor.user_id), answer)
     name = form.get("name", "").strip()[:_LONGEST_NAME] or text("account.passkey_default_name")
 
     def work(unit: UnitOfWork) -> None:
         passkeys.add(unit, visitor.user_id, made, name)
 
     try:
-        await visit.change_own(visitor, work, passkeys.ADD_WRITES)
+        await page_request.change_own(visitor, work, passkeys.ADD_WRITES)
     except ConstraintViolation:
         raise SignInRefused("passkey_taken") from None
-    return visit.redirect("/account/")
+    return page_request.redirect("/account/")
 
 
-async def remove_passkey(visit: Visit) -> Response:
+async def remove_passkey(page_request: PageRequest) -> Response:
     """Take one of the person's passkeys away. Raises NotFound."""
-    visitor = await visit.required_visitor()
-    form = await visit.form()
+    visitor = await page_request.required_visitor()
+    form = await page_request.form()
     removed = form.get("passkey", "")
-    await visit.change_own(
+    await page_request.change_own(
         visitor, lambda unit: passkeys.remove(unit, visitor.user_id, removed), passkeys.REMOVE_WRITES
     )
-    return visit.redirect("/account/")
+    return page_request.redirect("/account/")

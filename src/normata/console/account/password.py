@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from normata.console.account.page import account_page, require_fresh
+from normata.console.page_request import NotSignedIn, PageRequest
 from normata.console.sign_in.password import proves
 from normata.console.texts import refusal, text
-from normata.console.visit import NotSignedIn, Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.problems import ServiceUnavailable
 from normata.identity.refusals import SignInRefused
@@ -15,30 +15,30 @@ from normata.identity.sessions import sessions
 from normata.identity.sign_in import passwords
 
 
-async def change_password(visit: Visit) -> Response:
+async def change_password(page_request: PageRequest) -> Response:
     """Set a new password, and end the person's other sessions.
 
     It takes the password so far, where there is one, else a sign-in of a short while ago. Raises SignInRefused.
     """
-    visit.require_local_sign_in()
-    visitor = await visit.required_visitor()
-    form = await visit.form()
-    found = await visit.console.services.database.look_up(passwords.PASSWORD_OF_USER, visitor.user_id)
+    page_request.require_local_sign_in()
+    visitor = await page_request.required_visitor()
+    form = await page_request.form()
+    found = await page_request.console.services.database.look_up(passwords.PASSWORD_OF_USER, visitor.user_id)
     if not found:
         raise NotSignedIn  # removed a moment ago
     account = found[0]
     if account.hash is None:
         require_fresh(visitor)
-    elif not await proves(visit, account.email, form.get("current", ""), account):
-        visit.note_refusal(SignInRefused("password_wrong"))
-        return await account_page(visit, visitor, status=403, message=refusal("current_wrong"))
+    elif not await proves(page_request, account.email, form.get("current", ""), account):
+        page_request.note_refusal(SignInRefused("password_wrong"))
+        return await account_page(page_request, visitor, status=403, message=refusal("current_wrong"))
     chosen = form.get("password", "")
     try:
         passwords.require_fit(chosen, account.email, account.user_name)
-        hashed = await visit.console.hashing.hashed(chosen)
+        hashed = await page_request.console.hashing.hashed(chosen)
     except passwords.UnfitPassword as error:
         message = text(f"password.{error.fault}", shortest=passwords.SHORTEST)
-        return await account_page(visit, visitor, status=400, message=message)
+        return await account_page(page_request, visitor, status=400, message=message)
     except passwords.Crowded:
         raise ServiceUnavailable(reason="crowded") from None
 
@@ -46,5 +46,5 @@ async def change_password(visit: Visit) -> Response:
         passwords.store(unit, visitor.user_id, hashed)
         sessions.end_others(unit, visitor.user_id, but=visitor.session_id)
 
-    await visit.change_own(visitor, work, (*passwords.SET_WRITES, *sessions.END_WRITES))
-    return visit.redirect("/account/")
+    await page_request.change_own(visitor, work, (*passwords.SET_WRITES, *sessions.END_WRITES))
+    return page_request.redirect("/account/")

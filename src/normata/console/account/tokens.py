@@ -8,8 +8,8 @@ from typing import get_args
 from starlette.responses import Response
 
 from normata.console.account.page import account_page, require_fresh
+from normata.console.page_request import PageRequest
 from normata.console.texts import text
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import TokenScope
 from normata.errors import NotFound
@@ -22,18 +22,18 @@ SCOPES = get_args(TokenScope)
 _LONGEST_NAME = 100
 
 
-async def make_token(visit: Visit) -> Response:
+async def make_token(page_request: PageRequest) -> Response:
     """Make a token, and show it, once. It outlives the session, so it takes a sign-in of a short while ago.
 
     Raises SignInRefused, and NotFound for an organization that the person is no member of.
     """
-    visitor = await visit.required_visitor()
+    visitor = await page_request.required_visitor()
     require_fresh(visitor)
-    form = await visit.form()
+    form = await page_request.form()
     name, scope = form.get("name", "").strip()[:_LONGEST_NAME], form.get("scope", "")
     lifetime = LIFETIMES.get(form.get("days", ""))
     if not name or scope not in SCOPES or lifetime is None:
-        return await account_page(visit, visitor, status=400, message=text("account.token_fault"))
+        return await account_page(page_request, visitor, status=400, message=text("account.token_fault"))
     organization_id = _organization(visitor, form.get("organization", ""))
 
     def work(unit: UnitOfWork) -> str:
@@ -46,25 +46,25 @@ async def make_token(visit: Visit) -> Response:
             expires_at=tokens.later(unit.moment, lifetime),
         ).token
 
-    made = await visit.change_own(visitor, work, tokens.CREATION_WRITES)
-    return await account_page(visit, visitor, new_token=made)
+    made = await page_request.change_own(visitor, work, tokens.CREATION_WRITES)
+    return await account_page(page_request, visitor, new_token=made)
 
 
-async def revoke_token(visit: Visit) -> Response:
+async def revoke_token(page_request: PageRequest) -> Response:
     """End one of the person's own tokens; twice is harmless. Raises NotFound."""
-    visitor = await visit.required_visitor()
-    form = await visit.form()
+    visitor = await page_request.required_visitor()
+    form = await page_request.form()
     token_id = form.get("token", "")
-    await visit.change_own(
+    await page_request.change_own(
         visitor, lambda unit: token_life.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
     )
-    return visit.redirect("/account/#tokens")
+    return page_request.redirect("/account/#tokens")
 
 
 def _organization(visitor: Visitor, wanted: str) -> str | None:
     """The organization that a token is to be narrowed to; null for all. Raises NotFound."""
     if not wanted:
         return None
-    if wanted not in {place.organization_id for place in visitor.places}:
+    if wanted not in {membership.organization_id for membership in visitor.places}:
         raise NotFound
     return wanted

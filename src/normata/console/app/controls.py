@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Query, Question, Refusal
+from normata.console.app.api_calls import ApiQuery, Query, Refusal
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.proofs import as_tree
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
@@ -22,24 +22,24 @@ _FILTERS = (
     "isIndirectlyCovered",
     "hasGap",
     "isApplicable",
-    "isStated",
+    "isAssessed",
     "type",
     "search",
 )
 _ORDER = ("sortColumn", "sortDirection", "page", "limit")
-_MOST_HISTORY = 20
+_MAX_HISTORY = 20
 
 
-async def show_list(visit: OrganizationVisit) -> Response:
+async def show_list(page_request: OrganizationRequest) -> Response:
     """The controls of the adopted frameworks, with filters."""
-    sent = visit.request.query_params
+    sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
-    controls, adopted = await visit.ask(
-        Question("listCoverage", wanted),
-        Question("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
+    controls, adopted = await page_request.ask(
+        ApiQuery("listCoverage", wanted),
+        ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
     )
     chosen = {name: sent.get(name, "") for name in (*_FILTERS, *_ORDER)}
-    return visit.page(
+    return page_request.page(
         "app/controls.html",
         controls=controls,
         adopted=adopted["items"],
@@ -48,21 +48,21 @@ async def show_list(visit: OrganizationVisit) -> Response:
         yes_no=[("true", text("app.yes")), ("false", text("app.no"))],
         noted=[("true", text("app.noted")), ("false", text("app.not_noted"))],
         types=[("CONTROL", text("type.CONTROL")), ("CATEGORY", text("type.CATEGORY"))],
-        can_state=visit.may("editor"),
+        can_assess=page_request.may("editor"),
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
         selected=set(sent.getlist("selected")),
-        back=visit.here_with(selected=None),  # in every row: with a hundred selected it would have them all
+        back=page_request.here_with(selected=None),  # in every row: with a hundred selected it would have them all
     )
 
 
-async def show_one(visit: OrganizationVisit) -> Response:
+async def show_one(page_request: OrganizationRequest) -> Response:
     """A control: its statement, why it is covered, what would lift it, what rests on it, and what is done about it."""
-    return await control_page(visit, visit.param("id"), return_to=visit.query.get("return_to", ""))
+    return await control_page(page_request, page_request.param("id"), return_to=page_request.query.get("return_to", ""))
 
 
 async def control_page(
-    visit: OrganizationVisit,
+    page_request: OrganizationRequest,
     control_id: str,
     *,
     refusal: Refusal | None = None,
@@ -73,20 +73,24 @@ async def control_page(
 
     The form leads to ``return_to`` in the end.
     """
-    control, why = await visit.ask(Question("getControl", id=control_id), Question("explainCoverage", id=control_id))
-    statement = why["statement"]
+    control, why = await page_request.ask(
+        ApiQuery("getControl", id=control_id), ApiQuery("explainCoverage", id=control_id)
+    )
+    statement = why["assessment"]
     about: dict[str, Query] = {"listFindings": {"controlId": control_id, "limit": "100"}}
     if statement is not None:
         about["listTasks"] = {"controlCoverageId": statement["id"], "limit": "100"}
-        if visit.may("admin"):
+        if page_request.may("admin"):
             about["listEvents"] = {
                 "kind": "controlCoverages",
                 "recordId": statement["id"],
-                "limit": str(_MOST_HISTORY),
+                "limit": str(_MAX_HISTORY),
             }
             about["listMembers"] = PEOPLE.query
-    found = dict(zip(about, await visit.ask(*(Question(name, query) for name, query in about.items())), strict=True))
-    return visit.page(
+    found = dict(
+        zip(about, await page_request.ask(*(ApiQuery(name, query) for name, query in about.items())), strict=True)
+    )
+    return page_request.page(
         "app/control.html",
         status=refusal.status if refusal else 200,
         control=control,
@@ -101,5 +105,5 @@ async def control_page(
         reasons=list(dict.fromkeys((*REASONS, *control["coverage"]["reasons"]))),
         refusal=refusal,
         return_to=return_to,
-        can_state=visit.may("editor"),
+        can_assess=page_request.may("editor"),
     )

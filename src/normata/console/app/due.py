@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.linking import steps_to
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import label
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.row_links import steps_to
 
 PERIODS = ("7d", "30d", "90d", "365d")
 _USUAL = "30d"
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """What is overdue, and what is due within some days, soonest first."""
-    wanted = {name: visit.query.get(name, "") for name in ("within", "mine", "page", "limit")}
-    found = await visit.ask_one(Question("listDue", wanted))
-    return visit.page(
+    wanted = {name: page_request.query.get(name, "") for name in ("within", "mine", "page", "limit")}
+    found = await page_request.ask_one(ApiQuery("listDue", wanted))
+    return page_request.page(
         "app/due.html",
         due=found,
         within=wanted["within"] or _USUAL,

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.linking import Steps, steps_to
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of, with_all
-from normata.console.app.records.naming import Named
-from normata.console.app.records.naming import names_of as called_by
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import is_moment, kind_words, moment
+from normata.console.app.records.references import Named
+from normata.console.app.records.references import names_of as called_by
+from normata.console.app.row_links import Steps, steps_to
+from normata.console.filters import is_moment, kind_words, moment
 from normata.console.texts import text
 from normata.core.changes.registry import tables
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 
 _LIMIT = "50"
 _FILTERS = ("from", "to", "kind", "recordId", "userId", "action")
@@ -57,8 +57,8 @@ _ACTIONS = (
     "remove",
     "restore",
     "revoke",
-    "state",
-    "unstate",
+    "assess",
+    "clear",
     "update",
 )
 
@@ -86,61 +86,61 @@ class Line(NamedTuple):
     @property
     def few(self) -> list[Field]:
         """The fields that are told at once; of something new, what it is called is enough."""
-        is_told = self.event["before"] is None and any(field.name in _CALLED for field in self.fields)
-        return [] if is_told else self.fields[:_FEW]
+        names_record = self.event["before"] is None and any(field.name in _CALLED for field in self.fields)
+        return [] if names_record else self.fields[:_FEW]
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """What was done, newest first, and the checkpoint. Others than admins see the checkpoint, and are told why."""
-    if not visit.may("admin"):
-        return visit.page("app/events.html", seal=await visit.ask_one(Question(_SEAL)), events=None)
-    chosen = {name: visit.query.get(name, "") for name in (*_FILTERS, "page")}
+    if not page_request.may("admin"):
+        return page_request.page("app/events.html", seal=await page_request.ask_one(ApiQuery(_SEAL)), events=None)
+    chosen = {name: page_request.query.get(name, "") for name in (*_FILTERS, "page")}
     wanted = {"limit": _LIMIT} | chosen | {"to": _after(chosen["to"])}
-    events, seal, people = await visit.ask(Question("listEvents", wanted), Question(_SEAL), PEOPLE)
-    names = names_of(await with_all(visit, people))
-    return visit.page(
+    events, seal, people = await page_request.ask(ApiQuery("listEvents", wanted), ApiQuery(_SEAL), PEOPLE)
+    names = names_of(await with_all(page_request, people))
+    return page_request.page(
         "app/events.html",
         seal=seal,
         events=events,
-        lines=await lines_of(visit, events["items"]),
+        lines=await lines_of(page_request, events["items"]),
         names=names,
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
         kinds=sorted(((table.array, kind_words(table.array)) for table in tables() if table.array), key=itemgetter(1)),
         people=[(user_id, name) for user_id, name in names.items()],
         actions=_ACTIONS,
-        value=partial(said, names),
+        value=partial(value_text, names),
     )
 
 
-async def checkpoint_file(visit: OrganizationVisit) -> Response:
+async def checkpoint_file(page_request: OrganizationRequest) -> Response:
     """The checkpoint as a file: the signed note."""
-    return await visit.file(_SEAL, "")
+    return await page_request.file(_SEAL, "")
 
 
-async def lines_of(visit: OrganizationVisit, events: Sequence[Mapping[str, Any]]) -> list[Line]:
+async def lines_of(page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Events as they are read."""
-    named = await called_by(visit, (about for about in map(_about, events) if about[0] in _NAMED))
+    named = await called_by(page_request, (about for about in map(_about, events) if about[0] in _NAMED))
     return [_line(event, named) for event in events]
 
 
-def said(names: Mapping[str, str], given: Any, longest: int = 0) -> str:
+def value_text(names: Mapping[str, str], raw: Any, longest: int = 0) -> str:
     """A value as people read it: a name for the id of a person, words for flags, a dash for nothing.
 
     Texts and documents are cut where they have more than ``longest`` characters, if that is given. A function, and no
     macro: a page has a thousand values.
     """
-    if given is None:
+    if raw is None:
         return _NOTHING
-    if isinstance(given, bool):
-        return text("app.yes") if given else text("app.no")
-    if isinstance(given, list):
-        return Markup(", ").join(said(names, one, longest) for one in given) or _NOTHING
-    if is_moment(given):
-        return moment(given)
-    if isinstance(given, str) and given in names:
-        return names[given]
-    shown = json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else str(given)
+    if isinstance(raw, bool):
+        return text("app.yes") if raw else text("app.no")
+    if isinstance(raw, list):
+        return Markup(", ").join(value_text(names, one, longest) for one in raw) or _NOTHING
+    if is_moment(raw):
+        return moment(raw)
+    if isinstance(raw, str) and raw in names:
+        return names[raw]
+    shown = json.dumps(raw, ensure_ascii=False) if isinstance(raw, dict) else str(raw)
     return f"{shown[: longest - 1]}…" if longest and len(shown) > longest else shown
 
 

@@ -8,77 +8,79 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 
-_LARGEST_PAGE = 100
-_MOST_PAGES = 20  # of the controls of a framework in a crosswalk
+_MAX_PAGE = 100
+_MAX_PAGES = 20  # of the controls of a framework in a crosswalk
 
 
-async def show_list(visit: OrganizationVisit) -> Response:
+async def show_list(page_request: OrganizationRequest) -> Response:
     """The frameworks that the organization can see, adopted or not."""
-    wanted = {name: visit.query.get(name, "") for name in ("search", "page")}
-    (found,) = await visit.ask(Question("listFrameworks", wanted))
-    return visit.page("app/frameworks.html", frameworks=found, search=wanted["search"], can_adopt=visit.may("admin"))
-
-
-async def show_one(visit: OrganizationVisit) -> Response:
-    """An adopted framework: its coverage in counts, as a whole and below each category."""
-    framework_id = visit.param("id")
-    summary, framework = await visit.ask(
-        Question("getFrameworkCoverage", id=framework_id), Question("getFramework", id=framework_id)
+    wanted = {name: page_request.query.get(name, "") for name in ("search", "page")}
+    (found,) = await page_request.ask(ApiQuery("listFrameworks", wanted))
+    return page_request.page(
+        "app/frameworks.html", frameworks=found, search=wanted["search"], can_adopt=page_request.may("admin")
     )
-    return visit.page(
+
+
+async def show_one(page_request: OrganizationRequest) -> Response:
+    """An adopted framework: its coverage in counts, as a whole and below each category."""
+    framework_id = page_request.param("id")
+    summary, framework = await page_request.ask(
+        ApiQuery("getFrameworkCoverage", id=framework_id), ApiQuery("getFramework", id=framework_id)
+    )
+    return page_request.page(
         "app/framework.html",
         summary=summary,
-        can_adopt=visit.may("admin"),
-        can_edit=visit.may("admin") and framework["organizationId"] is not None,
+        can_adopt=page_request.may("admin"),
+        can_edit=page_request.may("admin") and framework["organizationId"] is not None,
     )
 
 
-async def preview(visit: OrganizationVisit) -> Response:
+async def preview(page_request: OrganizationRequest) -> Response:
     """What adopting a framework would bring."""
-    found = await visit.ask_one(Question("previewAdoption", id=visit.param("id")))
-    return visit.page("app/adoption.html", found=found, refusal=None, can_adopt=visit.may("admin"))
+    found = await page_request.ask_one(ApiQuery("previewAdoption", id=page_request.param("id")))
+    return page_request.page("app/adoption.html", found=found, refusal=None, can_adopt=page_request.may("admin"))
 
 
-async def adopt_or_leave(visit: OrganizationVisit) -> Response:
+async def adopt_or_leave(page_request: OrganizationRequest) -> Response:
     """Adopt a framework, or leave it where ``step`` says so."""
-    visit.require("admin")
-    form, framework_id = await visit.fields(), visit.param("id")
+    page_request.require("admin")
+    form, framework_id = await page_request.fields(), page_request.param("id")
     is_leaving = form.get("step") == "leave"
     if not is_leaving and form.get("step") != "adopt":
         raise InvalidRequest(text("problem.form"))
-    outcome = await visit.change("leaveFramework" if is_leaving else "adoptFramework", row_id=framework_id)
+    outcome = await page_request.change("leaveFramework" if is_leaving else "adoptFramework", row_id=framework_id)
     if outcome.refusal is not None:
-        found = await visit.ask_one(Question("previewAdoption", id=framework_id))
-        return visit.page(
+        found = await page_request.ask_one(ApiQuery("previewAdoption", id=framework_id))
+        return page_request.page(
             "app/adoption.html",
             status=outcome.refusal.status,
             found=found,
             refusal=outcome.refusal,
-            can_adopt=visit.may("admin"),
+            can_adopt=page_request.may("admin"),
         )
     if is_leaving:
-        return visit.go(visit.path("frameworks"), "left")
-    return visit.go(visit.path("frameworks", framework_id), "adopted")
+        return page_request.go(page_request.path("frameworks"), "left")
+    return page_request.go(page_request.path("frameworks", framework_id), "adopted")
 
 
-async def show_crosswalk(visit: OrganizationVisit) -> Response:
+async def show_crosswalk(page_request: OrganizationRequest) -> Response:
     """How two adopted frameworks match: how many matches lead from each part of one to each part of the other."""
-    (found,) = await visit.ask(Question("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
+    (found,) = await page_request.ask(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
     adopted = found["items"]
     by_slug = {one["slug"]: one for one in adopted}
     names = [one["slug"] for one in adopted]
-    one = by_slug.get(visit.query.get("from", names[0] if names else ""))
-    other = by_slug.get(visit.query.get("to", names[1] if len(names) > 1 else ""))
+    one = by_slug.get(page_request.query.get("from", names[0] if names else ""))
+    other = by_slug.get(page_request.query.get("to", names[1] if len(names) > 1 else ""))
     if one is None or other is None:
-        return visit.page("app/crosswalk.html", adopted=adopted, one=None, other=None)
-    rows, is_all = await _controls(visit, one)
-    columns, are_all = await _controls(visit, other)
-    return visit.page(
+        return page_request.page("app/crosswalk.html", adopted=adopted, one=None, other=None)
+    rows, is_all = await _controls(page_request, one)
+    columns, are_all = await _controls(page_request, other)
+    return page_request.page(
         "app/crosswalk.html",
         adopted=adopted,
         one=one,
@@ -92,15 +94,15 @@ async def show_crosswalk(visit: OrganizationVisit) -> Response:
     )
 
 
-async def _controls(visit: OrganizationVisit, framework: Mapping[str, Any]) -> tuple[list[Any], bool]:
+async def _controls(page_request: OrganizationRequest, framework: Mapping[str, Any]) -> tuple[list[Any], bool]:
     """The controls of a framework, and whether these are all: of a very large one only the first are shown."""
-    pages = -(-framework["_count"]["controls"] // _LARGEST_PAGE)
-    questions = [
-        Question("listControls", {"frameworks": framework["id"], "page": str(number + 1)})
-        for number in range(min(pages, _MOST_PAGES))
+    pages = -(-framework["_count"]["controls"] // _MAX_PAGE)
+    api_queries = [
+        ApiQuery("listControls", {"frameworks": framework["id"], "page": str(number + 1)})
+        for number in range(min(pages, _MAX_PAGES))
     ]
-    answers = await visit.ask(*questions) if questions else []
-    return [control for answer in answers for control in answer["items"]], pages <= _MOST_PAGES
+    answers = await page_request.ask(*api_queries) if api_queries else []
+    return [control for answer in answers for control in answer["items"]], pages <= _MAX_PAGES
 
 
 def _counted(controls: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> Mapping[str, int]:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Refusal
-from normata.console.app.linking import Steps, entity_of, steps_to
-from normata.console.app.records.naming import Named, names_of
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.showing import is_moment
+from normata.console.app.api_calls import ApiQuery, Fields, Refusal
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.references import Named, names_of
+from normata.console.app.row_links import Steps, entity_of, steps_to
+from normata.console.filters import is_moment
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 from normata.notifications.texts import sentence
@@ -32,48 +32,48 @@ class Line(NamedTuple):
     is_unread: bool
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """The person's notifications, newest first."""
-    return await _page(visit)
+    return await _page(page_request)
 
 
-async def mark(visit: OrganizationVisit) -> Response:
+async def mark(page_request: OrganizationRequest) -> Response:
     """Mark one as read or unread, or all up to a moment as read, as ``step`` says."""
-    form = await visit.fields()
+    form = await page_request.fields()
     step = form.get("step")
     if step == "all":
-        outcome = await visit.change("markNotificationsRead", body={"until": form.get("until")})
+        outcome = await page_request.change("markNotificationsRead", body={"until": form.get("until")})
     elif step in _MARKS:
-        outcome = await visit.change(_MARKS[step], row_id=form.get("notification"))
+        outcome = await page_request.change(_MARKS[step], row_id=form.get("notification"))
     else:
         raise InvalidRequest(text("problem.form"))
     if outcome.refusal is not None:
-        return await _page(visit, outcome.refusal)
-    return _back(visit, form)
+        return await _page(page_request, outcome.refusal)
+    return _back(page_request, form)
 
 
-def _back(visit: OrganizationVisit, form: Fields) -> Response:
-    return visit.back(form, visit.path("inbox"))
+def _back(page_request: OrganizationRequest, form: Fields) -> Response:
+    return page_request.back(form, page_request.path("inbox"))
 
 
-async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
-    wanted = {"limit": _LIMIT} | {name: visit.query.get(name, "") for name in ("unreadOnly", "page")}
-    found = await visit.ask_one(Question("listNotifications", wanted))
-    return visit.page(
+async def _page(page_request: OrganizationRequest, refusal: Refusal | None = None) -> Response:
+    wanted = {"limit": _LIMIT} | {name: page_request.query.get(name, "") for name in ("unreadOnly", "page")}
+    found = await page_request.ask_one(ApiQuery("listNotifications", wanted))
+    return page_request.page(
         "app/inbox.html",
         status=refusal.status if refusal else 200,
         notifications=found,
-        lines=await lines_of(visit, found["items"]),
+        lines=await lines_of(page_request, found["items"]),
         is_unread_only=wanted["unreadOnly"] == "true",
         newest=found["items"][0]["createdAt"] if found["items"] else "",
         refusal=refusal,
     )
 
 
-async def lines_of(visit: OrganizationVisit, notifications: Sequence[Mapping[str, Any]]) -> list[Line]:
+async def lines_of(page_request: OrganizationRequest, notifications: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Notifications in words. What is about a framework or a control leads nowhere that is not there any more."""
     wanted = (_entity_of(one) for one in notifications)
-    named = await names_of(visit, (entity for entity in wanted if entity[0] in _MAY_BE_LEFT))
+    named = await names_of(page_request, (entity for entity in wanted if entity[0] in _MAY_BE_LEFT))
     return [_line(one, named) for one in notifications]
 
 
@@ -83,10 +83,10 @@ def _line(notification: Mapping[str, Any], named: Named) -> Line:
     params = {name: _readable(value) for name, value in (payload.get("params") or {}).items()}
     title = sentence(payload.get("titleKey"), params)
     about = payload.get("entityLabel") or payload.get("entityMeta") or ""
-    said = notification["type"].replace(".", " ").replace("_", " ").capitalize()
+    label_text = notification["type"].replace(".", " ").replace("_", " ").capitalize()
     return Line(
         notification["id"],
-        title or (f"{said}: {about}" if about else said),
+        title or (f"{label_text}: {about}" if about else label_text),
         sentence(payload.get("bodyKey"), params) or "",
         _steps(_entity_of(notification), named),
         notification["createdAt"],
@@ -107,5 +107,5 @@ def _steps(entity: tuple[str, str], named: Named) -> Steps | None:
 
 
 def _readable(value: Any) -> str:
-    said = str(value)
-    return f"{said[:10]} {said[11:16]} UTC" if is_moment(said) else said
+    label_text = str(value)
+    return f"{label_text[:10]} {label_text[11:16]} UTC" if is_moment(label_text) else label_text

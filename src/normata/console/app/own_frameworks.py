@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from normata.console.app.asking import Outcome, Question, Refusal, Seen, Upload, tag_of
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import ApiQuery, FilledFrom, Outcome, Refusal, Upload, tag_of
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMediaType
@@ -25,8 +25,8 @@ from normata.errors import Forbidden
 _IMPORT = "importCatalog"
 _FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # without a file it may be either
 _ROOM = 2**16  # bytes of a form besides its file
-_MOST_KEPT = 3 * 2**20  # characters of a file that a page keeps
-_MOST_PARTS = 10
+_MAX_CARRIED = 3 * 2**20  # characters of a file that a page keeps
+_MAX_PARTS = 10
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _TYPES: Mapping[str, str] = {
     ".json": "application/json",
@@ -43,7 +43,7 @@ class File(NamedTuple):
 
     name: str
     content: bytes
-    kept: str
+    carried: str
     digest: str
 
     @property
@@ -65,63 +65,69 @@ class Sent(NamedTuple):
     def mark(self) -> str:
         """What is to be imported, as a mark: of another file, or under another name, it is another."""
         assert self.file is not None  # noqa: S101 - narrows the type
-        meant = (self.file.digest, self.file.media_type, str(self.skip_unknown), self.name)
-        return sha256("\0".join(meant).encode()).hexdigest()
+        parts = (self.file.digest, self.file.media_type, str(self.skip_unknown), self.name)
+        return sha256("\0".join(parts).encode()).hexdigest()
 
 
-async def show_upload(visit: OrganizationVisit) -> Response:
+async def show_upload(page_request: OrganizationRequest) -> Response:
     """The form that takes a file."""
-    return await _upload_page(visit, Sent("", "", skip_unknown=False, file=None))
+    return await _upload_page(page_request, Sent("", "", skip_unknown=False, file=None))
 
 
-async def upload(visit: OrganizationVisit) -> Response:
+async def upload(page_request: OrganizationRequest) -> Response:
     """Tell what importing a file would do, or import it, as ``step`` says.
 
     The page of a preview keeps the file, so that nobody has to choose it again. What was not previewed like this is
     previewed first.
     """
-    sent = await _sent(visit)
+    sent = await _sent(page_request)
     if sent.file is None or not sent.file.media_type:
-        message = text("app.upload.no_file" if sent.file is None else "app.upload.unknown_sort")
+        message = text("app.upload.no_file" if sent.file is None else "app.upload.unknown_type")
         refused = Refusal(400, "validation", text("app.upload.refused"), message, {"file": message})
-        return await _upload_page(visit, sent, Outcome(None, refused))
+        return await _upload_page(page_request, sent, Outcome(None, refused))
     is_import = sent.step == "import" and sent.previewed == sent.mark
-    outcome = await visit.change(
+    outcome = await page_request.change(
         _IMPORT,
         query={"name": sent.name, "skipUnknown": "true" if sent.skip_unknown else ""},
         upload=Upload(sent.file.media_type, sent.file.content),
         dry_run=not is_import,
     )
     if outcome.refusal is not None or not is_import:
-        return await _upload_page(visit, sent, outcome)
+        return await _upload_page(page_request, sent, outcome)
     frameworks = outcome.answer["frameworkIds"]
-    place = visit.path("frameworks", frameworks[0], "adoption") if len(frameworks) == 1 else visit.path("frameworks")
-    return visit.go(place, "imported")
+    place = (
+        page_request.path("frameworks", frameworks[0], "adoption")
+        if len(frameworks) == 1
+        else page_request.path("frameworks")
+    )
+    return page_request.go(place, "imported")
 
 
-async def show_edit(visit: OrganizationVisit) -> Response:
+async def show_edit(page_request: OrganizationRequest) -> Response:
     """The form that changes a framework of the organization's own. Raises Forbidden for another one."""
-    return await _edit_page(visit)
+    return await _edit_page(page_request)
 
 
-async def edit(visit: OrganizationVisit) -> Response:
+async def edit(page_request: OrganizationRequest) -> Response:
     """Change what a framework is called."""
-    form, framework_id = await visit.fields(), visit.param("id")
+    form, framework_id = await page_request.fields(), page_request.param("id")
     typed = {name: form.get(name).replace("\r\n", "\n") or None for name in _EDITED if form.has(name)}
-    seen = Seen(Question("getFramework", id=framework_id), lambda framework: framework, form.get("seen"))
-    outcome = await visit.change(
-        "changeFramework", row_id=framework_id, body=typed, seen=seen if form.has("seen") else None
+    filled_from = FilledFrom(
+        ApiQuery("getFramework", id=framework_id), lambda framework: framework, form.get("filled_from")
+    )
+    outcome = await page_request.change(
+        "changeFramework", row_id=framework_id, body=typed, filled_from=filled_from if form.has("filled_from") else None
     )
     if outcome.refusal is not None:
-        return await _edit_page(visit, outcome.refusal, typed)
+        return await _edit_page(page_request, outcome.refusal, typed)
     steps = ("frameworks", framework_id) if outcome.answer["isAdopted"] else ("frameworks", framework_id, "adoption")
-    return visit.go(visit.path(*steps), "framework_changed")
+    return page_request.go(page_request.path(*steps), "framework_changed")
 
 
-async def _upload_page(visit: OrganizationVisit, sent: Sent, outcome: Outcome | None = None) -> Response:
-    found = await visit.ask_one(Question("listFrameworks", {"sortColumn": "name"}))
+async def _upload_page(page_request: OrganizationRequest, sent: Sent, outcome: Outcome | None = None) -> Response:
+    found = await page_request.ask_one(ApiQuery("listFrameworks", {"sortColumn": "name"}))
     refusal, answer = (None, None) if outcome is None else (outcome.refusal, outcome.answer)
-    return visit.page(
+    return page_request.page(
         "app/upload.html",
         status=refusal.status if refusal else 200,
         own=[one["name"] for one in found["items"] if one["organizationId"] is not None],
@@ -134,16 +140,16 @@ async def _upload_page(visit: OrganizationVisit, sent: Sent, outcome: Outcome | 
 
 
 async def _edit_page(
-    visit: OrganizationVisit, refusal: Refusal | None = None, typed: Mapping[str, Any] | None = None
+    page_request: OrganizationRequest, refusal: Refusal | None = None, typed: Mapping[str, Any] | None = None
 ) -> Response:
-    framework = await visit.ask_one(Question("getFramework", id=visit.param("id")))
+    framework = await page_request.ask_one(ApiQuery("getFramework", id=page_request.param("id")))
     if framework["organizationId"] is None:
         raise Forbidden(text("app.own.centralized"))
-    return visit.page(
+    return page_request.page(
         "app/framework_edit.html",
         status=refusal.status if refusal else 200,
         framework=framework,
-        seen=tag_of(framework),
+        filled_from=tag_of(framework),
         says=framework | dict(typed or {}),
         refusal=refusal,
     )
@@ -152,18 +158,18 @@ async def _edit_page(
 # --- Reading the form
 
 
-async def _sent(visit: OrganizationVisit) -> Sent:
+async def _sent(page_request: OrganizationRequest) -> Sent:
     """The form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
-    operation = visit.console.operations[_IMPORT]
+    operation = page_request.console.operations[_IMPORT]
     assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
     limit = operation.body_limit or 0
-    media_type = visit.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    media_type = page_request.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if media_type not in _FORMS:
         raise UnsupportedMediaType(text("problem.form"))
-    visit.context.body_limit = limit + _MOST_KEPT + _ROOM
+    page_request.context.body_limit = limit + _MAX_CARRIED + _ROOM
     try:
         # What is not the file is bounded by the parser, and all of it by the limit of the request.
-        async with visit.request.form(max_files=1, max_fields=_MOST_PARTS, max_part_size=_MOST_KEPT) as form:
+        async with page_request.request.form(max_files=1, max_fields=_MAX_PARTS, max_part_size=_MAX_CARRIED) as form:
             return Sent(
                 _field(form, "step"),
                 _field(form, "name"),
@@ -188,25 +194,25 @@ async def _file(form: FormData, limit: int) -> File | None:
         if len(content) > limit:
             raise TooLarge
         return await asyncio.to_thread(_packed, chosen.filename, content)
-    kept = _field(form, "kept")
-    if not kept:
+    carried = _field(form, "carried")
+    if not carried:
         return None
-    return await asyncio.to_thread(_unpacked, _field(form, "kept_name"), kept, limit)
+    return await asyncio.to_thread(_unpacked, _field(form, "carried_name"), carried, limit)
 
 
 def _packed(name: str, content: bytes) -> File:
     """A file that was chosen."""
     packed = b64encode(zlib.compress(content)).decode()
-    return File(name, content, packed if len(packed) <= _MOST_KEPT else "", sha256(content).hexdigest())
+    return File(name, content, packed if len(packed) <= _MAX_CARRIED else "", sha256(content).hexdigest())
 
 
-def _unpacked(name: str, kept: str, limit: int) -> File:
+def _unpacked(name: str, carried: str, limit: int) -> File:
     """A file that a page has kept. Raises TooLarge before it is unpacked to more than it may have, InvalidRequest."""
     unpacking = zlib.decompressobj()
     try:
-        content = unpacking.decompress(b64decode(kept, validate=True), limit + 1)
+        content = unpacking.decompress(b64decode(carried, validate=True), limit + 1)
     except (ValueError, zlib.error):
         raise InvalidRequest(text("problem.form")) from None
     if len(content) > limit:
         raise TooLarge
-    return File(name, content, kept, sha256(content).hexdigest())
+    return File(name, content, carried, sha256(content).hexdigest())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import ApiQuery
 
 if TYPE_CHECKING:
-    from normata.console.app.visiting import OrganizationVisit
+    from normata.console.app.organization_request import OrganizationRequest
 
-PEOPLE = Question("listMembers", {"removed": "include"})
-_MOST_PAGES = 20  # of a hundred members each: nobody chooses among more
+PEOPLE = ApiQuery("listMembers", {"removed": "include"})
+_MAX_PAGES = 20  # of a hundred members each: nobody chooses among more
 
 
 def names_of(members: Mapping[str, Any] | None) -> Mapping[str, str]:
@@ -19,9 +19,11 @@ def names_of(members: Mapping[str, Any] | None) -> Mapping[str, str]:
     return {} if members is None else {one["userId"]: one["name"] for one in members["items"]}
 
 
-async def with_all(visit: OrganizationVisit, first: Mapping[str, Any], *, removed: str = "include") -> dict[str, Any]:
+async def with_all(
+    page_request: OrganizationRequest, first: Mapping[str, Any], *, removed: str = "include"
+) -> dict[str, Any]:
     """A list of members, of which ``first`` is the first page, with those of its other pages."""
-    pages = min(-(-first["total"] // first["limit"]), _MOST_PAGES)
-    more = [Question("listMembers", {"removed": removed, "page": str(number)}) for number in range(2, pages + 1)]
-    answers = await visit.ask(*more) if more else []
+    pages = min(-(-first["total"] // first["limit"]), _MAX_PAGES)
+    more = [ApiQuery("listMembers", {"removed": removed, "page": str(number)}) for number in range(2, pages + 1)]
+    answers = await page_request.ask(*more) if more else []
     return {**first, "items": [*first["items"], *(one for answer in answers for one in answer["items"])]}

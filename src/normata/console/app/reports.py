@@ -9,35 +9,37 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 
 _FEW = 200  # rows that are rendered in a few milliseconds
 
 
-async def show_gaps(visit: OrganizationVisit) -> Response:
+async def show_gaps(page_request: OrganizationRequest) -> Response:
     """What is missing of a framework, and what would close most of it."""
-    report = await visit.ask_one(Question("getFrameworkGaps", id=visit.param("id")))
-    return await _page(visit, "app/gaps.html", report["gaps"], report=report, can_state=visit.may("editor"))
+    report = await page_request.ask_one(ApiQuery("getFrameworkGaps", id=page_request.param("id")))
+    return await _page(
+        page_request, "app/gaps.html", report["gaps"], report=report, can_assess=page_request.may("editor")
+    )
 
 
-async def show_applicability(visit: OrganizationVisit) -> Response:
+async def show_applicability(page_request: OrganizationRequest) -> Response:
     """The statement of applicability of a framework."""
-    report = await visit.ask_one(Question("getStatementOfApplicability", id=visit.param("id")))
-    return await _page(visit, "app/applicability.html", report["controls"], report=report)
+    report = await page_request.ask_one(ApiQuery("getStatementOfApplicability", id=page_request.param("id")))
+    return await _page(page_request, "app/applicability.html", report["controls"], report=report)
 
 
-async def _page(visit: OrganizationVisit, template: str, rows: Sequence[Any], **values: Any) -> Response:
+async def _page(page_request: OrganizationRequest, template: str, rows: Sequence[Any], **values: Any) -> Response:
     """The page of a report; one of many rows is made on a thread, so that nobody else waits for it."""
-    render = partial(visit.page, template, **values)
+    render = partial(page_request.page, template, **values)
     return render() if len(rows) <= _FEW else await asyncio.to_thread(render)
 
 
-async def gaps_file(visit: OrganizationVisit) -> Response:
+async def gaps_file(page_request: OrganizationRequest) -> Response:
     """The gaps as a file."""
-    return await visit.file("getFrameworkGaps", visit.param("id"))
+    return await page_request.file("getFrameworkGaps", page_request.param("id"))
 
 
-async def applicability_file(visit: OrganizationVisit) -> Response:
+async def applicability_file(page_request: OrganizationRequest) -> Response:
     """The statement of applicability as a file."""
-    return await visit.file("getStatementOfApplicability", visit.param("id"))
+    return await page_request.file("getStatementOfApplicability", page_request.param("id"))

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from normata.console.app import (
-    controls,
-    due,
-    events,
-    finding,
-    frameworks,
-    home,
-    inbox,
-    own_frameworks,
-    reports,
-    start,
-    stating,
-    working,
-)
+from normata.console.app import assessing as stating
+from normata.console.app import controls, due, events, frameworks, home, inbox, own_frameworks, reports, start
+from normata.console.app import gap_work as working
+from normata.console.app import search as finding
+from normata.console.app.organization_request import OrganizationHandler, of_organization
 from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
-from normata.console.app.visiting import OrganizationHandler, of_organization
-from normata.console.visit import Console, Endpoint
+from normata.console.page_request import Console, Endpoint
 from normata.core.http.roles import Role
 
 
@@ -41,9 +31,9 @@ class Page(NamedTuple):
 PAGES: tuple[Page, ...] = (
     Page("", get=home.show),
     Page("controls/", get=controls.show_list),
-    Page("coverage/", post=stating.state_many),
+    Page("coverage/", post=stating.assess_many),
     Page("controls/{id}/", get=controls.show_one),
-    Page("controls/{id}/coverage/", post=stating.state_one),
+    Page("controls/{id}/coverage/", post=stating.assess_one),
     Page("find/", get=finding.find),
     Page("frameworks/", get=frameworks.show_list),
     Page("frameworks/{id}/", get=frameworks.show_one),
@@ -52,7 +42,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/gaps/file/", get=reports.gaps_file),
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
-    Page("frameworks/{id}/work/", get=working.show, post=working.state),
+    Page("frameworks/{id}/work/", get=working.show, post=working.assess),
     Page("upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
     Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
     Page("due/", get=due.show),

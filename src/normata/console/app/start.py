@@ -6,19 +6,19 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from normata.console.app.visiting import OrganizationVisit
-from normata.console.visit import Visit
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.page_request import PageRequest
 from normata.errors import NotFound
 
 
-async def choose(visit: Visit) -> Response:
+async def choose(page_request: PageRequest) -> Response:
     """Lead to the person's only organization, or have them choose one of several."""
-    visitor = await visit.required_visitor()
+    visitor = await page_request.required_visitor()
     if len(visitor.places) == 1:
-        return visit.redirect(f"/app/{quote(visitor.places[0].organization_slug, safe='')}/")
-    return visit.page("app/choose.html", visitor=visitor)
+        return page_request.redirect(f"/app/{quote(visitor.places[0].organization_slug, safe='')}/")
+    return page_request.page("app/choose.html", visitor=visitor)
 
 
-async def nothing(_visit: OrganizationVisit) -> Response:
+async def nothing(_page_request: OrganizationRequest) -> Response:
     """Tell, with a page, that there is nothing at this address. Raises NotFound."""
     raise NotFound

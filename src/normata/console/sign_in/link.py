@@ -6,25 +6,25 @@ from typing import Any
 
 from starlette.responses import Response
 
+from normata.console.page_request import PageRequest
 from normata.console.sign_in.signing_in import Proof, signed_in
-from normata.console.visit import Visit
 from normata.core.db.types import now
 from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret
 from normata.identity.sign_in import links as sign_in_links
 
 
-async def show_link(visit: Visit) -> Response:
+async def show_link(page_request: PageRequest) -> Response:
     """Ask whether to sign in. Only the button uses the link up: a scanner of mail, or a preview, opens it as well."""
-    secret = visit.query.get("secret", "")
-    row = await _open_link(visit, secret)
-    return visit.page("link.html", secret=secret, name=row.user_name, visitor=await visit.visitor())
+    secret = page_request.query.get("secret", "")
+    row = await _open_link(page_request, secret)
+    return page_request.page("link.html", secret=secret, name=row.user_name, visitor=await page_request.visitor())
 
 
-async def use_link(visit: Visit) -> Response:
+async def use_link(page_request: PageRequest) -> Response:
     """Sign in as the user of the link. Raises SignInRefused."""
-    form = await visit.form()
-    row = await _open_link(visit, form.get("secret", ""))
+    form = await page_request.form()
+    row = await _open_link(page_request, form.get("secret", ""))
     proof = Proof(
         means="link",
         user_id=row.user_id,
@@ -32,14 +32,14 @@ async def use_link(visit: Visit) -> Response:
         work=lambda unit: sign_in_links.use(unit, row.link_id),
         writes=sign_in_links.USE_WRITES,
     )
-    return await signed_in(visit, proof)
+    return await signed_in(page_request, proof)
 
 
-async def _open_link(visit: Visit, secret: str) -> Any:
+async def _open_link(page_request: PageRequest, secret: str) -> Any:
     """The link with this secret. Raises SignInRefused unless it is good."""
     if not is_secret(secret):
         raise SignInRefused("link_malformed")
-    found = await visit.console.services.database.look_up(sign_in_links.SIGN_IN_LINK_LOOKUP, digest_of(secret))
+    found = await page_request.console.services.database.look_up(sign_in_links.SIGN_IN_LINK_LOOKUP, digest_of(secret))
     if not found:
         raise SignInRefused("link_unknown")
     if found[0].used_at is not None:

@@ -12,14 +12,14 @@ import structlog
 from starlette.responses import RedirectResponse, Response
 
 from normata.console.account.page import require_fresh
+from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
-from normata.console.returning import safe_path
+from normata.console.return_path import safe_path
 from normata.console.sign_in.signing_in import START, Proof, signed_in
 from normata.console.texts import text
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation
-from normata.errors import InvitationOver
+from normata.errors import InvitationClosed
 from normata.identity.openid import groups, identities
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.groups import GROUP_WRITES
@@ -52,55 +52,55 @@ class SingleSignOn:
 
     provider: Provider
 
-    async def start(self, visit: Visit) -> Response:
+    async def start(self, page_request: PageRequest) -> Response:
         """Send the browser to the provider. Raises SignInRefused."""
-        visit.console.throttles.count_address(visit.address)
+        page_request.console.throttles.count_address(page_request.address)
         try:
-            url, cookie = await self._ask(visit, return_to=safe_path(visit.query.get("return_to", "")))
+            url, cookie = await self._ask(page_request, return_to=safe_path(page_request.query.get("return_to", "")))
         except ProviderFailed as error:
-            return _failure(visit, error)
+            return _failure(page_request, error)
         return RedirectResponse(url, 303, {**HEADERS, "Set-Cookie": cookie})
 
-    async def connect(self, visit: Visit) -> Response:
+    async def connect(self, page_request: PageRequest) -> Response:
         """Have a person who has signed in by other means go to the provider, to be known by it from then on.
 
         The answer is a page with a link to it: browsers do not follow a form to another site, see the policy of pages.
         Raises SignInRefused.
         """
-        visitor = await visit.required_visitor()
+        visitor = await page_request.required_visitor()
         require_fresh(visitor)
         try:
-            url, cookie = await self._ask(visit, connect=visitor.user_id)
+            url, cookie = await self._ask(page_request, connect=visitor.user_id)
         except ProviderFailed as error:
-            return _failure(visit, error)
-        return visit.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
+            return _failure(page_request, error)
+        return page_request.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
 
-    async def disconnect(self, visit: Visit) -> Response:
+    async def disconnect(self, page_request: PageRequest) -> Response:
         """Have the provider's person be the visitor's no more. Raises NotFound."""
-        visitor = await visit.required_visitor()
-        identity = (await visit.form()).get("identity", "")
-        await visit.change_own(
+        visitor = await page_request.required_visitor()
+        identity = (await page_request.form()).get("identity", "")
+        await page_request.change_own(
             visitor, lambda unit: identities.disconnect(unit, visitor.user_id, identity), DISCONNECT_WRITES
         )
-        return visit.redirect(START)
+        return page_request.redirect(START)
 
-    async def finish(self, visit: Visit) -> Response:
+    async def finish(self, page_request: PageRequest) -> Response:
         """Sign in whom the provider names, or connect them. Raises SignInRefused."""
-        answer = _answer(visit)
-        kept = await _kept(visit, answer)
+        answer = _answer(page_request)
+        kept = await _attempt_data(page_request, answer)
         try:
             await self.provider.require_issuer(answer.get("iss"))
             person = await self.provider.redeem(_code(answer), nonce=kept["nonce"], verifier=kept["verifier"])
         except ProviderFailed as error:
-            return _failure(visit, error)
+            return _failure(page_request, error)
         if kept["connect"]:
-            response = await self._connect(visit, person, kept["connect"])
+            response = await self._connect(page_request, person, kept["connect"])
         else:
-            response = await self._sign_in(visit, person, kept["return_to"])
-        response.headers.append("Set-Cookie", visit.console.site.cookie(COOKIE, "", max_age=0))
+            response = await self._sign_in(page_request, person, kept["return_to"])
+        response.headers.append("Set-Cookie", page_request.console.site.cookie(COOKIE, "", max_age=0))
         return response
 
-    async def _ask(self, visit: Visit, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
+    async def _ask(self, page_request: PageRequest, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
         """The address to go to, and the cookie that goes with it. Raises ProviderFailed.
 
         What only the answer fits is kept in the database for ten minutes. The cookie binds it to this browser: somebody
@@ -115,54 +115,56 @@ class SingleSignOn:
             "return_to": return_to,
             "connect": connect,
         }
-        await visit.console.services.changes.make(
+        await page_request.console.services.changes.make(
             lambda unit: sign_in_attempts.begin(unit, _KIND, question.state, data),
-            actor=visit.actor(None),
+            actor=page_request.actor(None),
             scope=NO_TENANT,
             writes=sign_in_attempts.BEGIN_WRITES,
         )
         lifetime = int(sign_in_attempts.LIFETIME.total_seconds())
-        return question.url, visit.console.site.cookie(COOKIE, browser, max_age=lifetime)
+        return question.url, page_request.console.site.cookie(COOKIE, browser, max_age=lifetime)
 
-    async def _connect(self, visit: Visit, person: Person, user_id: str) -> Response:
+    async def _connect(self, page_request: PageRequest, person: Person, user_id: str) -> Response:
         """Have the user who has asked for it be known by the provider. Raises SignInRefused."""
-        visitor = await visit.required_visitor()
+        visitor = await page_request.required_visitor()
         if visitor.user_id != user_id:
             raise SignInRefused("other_browser")
-        await identities.require_unknown(visit.console.services.database, person)
+        await identities.require_unknown(page_request.console.services.database, person)
         try:
-            await visit.change_own(visitor, lambda unit: identities.connect(unit, user_id, person), CONNECT_WRITES)
+            await page_request.change_own(
+                visitor, lambda unit: identities.connect(unit, user_id, person), CONNECT_WRITES
+            )
         except ConstraintViolation:
             raise SignInRefused("identity_taken") from None
-        return visit.redirect(START)
+        return page_request.redirect(START)
 
-    async def _sign_in(self, visit: Visit, person: Person, return_to: str) -> Response:
+    async def _sign_in(self, page_request: PageRequest, person: Person, return_to: str) -> Response:
         """Begin the session of the user whom the person is.
 
         Two that come at once for the first time may be in each other's way; whoever comes second finds what the first
         has made.
         """
         try:
-            return await self._sign_in_once(visit, person, return_to)
-        except (ConstraintViolation, InvitationOver):
+            return await self._sign_in_once(page_request, person, return_to)
+        except (ConstraintViolation, InvitationClosed):
             try:
-                return await self._sign_in_once(visit, person, return_to)
-            except InvitationOver:
+                return await self._sign_in_once(page_request, person, return_to)
+            except InvitationClosed:
                 raise SignInRefused("not_invited") from None
 
-    async def _sign_in_once(self, visit: Visit, person: Person, return_to: str) -> Response:
-        database = visit.console.services.database
+    async def _sign_in_once(self, page_request: PageRequest, person: Person, return_to: str) -> Response:
+        database = page_request.console.services.database
         known = await identities.find(database, person)
-        told: list[groups.Allotment] = []
+        granted: list[groups.Allotment] = []
         if person.groups is not None:
-            told, unknown = await groups.allotments(database, self.provider.configuration.grants, person.groups)
+            granted, unknown = await groups.allotments(database, self.provider.configuration.grants, person.groups)
             if unknown:
-                _warn(visit, "sign_in_organization_unknown", organizations=unknown)
+                _warn(page_request, "sign_in_organization_unknown", organizations=unknown)
         kept: list[str] = []
 
         def work(unit: UnitOfWork) -> None:
             identities.arrive(unit, known, person)
-            kept[:] = groups.allot(unit, known.user_id, told)
+            kept[:] = groups.allot(unit, known.user_id, granted)
 
         proof = Proof(
             means="oidc",
@@ -170,35 +172,35 @@ class SingleSignOn:
             user_name=known.user_name,
             work=work,
             writes=(*IDENTITY_WRITES, *GROUP_WRITES),
-            organizations=tuple(sorted({*known.organizations, *(one.organization_id for one in told)})),
+            organizations=tuple(sorted({*known.organizations, *(one.organization_id for one in granted)})),
         )
-        response = await signed_in(visit, proof, return_to)
+        response = await signed_in(page_request, proof, return_to)
         if kept:
-            _warn(visit, "sign_in_last_owner_kept", organizations=kept)
+            _warn(page_request, "sign_in_last_owner_kept", organizations=kept)
         return response
 
 
-def _answer(visit: Visit) -> Mapping[str, str]:
+def _answer(page_request: PageRequest) -> Mapping[str, str]:
     """What the browser brings. Raises SignInRefused where something is said twice: which of the two would count?"""
-    pairs = parse_qsl(visit.request.url.query, keep_blank_values=True)
+    pairs = parse_qsl(page_request.request.url.query, keep_blank_values=True)
     answer = dict(pairs)
     if len(answer) != len(pairs):
         raise SignInRefused("oidc_answer")
     return answer
 
 
-async def _kept(visit: Visit, answer: Mapping[str, str]) -> dict[str, Any]:
+async def _attempt_data(page_request: PageRequest, answer: Mapping[str, str]) -> dict[str, Any]:
     """What was kept for this answer, which nobody can use again. Raises SignInRefused."""
     state = answer.get("state", "")
     if not is_secret(state):
         raise SignInRefused("oidc_answer")
-    kept = await visit.console.services.changes.make(
+    kept = await page_request.console.services.changes.make(
         lambda unit: sign_in_attempts.finish(unit, _KIND, state),
-        actor=visit.actor(None),
+        actor=page_request.actor(None),
         scope=NO_TENANT,
         writes=sign_in_attempts.FINISH_WRITES,
     )
-    if not hmac.compare_digest(str(kept["browser"]), digest_of(visit.cookie(COOKIE))):
+    if not hmac.compare_digest(str(kept["browser"]), digest_of(page_request.cookie(COOKIE))):
         raise SignInRefused("other_browser")
     return kept
 
@@ -214,12 +216,12 @@ def _code(answer: Mapping[str, str]) -> str:
     return code
 
 
-def _failure(visit: Visit, error: ProviderFailed) -> Response:
+def _failure(page_request: PageRequest, error: ProviderFailed) -> Response:
     """The page that tells that the provider has failed, with the request's id."""
     is_down = isinstance(error, ProviderUnreachable)
-    visit.context.problem, visit.context.reason = "provider_failed", error.cause
-    _warn(visit, "sign_in_provider_failed", cause=error.cause)
-    return visit.page(
+    page_request.context.problem, page_request.context.reason = "provider_failed", error.cause
+    _warn(page_request, "sign_in_provider_failed", cause=error.cause)
+    return page_request.page(
         "message.html",
         status=503 if is_down else 502,
         headers={"Retry-After": "10"} if is_down else None,
@@ -229,5 +231,5 @@ def _failure(visit: Visit, error: ProviderFailed) -> Response:
     )
 
 
-def _warn(visit: Visit, event: str, **more: object) -> None:
-    _log.warning(event, request_id=visit.context.request_id, **more)
+def _warn(page_request: PageRequest, event: str, **more: object) -> None:
+    _log.warning(event, request_id=page_request.context.request_id, **more)

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
 from normata.console.sign_in.signing_in import Proof, signed_in
-from normata.console.visit import Visit
 from normata.core.db.transaction import NO_TENANT
 from normata.core.http.responses import JsonResponse
 from normata.identity.refusals import SignInRefused
@@ -23,21 +23,21 @@ _KIND = "passkey"
 _SIGN_IN = ""  # whom a challenge to sign in is for: that is not known yet
 
 
-async def sign_in_options(visit: Visit) -> Response:
+async def sign_in_options(page_request: PageRequest) -> Response:
     """What the script needs to ask the browser for a signature, with a new challenge."""
-    party = relying_party(visit)
-    challenge = await begin_challenge(visit, _SIGN_IN)
+    party = relying_party(page_request)
+    challenge = await begin_challenge(page_request, _SIGN_IN)
     return JsonResponse(party.request_options(challenge), headers=dict(HEADERS))
 
 
-async def use_passkey(visit: Visit) -> Response:
+async def use_passkey(page_request: PageRequest) -> Response:
     """Sign in with what the browser has signed. Raises SignInRefused."""
-    party = relying_party(visit)
-    form = await visit.form()
+    party = relying_party(page_request)
+    form = await page_request.form()
     answer = answer_of(form)
-    challenge = await finish_challenge(visit, answer, _SIGN_IN)
+    challenge = await finish_challenge(page_request, answer, _SIGN_IN)
     credential_id = answer.get("id")
-    found = await visit.console.services.database.look_up(passkeys.PASSKEY_LOOKUP, str(credential_id))
+    found = await page_request.console.services.database.look_up(passkeys.PASSKEY_LOOKUP, str(credential_id))
     if not found:
         raise SignInRefused("passkey_unknown")
     row = found[0]
@@ -49,24 +49,24 @@ async def use_passkey(visit: Visit) -> Response:
         work=lambda unit: passkeys.note_use(unit, row.passkey_id, count),
         writes=passkeys.USE_WRITES,
     )
-    return await signed_in(visit, proof, form.get("return_to", ""))
+    return await signed_in(page_request, proof, form.get("return_to", ""))
 
 
-def relying_party(visit: Visit) -> RelyingParty:
+def relying_party(page_request: PageRequest) -> RelyingParty:
     """Who asks for passkeys. Raises SignInRefused where there are none."""
-    visit.require_local_sign_in()
-    if visit.console.passkeys is None:
+    page_request.require_local_sign_in()
+    if page_request.console.passkeys is None:
         raise SignInRefused("passkeys_impossible")
-    return visit.console.passkeys
+    return page_request.console.passkeys
 
 
-async def begin_challenge(visit: Visit, user_id: str) -> str:
+async def begin_challenge(page_request: PageRequest, user_id: str) -> str:
     """A new challenge for a user, or for whoever signs in. It counts as an attempt. Raises SignInRefused."""
-    visit.console.throttles.count_address(visit.address)
+    page_request.console.throttles.count_address(page_request.address)
     challenge = new_secret()
-    await visit.console.services.changes.make(
+    await page_request.console.services.changes.make(
         lambda unit: sign_in_attempts.begin(unit, _KIND, challenge, {"user": user_id}),
-        actor=visit.actor(None),
+        actor=page_request.actor(None),
         scope=NO_TENANT,
         writes=sign_in_attempts.BEGIN_WRITES,
     )
@@ -84,16 +84,16 @@ def answer_of(form: Mapping[str, str]) -> dict[str, Any]:
     return answer
 
 
-async def finish_challenge(visit: Visit, answer: Mapping[str, Any], user_id: str) -> str:
+async def finish_challenge(page_request: PageRequest, answer: Mapping[str, Any], user_id: str) -> str:
     """The challenge that an answer is to. It was made for the same user, and is good for nothing any more.
 
     Raises SignInRefused.
     """
     challenge = challenge_of(answer)
     # By itself: what is refused after it must not bring the challenge back.
-    data = await visit.console.services.changes.make(
+    data = await page_request.console.services.changes.make(
         lambda unit: sign_in_attempts.finish(unit, _KIND, challenge),
-        actor=visit.actor(None),
+        actor=page_request.actor(None),
         scope=NO_TENANT,
         writes=sign_in_attempts.FINISH_WRITES,
     )

@@ -6,10 +6,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from normata.console.page_request import PageRequest
 from normata.console.sign_in.signing_in import Proof, signed_in
 from normata.console.sign_in.start import start_page
 from normata.console.texts import refusal
-from normata.console.visit import Visit
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.problems import ServiceUnavailable
 from normata.core.schema.text import fold
@@ -18,22 +18,22 @@ from normata.identity.sign_in import passwords
 from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
 
-async def use_password(visit: Visit) -> Response:
+async def use_password(page_request: PageRequest) -> Response:
     """Sign in with an address of e-mail and a password.
 
     Who has no account, or no password, is told the same as who has another one, after as long. Raises SignInRefused.
     """
-    visit.require_local_sign_in()
-    form = await visit.form()
+    page_request.require_local_sign_in()
+    form = await page_request.form()
     email, password = form.get("email", "").strip(), form.get("password", "")
     return_to = form.get("return_to", "")
-    found = await _account(visit, email)
-    is_right = await proves(visit, email, password, found)  # also where nothing was found: it takes as long
+    found = await _account(page_request, email)
+    is_right = await proves(page_request, email, password, found)  # also where nothing was found: it takes as long
     if found is None or not is_right:
-        visit.note_refusal(SignInRefused("password_wrong"))
+        page_request.note_refusal(SignInRefused("password_wrong"))
         message = refusal("password_wrong")
-        return await start_page(visit, return_to=return_to, status=403, email=email, message=message)
-    hashing = visit.console.hashing
+        return await start_page(page_request, return_to=return_to, status=403, email=email, message=message)
+    hashing = page_request.console.hashing
     renewed = await hashing.hashed(password) if hashing.is_outdated(found.hash) else None
 
     def work(unit: UnitOfWork) -> None:
@@ -41,23 +41,23 @@ async def use_password(visit: Visit) -> Response:
             passwords.rehash(unit, found.user_id, renewed, found.changed_at)
 
     proof = Proof("password", found.user_id, found.user_name, work, passwords.REHASH_WRITES)
-    return await signed_in(visit, proof, return_to)
+    return await signed_in(page_request, proof, return_to)
 
 
-async def proves(visit: Visit, email: str, password: str, found: Any | None) -> bool:
+async def proves(page_request: PageRequest, email: str, password: str, found: Any | None) -> bool:
     """Whether a password is that of an account, as it was ``found``. It counts as an attempt.
 
     Raises SignInRefused, and ServiceUnavailable where too many passwords are being compared.
     """
-    throttles = visit.console.throttles
-    throttles.count_address(visit.address)
+    throttles = page_request.console.throttles
+    throttles.count_address(page_request.address)
     throttles.count_account(email)
     try:
-        return await visit.console.hashing.is_right(password, None if found is None else found.hash)
+        return await page_request.console.hashing.is_right(password, None if found is None else found.hash)
     except passwords.Crowded:
         raise ServiceUnavailable(reason="crowded") from None
 
 
-async def _account(visit: Visit, email: str) -> Any | None:
-    found = await visit.console.services.database.look_up(PASSWORD_BY_EMAIL, fold(email))
+async def _account(page_request: PageRequest, email: str) -> Any | None:
+    found = await page_request.console.services.database.look_up(PASSWORD_BY_EMAIL, fold(email))
     return found[0] if found else None

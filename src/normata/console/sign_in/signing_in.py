@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.returning import safe_path
-from normata.console.visit import SESSION_COOKIE, Visit
+from normata.console.page_request import SESSION_COOKIE, PageRequest
+from normata.console.return_path import safe_path
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.security import Write
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
@@ -39,13 +39,13 @@ class Proof(NamedTuple):
     organizations: tuple[str, ...] = ()
 
 
-async def signed_in(visit: Visit, proof: Proof, return_to: str = "") -> Response:
+async def signed_in(page_request: PageRequest, proof: Proof, return_to: str = "") -> Response:
     """Begin a session, and send the browser on to ``return_to`` where that is safe.
 
     The session has a new secret, and one that the browser had before ends: nobody can have prepared it. Raises what the
     work of the proof raises.
     """
-    before = await visit.visitor()
+    before = await page_request.visitor()
 
     def work(unit: UnitOfWork) -> str:
         proof.work(unit)
@@ -53,30 +53,30 @@ async def signed_in(visit: Visit, proof: Proof, return_to: str = "") -> Response
             unit,
             proof.user_id,
             proof.means,
-            address=visit.address,
-            user_agent=visit.user_agent,
+            address=page_request.address,
+            user_agent=page_request.user_agent,
             replaces=before and before.session_id,
         )
 
     users = {proof.user_id, before.user_id if before else proof.user_id}
-    secret = await visit.console.services.changes.make(
+    secret = await page_request.console.services.changes.make(
         work,
-        actor=visit.actor(proof.user_id, proof.user_name),
+        actor=page_request.actor(proof.user_id, proof.user_name),
         scope=TenantScope(
             readable=proof.organizations, writable=(NO_ORGANIZATION, *proof.organizations), users=tuple(sorted(users))
         ),
         writes=(*sessions.BEGIN_WRITES, *proof.writes),
     )
-    cookie = visit.console.site.cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds()))
+    cookie = page_request.console.site.cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds()))
     # Who is new has to see to how they sign in next time.
     otherwise = START if proof.means == "invitation" else HOME
-    return visit.redirect(safe_path(return_to) or otherwise, {"Set-Cookie": cookie})
+    return page_request.redirect(safe_path(return_to) or otherwise, {"Set-Cookie": cookie})
 
 
-async def sign_out(visit: Visit) -> Response:
+async def sign_out(page_request: PageRequest) -> Response:
     """End the session of this browser, and have the browser forget it. Without one that is harmless."""
-    visitor = await visit.visitor()
+    visitor = await page_request.visitor()
     if visitor is not None:
-        await visit.change_own(visitor, lambda unit: sessions.end(unit, visitor.session_id), sessions.END_WRITES)
-    cookie = visit.console.site.cookie(SESSION_COOKIE, "", max_age=0)
-    return visit.redirect("/sign-in/", {"Set-Cookie": cookie})
+        await page_request.change_own(visitor, lambda unit: sessions.end(unit, visitor.session_id), sessions.END_WRITES)
+    cookie = page_request.console.site.cookie(SESSION_COOKIE, "", max_age=0)
+    return page_request.redirect("/sign-in/", {"Set-Cookie": cookie})

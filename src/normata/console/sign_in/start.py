@@ -6,25 +6,25 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from normata.console.returning import safe_path
-from normata.console.visit import Visit
+from normata.console.page_request import PageRequest
+from normata.console.return_path import safe_path
 
 
-async def start(visit: Visit) -> Response:
+async def start(page_request: PageRequest) -> Response:
     """The ways to sign in."""
-    return await start_page(visit, return_to=visit.query.get("return_to", ""))
+    return await start_page(page_request, return_to=page_request.query.get("return_to", ""))
 
 
 async def start_page(
-    visit: Visit, *, return_to: str, status: int = 200, email: str = "", message: str = ""
+    page_request: PageRequest, *, return_to: str, status: int = 200, email: str = "", message: str = ""
 ) -> Response:
     """The ways to sign in, and what was wrong with the last attempt."""
-    console, return_to = visit.console, safe_path(return_to)
+    console, return_to = page_request.console, safe_path(return_to)
     query = f"?return_to={quote(return_to, safe='')}" if return_to else ""
-    return visit.page(
+    return page_request.page(
         "sign_in.html",
         status=status,
-        visitor=await visit.visitor(),
+        visitor=await page_request.visitor(),
         return_to=return_to,
         email=email,
         message=message,

@@ -64,7 +64,7 @@ function openRow(link) {
   form.action = `${address.pathname}coverage/`;
   form.querySelector("h2").textContent = link.getAttribute("aria-label");
   elements.return_to.value = address.searchParams.get("return_to");
-  elements.stated_at.value = dataset.statedAt;
+  elements.assessed_at.value = dataset.statedAt;
   elements.coverageStatus.value = dataset.state;
   elements.coverageGap.value = dataset.gap;
   elements.justification.value = dataset.justification;

@@ -14,7 +14,7 @@ from normata.core.changes.short_ids import NUMBERS, raise_to, reserve
 from normata.core.changes.uniqueness import unique_keys
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import batches
-from normata.core.schema.fields import LARGEST_NUMBER
+from normata.core.schema.fields import MAX_NUMBER
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.text import slugify
 
@@ -27,9 +27,9 @@ def give_defaults(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRo
         _give_numbers(unit, table, column, rows)
 
 
-def with_defaults(table: type[Table], given: Mapping[str, Any], moment: str) -> dict[str, Any]:
+def with_defaults(table: type[Table], supplied: Mapping[str, Any], moment: str) -> dict[str, Any]:
     """A new row with all other defaults, but without derived columns. What only the sender can know stays null."""
-    row: dict[str, Any] = {**_constants(table), **given}
+    row: dict[str, Any] = {**_constants(table), **supplied}
     # A time that is missing follows the one that is there: what was never updated was last updated when created.
     created, updated = row.get("created_at"), row.get("updated_at")
     for name, default in (("created_at", created or updated), ("updated_at", updated or created), ("adopted_at", None)):
@@ -63,14 +63,14 @@ def _give_slugs(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]
     lacking: defaultdict[tuple[Any, ...], list[PendingRow]] = defaultdict(list)
     for row in rows:
         rest = tuple(_value(row, name) for name in _slug_key(table) or ())
-        if "slug" in row.given:
-            taken[rest].add(row.given["slug"])
-        elif row.stored is None and row.given.get(title) and None not in rest:
+        if "slug" in row.supplied:
+            taken[rest].add(row.supplied["slug"])
+        elif row.stored is None and row.supplied.get(title) and None not in rest:
             lacking[rest].append(row)
     for rest, those in lacking.items():
-        wanted = [slugify(row.given[title]) for row in those]
+        wanted = [slugify(row.supplied[title]) for row in those]
         for row, slug in zip(those, _free_slugs(unit, table, rest, wanted, taken[rest]), strict=True):
-            row.given["slug"] = row.free_slug = slug
+            row.supplied["slug"] = row.free_slug = slug
 
 
 def free_slug(unit: UnitOfWork, table: type[Table], row: Mapping[str, Any], wanted: str) -> str:
@@ -150,7 +150,7 @@ def _give_numbers(unit: UnitOfWork, table: type[Table], column: str, rows: Seque
     lacking: defaultdict[str, list[PendingRow]] = defaultdict(list)
     highest: dict[str, int] = {}
     for row in rows:
-        organization_id, number = _value(row, "organization_id"), row.given.get(column)
+        organization_id, number = _value(row, "organization_id"), row.supplied.get(column)
         if organization_id is None:
             continue
         if number is not None and (row.stored is None or row.stored[column] != number):
@@ -165,11 +165,11 @@ def _give_numbers(unit: UnitOfWork, table: type[Table], column: str, rows: Seque
         first = reserve(unit, table, column, organization_id, len(those)) if those else None
         for offset, row in enumerate(those):
             if first is None:
-                row.blame(column, f"is used up: the organization has had number {LARGEST_NUMBER}")
+                row.add_fault(column, f"is used up: the organization has had number {MAX_NUMBER}")
             else:
-                row.given[column] = first + offset
+                row.supplied[column] = first + offset
 
 
 def _value(row: PendingRow, column: str) -> Any:
     """What a column will hold."""
-    return row.given.get(column, None if row.stored is None else row.stored[column])
+    return row.supplied.get(column, None if row.stored is None else row.stored[column])

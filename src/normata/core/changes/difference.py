@@ -19,9 +19,9 @@ Values = dict[str, Any] | None
 def difference(change: Change) -> tuple[Values, Values]:
     """What has changed, as it was and as it is, by wire names: all of a row that is new or gone.
 
-    Of people no more than the id is told, and nowhere what the service itself may not read: secrets.
+    Of people only the id is shown, and nowhere what the service itself may not read: secrets.
     """
-    names = _told(change.table)
+    names = _shown_columns(change.table)
     before = None if change.before is None else dict(change.before.items())
     after = None if change.row is None else dict(change.row.items())
     if before is not None and after is not None:
@@ -41,9 +41,9 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 @cache
-def _told(table: type[Table]) -> dict[str, str]:
-    told = table.told if table.told is not None else table.readable
-    return {name: wire for name, wire in wire_names(table).items() if told is None or name in told}
+def _shown_columns(table: type[Table]) -> dict[str, str]:
+    shown = table.event_columns if table.event_columns is not None else table.readable
+    return {name: wire for name, wire in wire_names(table).items() if shown is None or name in shown}
 
 
 def canonical(value: Any) -> str:

@@ -21,7 +21,7 @@ from sqlalchemy import Index, bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.core.changes.repeating import repeat
+from normata.core.changes.periodic import repeat
 from normata.core.changes.unit_of_work import UnitOfWork, delete_of, insert_of
 from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
@@ -33,9 +33,7 @@ from normata.core.schema.wire import encode
 from normata.errors import AnswerNotStored, KeyReused, RequestInProgress
 
 STORED_FOR = timedelta(hours=24)
-LARGEST_ANSWER = (
-    5 * 2**20
-)  # characters of an answer that is stored, enough for any record; of a larger one only the key is
+MAX_ANSWER = 5 * 2**20  # characters of an answer that is stored, enough for any record; of a larger one only the key is
 
 
 class IdempotencyKey(Table):
@@ -128,21 +126,21 @@ def once(
     """
     if not unit.try_lock(f"idempotency_key {request.user_id} {request.key}"):
         raise RequestInProgress
-    meant = {"user": request.user_id, "name": request.key}
+    key_values = {"user": request.user_id, "name": request.key}
     # Who has left the organization since is not shown the answer, whatever the database.
     readable = list(unit.scope.readable) if unit.scope is not None else []
-    stored = unit.row(_FIND, meant | {"organizations": readable})
+    stored = unit.row(_FIND, key_values | {"organizations": readable})
     if stored is not None and stored.created_at > _expired_before(unit.moment):
         return _first_answer(stored, request, store=store)
     if stored is not None:
-        unit.rows(_FORGET, meant)
+        unit.rows(_FORGET, key_values)
     answer = work(unit)
     body = answer.body.decode()
     row = request._asdict() | {
         "organization_id": unit.reached if store else None,
         "status": answer.status,
         "headers": answer.headers,
-        "body": body if store and len(body) <= LARGEST_ANSWER else None,
+        "body": body if store and len(body) <= MAX_ANSWER else None,
         "created_at": unit.moment,
     }
     if not unit.rows(_STORE, row):
@@ -164,12 +162,12 @@ def _expired_before(moment: str) -> str:
 
 _NOT_TO_STORE = "The request with this Idempotency-Key was carried out; its answer had a secret, so it was not stored."
 _TABLE = sql_table(IdempotencyKey)
-_IS_MEANT = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
+_IS_TARGET = (_TABLE.c.user_id == bindparam("user")) & (_TABLE.c.key == bindparam("name"))
 _FIND = select(*_TABLE.c).where(
-    _IS_MEANT,
+    _IS_TARGET,
     _TABLE.c.organization_id.is_(None) | _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)),
 )
-_FORGET = delete(_TABLE).where(_IS_MEANT)
+_FORGET = delete(_TABLE).where(_IS_TARGET)
 # SQLite's compiler takes PostgreSQL's construct as it is.
 _STORE = (
     postgresql.insert(_TABLE)
@@ -211,7 +209,7 @@ class ForgetKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def keep_forgetting(self) -> None:
+    async def purge_periodically(self) -> None:
         """Remove them now and then, until cancelled."""
         await repeat(
             self.forget_all,

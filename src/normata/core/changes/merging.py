@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, select
 
 from normata.core.changes.defaults import with_defaults
-from normata.core.changes.rows import Keep, PendingRow, long_columns, without_long
+from normata.core.changes.rows import Buffer, PendingRow, long_columns, without_long
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import Table, sql_table
@@ -31,11 +31,11 @@ def find_stored(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]
             if found.get(column) is None or unit.may_read(found[column]):
                 row.stored = without_long(table, found)
             else:
-                row.blame("id", "is taken")
+                row.add_fault("id", "is taken")
 
 
 def merge(
-    unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], keep: Keep, stamped: Sequence[str] = ()
+    unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], buffer: Buffer, stamped: Sequence[str] = ()
 ) -> None:
     """Work out the final rows, and blame those that lack something or change what is fixed.
 
@@ -44,7 +44,7 @@ def merge(
     for batch in batches(rows):
         stored_long = _stored_long(unit, table, batch)
         for row in batch:
-            _merge_row(row, stored_long.get(row.id, {}), unit.moment, keep, stamped)
+            _merge_row(row, stored_long.get(row.id, {}), unit.moment, buffer, stamped)
 
 
 def whole_rows(transaction: Transaction, table: type[Table], rows: Sequence[PendingRow]) -> list[dict[str, Any]]:
@@ -56,28 +56,28 @@ def whole_rows(transaction: Transaction, table: type[Table], rows: Sequence[Pend
 
 
 def _merge_row(
-    row: PendingRow, stored_long: Mapping[str, Any], moment: str, keep: Keep, stamped: Sequence[str]
+    row: PendingRow, stored_long: Mapping[str, Any], moment: str, buffer: Buffer, stamped: Sequence[str]
 ) -> None:
     table = row.table
-    given = row.given if row.long is None else {**row.given, **dict(row.long.items())}
+    supplied = row.supplied if row.long is None else {**row.supplied, **dict(row.long.items())}
     stored = None if row.stored is None else {**row.stored, **stored_long}
     if stored is None:
-        final = with_defaults(table, given, moment)
-        _blame_missing(row, final)
+        final = with_defaults(table, supplied, moment)
+        _fault_missing(row, final)
     else:
-        final = {**stored, **given}
-        _blame_moved(row, stored, final)
+        final = {**stored, **supplied}
+        _fault_moved(row, stored, final)
     if stored is None or not _same(table, stored, final):
-        if stored is not None and "updated_at" in final and "updated_at" not in given:
+        if stored is not None and "updated_at" in final and "updated_at" not in supplied:
             final["updated_at"] = moment
         final.update({name: moment for name in stamped if name in final})
     if not row.faulty:
         table.derive(final)
     long = long_columns(table)
     changed = stored is None or not _same(table, stored, final)
-    row.long = keep({name: final[name] for name in long}) if long and changed else None
-    row.stored_long = keep({name: stored[name] for name in long}) if long and changed and stored else None
-    row.final, row.given = without_long(table, final), {}
+    row.long = buffer({name: final[name] for name in long}) if long and changed else None
+    row.stored_long = buffer({name: stored[name] for name in long}) if long and changed and stored else None
+    row.final, row.supplied = without_long(table, final), {}
 
 
 def _same(table: type[Table], one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -89,10 +89,10 @@ def _same(table: type[Table], one: Mapping[str, Any], other: Mapping[str, Any]) 
     )
 
 
-def _blame_missing(row: PendingRow, final: Mapping[str, Any]) -> None:
+def _fault_missing(row: PendingRow, final: Mapping[str, Any]) -> None:
     for name in (*_required(row.table), *row.table.needs(final)):
         if final[name] is None:
-            row.blame(name, "is required")
+            row.add_fault(name, "is required")
 
 
 @cache
@@ -104,10 +104,10 @@ def _required(table: type[Table]) -> list[str]:
     ]
 
 
-def _blame_moved(row: PendingRow, stored: Mapping[str, Any], final: Mapping[str, Any]) -> None:
+def _fault_moved(row: PendingRow, stored: Mapping[str, Any], final: Mapping[str, Any]) -> None:
     for name in row.table.fixed:
         if final.get(name) != stored.get(name):
-            row.blame(name, f"cannot be changed: the stored row has {stored[name]!r}")
+            row.add_fault(name, f"cannot be changed: the stored row has {stored[name]!r}")
 
 
 def _stored_long(transaction: Transaction, table: type[Table], rows: Sequence[PendingRow]) -> dict[str, dict[str, Any]]:

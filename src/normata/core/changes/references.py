@@ -81,7 +81,7 @@ def check_references(
             is_new = row.stored is None or row.stored[name] != row.final[name]
             reason = _objection(row, target, found, takes_removed=takes_removed or not is_new)
             if reason:
-                row.blame(name, reason)
+                row.add_fault(name, reason)
 
 
 def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:

@@ -23,14 +23,14 @@ from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import input_model
 
 # Keeps the long columns of a row until they are needed again: in memory, or on disk where there are many rows.
-Keep = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Buffer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(slots=True)
 class PendingRow:
     """A row on its way into the database.
 
-    ``given`` has the columns that the input states. It is empty once they are part of ``final``, the row as it shall
+    ``supplied`` has the columns that the input states. It is empty once they are part of ``final``, the row as it shall
     be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
     first as given, then as they shall be; null where they stay as they are. ``stored_long`` has those of a stored row
     that changes. ``free_slug`` is a slug that was made for the row and found free. All faults of a row go to
@@ -40,7 +40,7 @@ class PendingRow:
     id: str
     source: Row
     table: type[Table]
-    given: dict[str, Any]
+    supplied: dict[str, Any]
     long: Mapping[str, Any] | None
     faults: list[Fault]
     stored: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ class PendingRow:
         """Whether there is anything to write."""
         return self.stored is None or self.long is not None or self.final != self.stored
 
-    def blame(self, column: str, reason: str) -> None:
+    def add_fault(self, column: str, reason: str) -> None:
         """Note a fault of one of its columns."""
         self.faults.append(self.source.fault(to_camel(column), reason))
         self.faulty = True
@@ -97,7 +97,7 @@ PendingRows = Mapping[type[Table], Sequence[PendingRow]]
 
 
 def read_row(
-    table: type[Table], source: Row, faults: list[Fault], keep: Keep = lambda values: values
+    table: type[Table], source: Row, faults: list[Fault], buffer: Buffer = lambda values: values
 ) -> PendingRow | None:
     """The pending row that a row of the input makes, its values checked; null where one of them is wrong.
 
@@ -109,10 +109,10 @@ def read_row(
     except ValidationError as error:
         faults.extend(_fault(source, fault) for fault in error.errors())
         return None
-    given = {name: model.__dict__[name] for name in model.model_fields_set}
-    long = {name: _plain(given[name]) for name in long_columns(table) if name in given}
-    given = without_long(table, given)
-    return PendingRow(given["id"], source, table, given, keep(long) if long else None, faults)
+    supplied = {name: model.__dict__[name] for name in model.model_fields_set}
+    long = {name: _plain(supplied[name]) for name in long_columns(table) if name in supplied}
+    supplied = without_long(table, supplied)
+    return PendingRow(supplied["id"], source, table, supplied, buffer(long) if long else None, faults)
 
 
 def good(rows: Iterable[PendingRow]) -> list[PendingRow]:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of, update_of
 from normata.core.db.upsert import upsert
-from normata.core.schema.fields import LARGEST_NUMBER, Count, Identifier
+from normata.core.schema.fields import MAX_NUMBER, Count, Identifier
 from normata.core.schema.table import Table, foreign_key, sql_table
 
 
@@ -41,7 +41,7 @@ def reserve(unit: UnitOfWork, table: type[Table], column: str, organization_id: 
     Whoever wants numbers of the same counter meanwhile waits until this transaction ends.
     """
     key = _key(table, column, organization_id)
-    parameters = {**key, "count": count, "most": LARGEST_NUMBER - count}
+    parameters = {**key, "count": count, "most": MAX_NUMBER - count}
     last = unit.scalar(_RESERVE, parameters)
     if last is None:
         unit.rows(_start(table, column), key)
@@ -65,15 +65,15 @@ def _key(table: type[Table], column: str, organization_id: str) -> dict[str, str
 
 
 _COUNTER = sql_table(ShortIdCounter)
-_IS_MEANT = (_COUNTER.c.organization_id == bindparam("organization")) & (_COUNTER.c.kind == bindparam("counter"))
-_LAST = select(_COUNTER.c.last).where(_IS_MEANT)
+_IS_TARGET = (_COUNTER.c.organization_id == bindparam("organization")) & (_COUNTER.c.kind == bindparam("counter"))
+_LAST = select(_COUNTER.c.last).where(_IS_TARGET)
 _RESERVE = (
     update(_COUNTER)
-    .where(_IS_MEANT, _COUNTER.c.last <= bindparam("most"))
+    .where(_IS_TARGET, _COUNTER.c.last <= bindparam("most"))
     .values(last=_COUNTER.c.last + bindparam("count"))
     .returning(_COUNTER.c.last)
 )
-_RAISE = update(_COUNTER).where(_IS_MEANT, _COUNTER.c.last < bindparam("number")).values(last=bindparam("number"))
+_RAISE = update(_COUNTER).where(_IS_TARGET, _COUNTER.c.last < bindparam("number")).values(last=bindparam("number"))
 
 
 @cache

@@ -29,7 +29,7 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
                 continue  # what a row has not, it shares with nobody
             first = holders.setdefault(_key_of(row.final, columns), row)
             if first is not row:
-                row.blame(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")
+                row.add_fault(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")
         # A slug that was made was looked up just now, among archived rows as well.
         is_slug = _own(columns) == "slug"
         changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
@@ -37,7 +37,7 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
             if holder.id not in ids:
                 # Nobody is told the id of a row that they cannot see.
                 by = f" by the stored row {holder.id!r}" if unit.may_read(holder.owner) else ""
-                holders[key].blame(_shown(table, columns), f"is taken{by}")
+                holders[key].add_fault(_shown(table, columns), f"is taken{by}")
 
 
 def is_rekeyed(row: PendingRow) -> bool:

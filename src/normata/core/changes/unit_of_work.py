@@ -30,7 +30,7 @@ from normata.core.db.transaction import (
 from normata.core.db.types import now
 from normata.core.db.wrapping import Watching, Wrapping, returns_rows
 from normata.core.schema.table import Table, derived_from
-from normata.errors import NotFound, RoleTooSmall
+from normata.errors import InsufficientRole, NotFound
 
 T = TypeVar("T")
 
@@ -110,20 +110,20 @@ class UnitOfWork(Wrapping):
     def publish(self, change: Change) -> None:
         """Say what has happened, for those who subscribe to it.
 
-        Raises RoleTooSmall, or NotFound where the actor must not even know, if it happened out of the actor's reach.
+        Raises InsufficientRole if it happened out of the actor's reach; NotFound where they must not even know.
         """
         self.require_reach(change.organization_id)
         self.published.append(change)
 
     def require_reach(self, organization_id: str | None) -> None:
-        """Raise RoleTooSmall unless the actor may make this change in an organization; NotFound if they may not see it.
+        """Raise InsufficientRole unless the actor may change an organization like this; NotFound if they cannot see it.
 
         A change that finds no row calls it for the row as anybody may read it: a database with row-level security shows
         no row to an UPDATE whose actor may only read it, and one without shows all.
         """
         owner = NO_ORGANIZATION if organization_id is None else organization_id
         if self.scope is not None and owner not in self.scope.writable:
-            raise RoleTooSmall if self.may_read(organization_id) else NotFound
+            raise InsufficientRole if self.may_read(organization_id) else NotFound
         self.reached = organization_id
 
     def extend_reach(self, organizations: Collection[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from normata.core.changes.defaults import give_defaults
 from normata.core.changes.merging import find_stored, merge
 from normata.core.changes.references import NO_ROWS, References, check_references
-from normata.core.changes.rows import Keep, PendingRow, PendingRows, good
+from normata.core.changes.rows import Buffer, PendingRow, PendingRows, good
 from normata.core.changes.uniqueness import check_unique
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.schema.table import Table
@@ -25,7 +25,7 @@ def make_valid(
     groups: PendingRows,
     *,
     own_rules: OwnRules = NO_OWN_RULES,
-    keep: Keep = lambda values: values,
+    buffer: Buffer = lambda values: values,
     refused: Set[tuple[str, str]] = NO_ROWS,
     stamped: Sequence[str] = (),
     takes_removed: bool = True,
@@ -38,11 +38,11 @@ def make_valid(
     with the rows.
     """
     for table, rows in groups.items():
-        _blame_repeated(rows)
+        _fault_repeated(rows)
         if not are_new:
             find_stored(unit, table, rows)
         give_defaults(unit, table, good(rows))
-        merge(unit, table, good(rows), keep, stamped)
+        merge(unit, table, good(rows), buffer, stamped)
     references = References(unit, groups, refused)
     for table, rows in groups.items():
         check_references(table, rows, references, takes_removed=takes_removed)
@@ -52,9 +52,9 @@ def make_valid(
         check_unique(unit, table, good(rows))
 
 
-def _blame_repeated(rows: Sequence[PendingRow]) -> None:
+def _fault_repeated(rows: Sequence[PendingRow]) -> None:
     seen: dict[Any, PendingRow] = {}
     for row in rows:
         first = seen.setdefault(row.id, row)
         if first is not row:
-            row.blame("id", f"is the same as that of {first.source.file}: {first.source.place}")
+            row.add_fault("id", f"is the same as that of {first.source.file}: {first.source.place}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_MOST_FROM_A_PIPE = 2**30  # bytes
+_MAX_FROM_A_PIPE = 2**30  # bytes
 _PIECE = 2**20
 
 
@@ -76,7 +76,7 @@ class _Pipe(RawIOBase):
 
     def __init__(self, pipe: RawIOBase) -> None:
         self._pipe = pipe
-        self._left = _MOST_FROM_A_PIPE
+        self._left = _MAX_FROM_A_PIPE
 
     def readable(self) -> bool:
         return True
@@ -85,7 +85,7 @@ class _Pipe(RawIOBase):
         size = self._pipe.readinto(buffer)
         self._left -= size or 0
         if self._left < 0:
-            raise Unreadable(f"is a pipe that holds more than {_MOST_FROM_A_PIPE:,} bytes: put them into a file")
+            raise Unreadable(f"is a pipe that holds more than {_MAX_FROM_A_PIPE:,} bytes: put them into a file")
         return size
 
     def close(self) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Step: TypeAlias = str | int
 
-MOST_TOLD = 100  # flaws of one text: to find a line takes a look at all that stands before it
-_MOST_DIGITS = 4_300  # of a whole number: Python converts no more
+MAX_REPORTED = 100  # flaws of one text: to find a line takes a look at all that stands before it
+_MAX_DIGITS = 4_300  # of a whole number: Python converts no more
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -42,7 +42,7 @@ def place(*steps: Step) -> str:
 
 def is_too_large(number: str, *, is_whole: bool) -> bool:
     """Whether Python cannot hold a number."""
-    return len(number.lstrip("-")) > _MOST_DIGITS if is_whole else math.isinf(float(number))
+    return len(number.lstrip("-")) > _MAX_DIGITS if is_whole else math.isinf(float(number))
 
 
 def flaws(
@@ -160,8 +160,8 @@ class _Walk:
         start = self.at
         container.step = self._string()
         first = container.names.setdefault(container.step, start)
-        if first != start and len(self.found) < MOST_TOLD:  # to word a position takes a look at all before it
-            self._tell(f"is given twice: in {self._position(first)} and in {self._position(start)}")
+        if first != start and len(self.found) < MAX_REPORTED:  # to word a position takes a look at all before it
+            self._add_flaw(f"is given twice: in {self._position(first)} and in {self._position(start)}")
         self._pass(":")
 
     def _string(self) -> str:
@@ -179,9 +179,9 @@ class _Walk:
             return
         if whole is None:
             if match[0] not in ("true", "false", "null"):
-                self._tell(f"is {match[0]}, which is no value of JSON")
+                self._add_flaw(f"is {match[0]}, which is no value of JSON")
         elif is_too_large(match[0], is_whole=not (fraction or exponent)):
-            self._tell(f"is a number that is too large: {match[0][:20]}…")
+            self._add_flaw(f"is a number that is too large: {match[0][:20]}…")
 
     def _next(self) -> str:
         """The next character that is not blank; empty at the end."""
@@ -193,6 +193,6 @@ class _Walk:
             raise JSONDecodeError(f"Expecting {expected!r} delimiter", self._text, self.at)
         self.at += 1
 
-    def _tell(self, reason: str) -> None:
-        if len(self.found) < MOST_TOLD:
+    def _add_flaw(self, reason: str) -> None:
+        if len(self.found) < MAX_REPORTED:
             self.found.append(Flaw(self.steps(), reason))

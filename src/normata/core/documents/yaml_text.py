@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
-from normata.core.documents.json_text import MOST_TOLD, Flaw, Step
+from normata.core.documents.json_text import MAX_REPORTED, Flaw, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,7 +195,7 @@ class _Composer:
         within.step = key
         here = _at(event.start_mark)
         first = within.keys.setdefault(key, here)
-        if first != here and len(self._repeated) < MOST_TOLD:
+        if first != here and len(self._repeated) < MAX_REPORTED:
             self._repeated.append(Flaw(tuple(self._steps()), f"is given twice: in {first} and in {here}"))
 
     def _steps(self) -> Iterator[Step]:

@@ -27,9 +27,9 @@ from normata.core.http.problems import (
     ServiceUnavailable,
     TooLarge,
     TooManyRequests,
+    error_type_of,
     headers_of,
     problem,
-    sort_of,
 )
 from normata.core.http.rate_limit import Limit, network_of
 from normata.core.http.responses import JsonResponse
@@ -168,7 +168,7 @@ class Gateway:
 
     def _refusal(self, scope: Scope, error: Exception) -> Response:
         """The answer to a request that ended with an exception."""
-        if sort_of(error) is not None:
+        if error_type_of(error) is not None:
             return _problem(scope, error)
         if isinstance(error, Unavailable):
             with suppress(OSError, ValueError):

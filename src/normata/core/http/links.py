@@ -26,9 +26,9 @@ def page_links(path: str, query_string: bytes, page: int, limit: int, total: int
     if page < last:
         pages["next"] = page + 1
     pages["last"] = last
-    kept = [one for one in query_string.decode("latin-1").split("&") if one and not _is_page(one)]
+    remaining = [one for one in query_string.decode("latin-1").split("&") if one and not _is_page(one)]
     base = quote(path, safe=_IN_PATH, encoding="latin-1") + "?"
-    base += "".join(quote(one, safe=_IN_QUERY, encoding="latin-1") + "&" for one in kept)
+    base += "".join(quote(one, safe=_IN_QUERY, encoding="latin-1") + "&" for one in remaining)
     return ", ".join(f'<{base}page={number}>; rel="{name}"' for name, number in pages.items()).encode("latin-1")
 
 

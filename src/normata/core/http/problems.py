@@ -25,7 +25,7 @@ class FieldFault(BaseModel):
 
     in_: Part = Field(alias="in", description="The part of the request.")
     name: str = Field(
-        description="The parameter, header or body field (`statements/3/coverageGap`); empty for the whole body."
+        description="The parameter, header or body field (`assessments/3/coverageGap`); empty for the whole body."
     )
     code: str = Field(description="A stable word for the sort of fault, such as `too_large`.")
     message: str = Field(description="What is wrong, for people.")
@@ -178,7 +178,7 @@ class ServiceUnavailable(HttpError):
         self.reason: errors.UnavailableReason = reason
 
 
-class Sort(NamedTuple):
+class ErrorType(NamedTuple):
     """One sort of problem: what is the same for every occurrence."""
 
     status: int
@@ -187,53 +187,53 @@ class Sort(NamedTuple):
 
 
 # Every exception that is answered as itself, whether the domain raises it or HTTP does. All others are internal.
-SORTS: Mapping[type[Exception], Sort] = {
-    InvalidRequest: Sort(400, "validation", "The request is not valid"),
-    Unauthenticated: Sort(401, "unauthenticated", "Authentication is needed"),
-    errors.Forbidden: Sort(403, "forbidden", "Not allowed"),
-    InsufficientScope: Sort(403, "forbidden", "Not allowed"),
-    errors.NotFound: Sort(404, "not_found", "Not found"),
-    MethodNotAllowed: Sort(405, "method_not_allowed", "Method not allowed"),
-    NotAcceptable: Sort(406, "not_acceptable", "Not acceptable"),
-    RequestTimeout: Sort(408, "request_timeout", "The request took too long"),
-    errors.NotArchived: Sort(409, "not_archived", "Not archived"),
-    errors.Archived: Sort(409, "archived", "Archived"),
-    errors.SlugTaken: Sort(409, "slug_taken", "The slug is taken"),
-    errors.InUse: Sort(409, "in_use", "In use"),
-    errors.TokenReachesFurther: Sort(409, "token_reaches_further", "The token reaches further"),
-    errors.AlreadyMember: Sort(409, "already_member", "A member already"),
-    errors.LastOwner: Sort(409, "last_owner", "The last owner"),
-    errors.MemberRemoved: Sort(409, "member_removed", "The member was removed"),
-    errors.InvitationOver: Sort(409, "invitation_over", "The invitation is over"),
-    errors.RecordsRefused: Sort(409, "records_refused", "Records are refused"),
-    errors.RequestInProgress: Sort(409, "request_in_progress", "The request is in progress"),
-    errors.AnswerNotStored: Sort(409, "answer_not_stored", "The answer was not stored"),
-    PreconditionFailed: Sort(412, "precondition_failed", "A precondition failed"),
-    TooLarge: Sort(413, "too_large", "The body is too large"),
-    UnsupportedMediaType: Sort(415, "unsupported_media_type", "Unsupported media type"),
-    errors.KeyReused: Sort(422, "key_reused", "The key was used before"),
-    TooManyRequests: Sort(429, "too_many_requests", "Too many requests"),
-    InternalError: Sort(500, "internal", "Internal error"),
-    ServiceUnavailable: Sort(503, "unavailable", "Unavailable"),
+ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
+    InvalidRequest: ErrorType(400, "validation", "The request is not valid"),
+    Unauthenticated: ErrorType(401, "unauthenticated", "Authentication is needed"),
+    errors.Forbidden: ErrorType(403, "forbidden", "Not allowed"),
+    InsufficientScope: ErrorType(403, "forbidden", "Not allowed"),
+    errors.NotFound: ErrorType(404, "not_found", "Not found"),
+    MethodNotAllowed: ErrorType(405, "method_not_allowed", "Method not allowed"),
+    NotAcceptable: ErrorType(406, "not_acceptable", "Not acceptable"),
+    RequestTimeout: ErrorType(408, "request_timeout", "The request took too long"),
+    errors.NotArchived: ErrorType(409, "not_archived", "Not archived"),
+    errors.Archived: ErrorType(409, "archived", "Archived"),
+    errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
+    errors.InUse: ErrorType(409, "in_use", "In use"),
+    errors.TokenSpansOrganizations: ErrorType(409, "token_spans_organizations", "The token reaches further"),
+    errors.AlreadyMember: ErrorType(409, "already_member", "A member already"),
+    errors.LastOwner: ErrorType(409, "last_owner", "The last owner"),
+    errors.MemberRemoved: ErrorType(409, "member_removed", "The member was removed"),
+    errors.InvitationClosed: ErrorType(409, "invitation_closed", "The invitation is over"),
+    errors.RecordsRefused: ErrorType(409, "records_refused", "Records are refused"),
+    errors.RequestInProgress: ErrorType(409, "request_in_progress", "The request is in progress"),
+    errors.AnswerNotStored: ErrorType(409, "answer_not_stored", "The answer was not stored"),
+    PreconditionFailed: ErrorType(412, "precondition_failed", "A precondition failed"),
+    TooLarge: ErrorType(413, "too_large", "The body is too large"),
+    UnsupportedMediaType: ErrorType(415, "unsupported_media_type", "Unsupported media type"),
+    errors.KeyReused: ErrorType(422, "key_reused", "The key was used before"),
+    TooManyRequests: ErrorType(429, "too_many_requests", "Too many requests"),
+    InternalError: ErrorType(500, "internal", "Internal error"),
+    ServiceUnavailable: ErrorType(503, "unavailable", "Unavailable"),
 }
 
 
-def sort_of(error: Exception) -> Sort | None:
+def error_type_of(error: Exception) -> ErrorType | None:
     """The sort of problem that an exception is answered with; null where it is internal."""
-    return next((SORTS[kind] for kind in type(error).__mro__ if kind in SORTS), None)
+    return next((ERROR_TYPES[kind] for kind in type(error).__mro__ if kind in ERROR_TYPES), None)
 
 
 def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
-    """The body of the answer to one of :data:`SORTS`: the members of :class:`Problem`. Raises KeyError for others."""
-    sort = sort_of(error)
-    if sort is None:
+    """The body of the answer to one of :data:`ERROR_TYPES`: the members of :class:`Problem`. Else raises KeyError."""
+    error_type = error_type_of(error)
+    if error_type is None:
         raise KeyError(type(error))
     conflicting_id = getattr(error, "conflicting_id", None)
     body = Problem(
-        type=TYPE_BASE + sort.code.replace("_", "-"),
-        title=sort.title,
-        status=sort.status,
-        code=sort.code,
+        type=TYPE_BASE + error_type.code.replace("_", "-"),
+        title=error_type.title,
+        status=error_type.status,
+        code=error_type.code,
         detail=str(error),
         instance=instance,
         request_id=request_id,
@@ -249,9 +249,11 @@ def _faults_of(error: Exception) -> Sequence[FieldFault]:
         return getattr(error, "faults", ())
     faults = []
     for place, refusal in error.refusals:
-        sort, conflicting_id = SORTS[type(refusal)], getattr(refusal, "conflicting_id", None)
+        error_type, conflicting_id = ERROR_TYPES[type(refusal)], getattr(refusal, "conflicting_id", None)
         message = f"{refusal} ({conflicting_id})" if conflicting_id else str(refusal)
-        faults.append(FieldFault(in_="body", name=f"records/{place}", code=sort.code, message=message, allowed=None))
+        faults.append(
+            FieldFault(in_="body", name=f"records/{place}", code=error_type.code, message=message, allowed=None)
+        )
     return faults
 
 
@@ -261,8 +263,8 @@ def responses(*cases: type[Exception]) -> dict[int | str, dict[str, Any]]:
     Two cases of one status (both conflicts of a restore) share the response.
     """
     documented: dict[int | str, dict[str, Any]] = {}
-    for case in sorted(cases, key=lambda case: SORTS[case].status):
-        status = SORTS[case].status
+    for case in sorted(cases, key=lambda case: ERROR_TYPES[case].status):
+        status = ERROR_TYPES[case].status
         response = documented.setdefault(status, {"model": Problem, "description": ""})
         response["description"] = (response["description"] + " " + _first_line(case)).strip()
         if headers := _HEADERS.get(case) or _HEADERS.get(status):
@@ -291,7 +293,7 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
         else:
             error = case()
         value = problem(error, instance, "0193a3e7c1d07c0e8a52b1f4")
-        found.setdefault(SORTS[case].status, {})[SORTS[case].code] = {"value": value}
+        found.setdefault(ERROR_TYPES[case].status, {})[ERROR_TYPES[case].code] = {"value": value}
     return found
 
 

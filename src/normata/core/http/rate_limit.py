@@ -16,7 +16,7 @@ from normata.core.http.counters import LONGEST_WINDOW, TICKS, Counters
 
 _REMEMBERED = 10_000  # keys whose windows are known
 _LONGEST_KEY = 255  # characters; of longer ones a digest is remembered
-_LARGEST_QUOTA = 10_000_000
+_MAX_QUOTA = 10_000_000
 
 
 class Limit:
@@ -26,14 +26,14 @@ class Limit:
     """
 
     def __init__(self, counters: Counters, name: str, quota: int, window: int = 60) -> None:
-        if not (0 <= quota <= _LARGEST_QUOTA and 0 < window <= LONGEST_WINDOW):
+        if not (0 <= quota <= _MAX_QUOTA and 0 < window <= LONGEST_WINDOW):
             raise ValueError(f"{quota} in {window} seconds cannot be counted")
         self.quota = quota
         self._counters = counters
         self._name = name
         self._length = window * TICKS
         self._policy = (b"ratelimit-policy", b'"%s";q=%d;w=%d' % (name.encode(), quota, window))
-        self._standing = b'"%s";r=%%d;t=%%d' % name.encode()
+        self._header_format = b'"%s";r=%%d;t=%%d' % name.encode()
         self._windows = counters.windows()
 
     def seconds_to_wait(self, key: str, marks: list[tuple[bytes, bytes]] | None = None) -> int:
@@ -52,7 +52,7 @@ class Limit:
         seconds = -(-left // TICKS)
         if marks is not None:
             marks.append(self._policy)
-            marks.append((b"ratelimit", self._standing % (quota - count if count < quota else 0, seconds)))
+            marks.append((b"ratelimit", self._header_format % (quota - count if count < quota else 0, seconds)))
         return 0 if count <= quota else seconds
 
 

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from normata.core.http.changing import ChangeEndpoint
+from normata.core.http.change_endpoint import ChangeEndpoint
 from normata.core.http.context import context_of
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.problems import MethodNotAllowed
-from normata.core.http.reading import ReadEndpoint
+from normata.core.http.read_endpoint import ReadEndpoint
 from normata.core.http.services import Services
 
 

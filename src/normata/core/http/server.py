@@ -78,7 +78,7 @@ def run(
             _import_once(application)
         server.on_startup(announce)
         server.serve(target_loader=_load)
-        if server.has_given_up:
+        if server.has_failed:
             raise SystemExit(1)
 
 
@@ -148,7 +148,7 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
 
     def __init__(self, settings: Settings, application: str, **options: Any) -> None:
         super().__init__(application, **options)
-        self.has_given_up = False
+        self.has_failed = False
         self._settings = settings
 
     def _spawn_workers(self, *arguments: Any) -> None:
@@ -161,7 +161,7 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
 
     def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
         failures: dict[int, int] = {}
-        while not self.interrupt_signal and not self.has_given_up:
+        while not self.interrupt_signal and not self.has_failed:
             # Granian wakes this loop; the time-out is for two that die within the same moment.
             self.main_loop_interrupt.wait(1)
             self.main_loop_interrupt.clear()
@@ -170,19 +170,19 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
             for worker in [worker for worker in self.wrks if not worker.is_alive()]:
                 is_young = time.monotonic() - worker.birth < _YOUNG
                 failures[worker.idx] = failures.get(worker.idx, 0) + 1 if is_young else 0
-                self._tell_of_death(worker)
+                self._log_worker_exit(worker)
                 _forget_figures(worker.inner.pid)
                 if self.interrupt_signal:
                     break
                 if failures[worker.idx] >= _ATTEMPTS:
-                    self.has_given_up = True
+                    self.has_failed = True
                     self._log("error", "workers_keep_dying", attempts=_ATTEMPTS)
                     break
                 self._respawn_workers([worker.idx], spawn_target, target_loader)
                 self._log("info", "worker_replaced", worker=worker.idx + 1, pid=self.wrks[worker.idx].inner.pid)
         self.interrupt_children.clear()  # they have been replaced, so their deaths are no failure of the whole
 
-    def _tell_of_death(self, worker: Any) -> None:
+    def _log_worker_exit(self, worker: Any) -> None:
         code = worker.inner.exitcode
         ended_by = {one.value: one.name for one in signal.Signals}.get(-(code or 0))
         self._log("error", "worker_died", worker=worker.idx + 1, pid=worker.inner.pid, exit_code=code, signal=ended_by)

@@ -142,8 +142,8 @@ class _TracedRequests:
         carrier: dict[str, str] = {}
         self._hand_on(carrier)
         own = [(name.encode(), value.encode()) for name, value in carrier.items()]
-        kept = [header for header in scope["headers"] if header[0].decode("latin-1") not in carrier]
-        return {**scope, "headers": [*kept, *own]}
+        remaining = [header for header in scope["headers"] if header[0].decode("latin-1") not in carrier]
+        return {**scope, "headers": [*remaining, *own]}
 
 
 def _carrier(scope: Scope) -> dict[str, list[str]]:

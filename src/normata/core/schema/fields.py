@@ -128,7 +128,7 @@ class _Number(TypeDecorator[float]):
         return lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-LARGEST_NUMBER = 2**31 - 1  # of what is counted
+MAX_NUMBER = 2**31 - 1  # of what is counted
 
 
 def _finite(document: Any) -> Any:
@@ -142,8 +142,8 @@ def _finite(document: Any) -> Any:
     return document
 
 
-Count = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER), mapped_column(Integer)]
-ShortId = Annotated[int, Field(ge=1, le=LARGEST_NUMBER), mapped_column(Integer)]
+Count = Annotated[int, Field(ge=-MAX_NUMBER, le=MAX_NUMBER), mapped_column(Integer)]
+ShortId = Annotated[int, Field(ge=1, le=MAX_NUMBER), mapped_column(Integer)]
 Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
 Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
@@ -153,7 +153,7 @@ Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 
 # What ISO/IEC 27001, 6.1.3 d, wants to be justified has one of these reasons, or one that an organization names itself.
 REASONS = ("RISK_TREATMENT", "LEGAL", "CONTRACTUAL", "BUSINESS_REQUIREMENT", "BEST_PRACTICE")
-_MOST_REASONS = 20
+_MAX_REASONS = 20
 
 
 class _Tokens(TypeDecorator[list[str]]):
@@ -163,7 +163,7 @@ class _Tokens(TypeDecorator[list[str]]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
-        return text(_MOST_REASONS * 65).dialect_impl(dialect)
+        return text(_MAX_REASONS * 65).dialect_impl(dialect)
 
     def process_bind_param(self, value: list[str] | None, _dialect: object) -> str | None:
         return None if value is None else " ".join(value)
@@ -179,8 +179,8 @@ _Reason = Annotated[
 ]
 Reasons = Annotated[
     list[_Reason],
-    Field(max_length=_MOST_REASONS),
-    AfterValidator(lambda given: list(dict.fromkeys(given))),  # to say it twice says nothing more
+    Field(max_length=_MAX_REASONS),
+    AfterValidator(lambda reasons: list(dict.fromkeys(reasons))),  # to say it twice says nothing more
     mapped_column(_Tokens),
 ]
 

@@ -13,7 +13,7 @@ from normata.core.schema.fields import Identifier
 from normata.core.schema.paging import PageQuery, Search, envelope, fetch_page, matching
 from normata.core.schema.wire import Wire
 
-_MOST_IDS = 100  # as many as a page has
+_MAX_IDS = 100  # as many as a page has
 
 
 class Name(Wire):
@@ -36,7 +36,7 @@ class NameQuery(PageQuery):
 
     id: Annotated[
         list[Identifier] | None,
-        Field(max_length=_MOST_IDS, description="Only what has this id, or one of these where it is repeated."),
+        Field(max_length=_MAX_IDS, description="Only what has this id, or one of these where it is repeated."),
     ] = None
     search: Annotated[Search | None, Field(description="Words that must all occur in it, in any case.")] = None
     archived: Annotated[

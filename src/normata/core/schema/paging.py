@@ -19,7 +19,7 @@ _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 FEW_WORDS = 4  # of a search; statements for as many are worth keeping
 
-_LARGEST_OFFSET = 2**63 - 1  # what databases can count to
+_MAX_OFFSET = 2**63 - 1  # what databases can count to
 
 OrganizationId = Annotated[
     str,
@@ -98,7 +98,7 @@ class OwnPageQuery(Query):
     def offset(self) -> int | None:
         """Rows before the page; null where no database can count that far, so that the page is empty."""
         offset = (self.page - 1) * self.limit
-        return offset if offset <= _LARGEST_OFFSET else None
+        return offset if offset <= _MAX_OFFSET else None
 
 
 class PageQuery(OwnPageQuery, OrganizationQuery):

@@ -26,8 +26,8 @@ class Table(DeclarativeBase):
     ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.
     ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
     ``transient`` tells that rows are of use for some days at most: one that names a person who is erased is deleted.
-    ``readable`` has the only columns that the service may read on a database with grants; null for all. ``told`` has
-    the only ones that events tell of; null for the readable ones.
+    ``readable`` has the only columns that the service may read on a database with grants; null for all.
+    ``event_columns`` has the only ones that events show; null for the readable ones.
     """
 
     array: ClassVar[str] = ""
@@ -39,7 +39,7 @@ class Table(DeclarativeBase):
     transient: ClassVar[bool] = False
     published: ClassVar[bool] = True
     readable: ClassVar[frozenset[str] | None] = None
-    told: ClassVar[frozenset[str] | None] = None
+    event_columns: ClassVar[frozenset[str] | None] = None
 
     metadata = MetaData(
         naming_convention={

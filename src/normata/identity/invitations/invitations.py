@@ -23,7 +23,7 @@ from normata.core.http.roles import Role
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.text import fold
-from normata.errors import AlreadyMember, InvitationOver, NotFound
+from normata.errors import AlreadyMember, InvitationClosed, NotFound
 from normata.identity import memberships, users
 from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Invitation, Membership, Organization, User
@@ -59,7 +59,7 @@ def link(public_url: str, secret: str) -> str:
 def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
     """Invite whoever has an address to become a member. An earlier invitation of the same address ends.
 
-    Raises NotFound, RoleTooSmall, Forbidden where the role is larger than the actor's own, and AlreadyMember.
+    Raises NotFound, InsufficientRole, Forbidden where the role is larger than the actor's own, and AlreadyMember.
     """
     require_role(unit, organization_id, "admin", role)
     return offer(unit, organization_id, email, role)
@@ -96,7 +96,7 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
 
 
 def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
-    """End an invitation, and return it; twice is harmless. Raises NotFound, RoleTooSmall and InvitationOver."""
+    """End an invitation, and return it; twice is harmless. Raises NotFound, InsufficientRole and InvitationClosed."""
     found = unit.row(_ONE, {"invitation": invitation_id})
     if found is None:
         raise NotFound
@@ -104,7 +104,7 @@ def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
     lock_members(unit, found.organization_id)
     found = unit.row(_ONE, {"invitation": invitation_id})
     if found is None or found.accepted_at is not None:
-        raise InvitationOver
+        raise InvitationClosed
     if found.revoked_at is None:
         _end(unit, found)
     return unit.row(_ONE, {"invitation": invitation_id})
@@ -223,11 +223,11 @@ def accept(unit: UnitOfWork, found: Any, name: str = "", *, user_id: str | None 
 
     The unit of work has the scope of :func:`reach_of` and may write :data:`ACCEPTING_WRITES`. ``name`` is what a user
     who is new is called: the address, where it is blank. Who was a member before becomes one again. Raises
-    InvitationOver.
+    InvitationClosed.
     """
     row = unit.row(_ACCEPT, {"invitation": found.id, "moment": unit.moment})
     if row is None:
-        raise InvitationOver
+        raise InvitationClosed
     lock_members(unit, row.organization_id)
     alone = unit.scope.users[0] if unit.scope is not None else new_id()
     user_id = str(found.user_id or user_id or alone)

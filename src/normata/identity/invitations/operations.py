@@ -182,7 +182,7 @@ their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_s
         summary="Revoke an invitation",
         description="""\
 Ends an invitation, so that nobody can accept it any more. To do so twice is harmless. One that has been accepted is
-answered 409 `invitation_over`: remove the member instead.""",
+answered 409 `invitation_closed`: remove the member instead.""",
         role="admin",
         scope="admin",
         about=InvitationTable,
@@ -193,6 +193,6 @@ answered 409 `invitation_over`: remove the member instead.""",
         answer=Invitation,
         answer_description="The invitation, revoked.",
         example=_INVITATION | {"revokedAt": "2026-11-20T10:02:41.507Z"},
-        errors=(errors.InvitationOver,),
+        errors=(errors.InvitationClosed,),
     ),
 )

@@ -111,7 +111,7 @@ def member_of(transaction: Transaction, organization_id: str, user_id: str) -> A
 
 
 def found(unit: UnitOfWork, member_id: str) -> Any:
-    """The row of a member, which nobody else changes until the transaction ends. Raises NotFound and RoleTooSmall."""
+    """The row of a member, locked until the transaction ends. Raises NotFound and InsufficientRole."""
     row = unit.row(_ONE, {"member": member_id})
     if row is None:
         raise NotFound
@@ -126,7 +126,7 @@ def change_role(
 ) -> Any:
     """Give a member another role, and return the row of the member.
 
-    Raises NotFound, RoleTooSmall, Forbidden where either role is larger than the actor's own, LastOwner, and
+    Raises NotFound, InsufficientRole, Forbidden where either role is larger than the actor's own, LastOwner, and
     MemberRemoved. With a smaller role, the invitations that they have made are over: a larger role may be in them.
     ``require_current`` is given the member as it travels, before the change.
     """
@@ -153,7 +153,7 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
     The user's sessions end, and so do their tokens that are narrowed to the organization; their other tokens see it
     no more. Invitations that they have made are over: whoever makes one knows its link, and could come back by it.
     A service account ends altogether. Everybody may leave; to remove others takes an admin, and a role as large as
-    theirs. Raises NotFound, RoleTooSmall, Forbidden and LastOwner.
+    theirs. Raises NotFound, InsufficientRole, Forbidden and LastOwner.
     """
     before = found(unit, member_id)
     if before.user_id != unit.actor.user_id:

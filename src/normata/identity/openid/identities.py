@@ -102,7 +102,7 @@ def arrive(unit: UnitOfWork, known: Known, person: Person) -> None:
     """Make the person the user who was found: accept what they were invited to, and connect them.
 
     ``unit`` has the user and the organizations of ``known`` in its scope, and may write IDENTITY_WRITES. Raises
-    SignInRefused where the user may not be connected any more, and InvitationOver.
+    SignInRefused where the user may not be connected any more, and InvitationClosed.
     """
     user_id = None if known.is_new else known.user_id
     for invitation in known.invitations:

@@ -45,7 +45,7 @@ def _slugs(name: str) -> Iterator[str]:
 
 
 def rename(unit: UnitOfWork, organization_id: str, name: str) -> Any:
-    """Give an organization another name, and return its row. Raises NotFound and RoleTooSmall."""
+    """Give an organization another name, and return its row. Raises NotFound and InsufficientRole."""
     before = _found(unit, organization_id)
     require_role(unit, organization_id, "admin")
     if before.name == name.strip():
@@ -58,7 +58,7 @@ def rename(unit: UnitOfWork, organization_id: str, name: str) -> Any:
 def remove(unit: UnitOfWork, organization_id: str) -> Any:
     """Remove an organization, and return its row; twice is harmless. It is gone for all members at this moment.
 
-    Nothing of what it owns is deleted. Raises NotFound and RoleTooSmall.
+    Nothing of what it owns is deleted. Raises NotFound and InsufficientRole.
     """
     before = _found(unit, organization_id)
     require_role(unit, organization_id, "owner")

@@ -35,7 +35,7 @@ class Organization(Wire):
     removed_at: Timestamp | None = Field(description="When it was removed; null while it is there.")
 
 
-class OrganizationMade(Organization):
+class OrganizationCreated(Organization):
     """A new organization, and the invitation of its owner."""
 
     invitation: InvitationSent = Field(description="The invitation of the owner, with its link.")
@@ -140,7 +140,7 @@ organization by it.""",
         creates=True,
         answers_secret=True,
         afterwards=_mailed,
-        answer=OrganizationMade,
+        answer=OrganizationCreated,
         answer_description="The organization, and the invitation of its owner.",
         example={
             "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",

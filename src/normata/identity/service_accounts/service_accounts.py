@@ -35,7 +35,7 @@ class ServiceAccount(Wire):
 
 
 def create(unit: UnitOfWork, organization_id: str, name: str, role: ServiceRole) -> Any:
-    """Make a service account, and return its row. Raises NotFound, RoleTooSmall and Forbidden."""
+    """Make a service account, and return its row. Raises NotFound, InsufficientRole and Forbidden."""
     require_role(unit, organization_id, "admin", role)
     user_id = new_id()
     users.create(unit, user_id, email=None, name=name, organization_id=organization_id)
@@ -46,7 +46,7 @@ def create(unit: UnitOfWork, organization_id: str, name: str, role: ServiceRole)
 def change(unit: UnitOfWork, user_id: str, *, name: str | None = None, role: ServiceRole | None = None) -> Any:
     """Give a service account another name or role, and return its row.
 
-    Raises NotFound, RoleTooSmall, Forbidden where either role is larger than the actor's, and MemberRemoved.
+    Raises NotFound, InsufficientRole, Forbidden where either role is larger than the actor's, and MemberRemoved.
     """
     before = _found(unit, user_id)
     require_role(unit, before.organization_id, "admin", before.role)

@@ -19,7 +19,7 @@ from normata.core.schema.fields import Identifier, Name, Timestamp
 from normata.core.schema.paging import OwnPageQuery, PageQuery, QueryFlag, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Input, Wire
-from normata.errors import Forbidden, NotFound, TokenReachesFurther
+from normata.errors import Forbidden, NotFound, TokenSpansOrganizations
 from normata.identity.model import AccessToken, Membership, User
 from normata.identity.organization_lookup import seen
 from normata.identity.tokens.tokens import SHOWN, Issued, end, issue, later, reaches
@@ -144,7 +144,7 @@ def one_reaching(transaction: Transaction, organization_id: str, token_id: str) 
 def revoke_reaching(unit: UnitOfWork, token_id: str) -> Any:
     """End a token that is narrowed to an organization of the actor's, and return its row.
 
-    Raises NotFound, RoleTooSmall, and TokenReachesFurther where it is narrowed to none.
+    Raises NotFound, InsufficientRole, and TokenSpansOrganizations where it is narrowed to none.
     """
     readable, writable = (unit.scope.readable, unit.scope.writable) if unit.scope is not None else ((), ())
     reached = unit.rows(_REACHED, {"token": token_id, "organizations": list(readable)})
@@ -153,12 +153,12 @@ def revoke_reaching(unit: UnitOfWork, token_id: str) -> Any:
     here = next((row for row in reached if row.reached_id in writable), reached[0])
     unit.require_reach(here.reached_id)
     if here.organization_id is None:
-        raise TokenReachesFurther
+        raise TokenSpansOrganizations
     return end(unit, unit.row(_ONE, {"token": token_id}), here.organization_id)
 
 
 def make_for_account(unit: UnitOfWork, caller: Caller, user_id: str, wanted: TokenWanted) -> Issued:
-    """A new token of a service account. Raises NotFound, RoleTooSmall, Forbidden and FaultyInput."""
+    """A new token of a service account. Raises NotFound, InsufficientRole, Forbidden and FaultyInput."""
     account = unit.row(_ACCOUNT, {"user": user_id})
     if account is None or account.organization_id is None or account.removed_at is not None:
         raise NotFound

@@ -21,7 +21,7 @@ class TokenPage(Page[Token]):
     """A page of access tokens."""
 
 
-class OwnTokenWanted(TokenWanted):
+class OwnTokenCreation(TokenWanted):
     """A token of one's own to make."""
 
     organization_id: Annotated[
@@ -114,7 +114,7 @@ same organization. {_EXPIRES}
         authority="self",
         role="viewer",
         scope="admin",
-        body=OwnTokenWanted,
+        body=OwnTokenCreation,
         body_required=True,
         body_example=_WANTED | {"organizationId": "org-harbourlight"},
         has_rules=True,
@@ -191,8 +191,8 @@ organizations only is not there.""",
         summary="Revoke a token of the organization",
         description="""\
 Ends a token that is narrowed to the organization for good, from the next request on, whoever's it is. To do so twice is
-harmless. A token that is narrowed to none is its user's: 409 `token_reaches_further`. Its user can revoke it; and once
-the user is no member any more it does not reach the organization either.""",
+harmless. A token that is narrowed to none is its user's: 409 `token_spans_organizations`. Its user can revoke it; and
+once the user is no member any more it does not reach the organization either.""",
         role="admin",
         scope="admin",
         about=AccessToken,
@@ -203,7 +203,7 @@ the user is no member any more it does not reach the organization either.""",
         answer=Token,
         answer_description="The token as it is now.",
         example=_REVOKED,
-        errors=(errors.TokenReachesFurther,),
+        errors=(errors.TokenSpansOrganizations,),
     ),
     ChangeOperation(
         http_method="POST",

@@ -11,14 +11,13 @@ from normata import errors
 from normata.core.changes.source import Fault, FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation
-from normata.core.http.problems import SORTS
+from normata.core.http.problems import ERROR_TYPES
 from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, Page
 from normata.core.schema.wire import Input, Wire
-from normata.records.archive.archive_list import KINDS, ArchivedRecord, ArchiveQuery, KindName, list_archive
-from normata.records.archive.archive_many import (
-    MOST_RECORDS,
+from normata.records.archive.commands import (
+    MAX_RECORDS,
     Kind,
     Outcomes,
     archive_many,
@@ -26,6 +25,7 @@ from normata.records.archive.archive_many import (
     restore_as_one,
     restore_many,
 )
+from normata.records.archive.queries import KINDS, ArchivedRecord, ArchiveQuery, KindName, list_archive
 
 _BODY = "body"
 _LARGEST = 2**20  # bytes of a body with as many records as there may be
@@ -47,7 +47,7 @@ class RecordName(Input):
     id: Annotated[Identifier, Field(description="Its id.")]
 
 
-_Records = Annotated[list[RecordName], Field(min_length=1, max_length=MOST_RECORDS)]
+_Records = Annotated[list[RecordName], Field(min_length=1, max_length=MAX_RECORDS)]
 _RECORDS = "The records, each of them once."
 
 
@@ -147,7 +147,7 @@ def _present(result: Outcomes) -> dict[str, Any]:
                 "done": one.refusal is None,
                 "refusal": one.refusal
                 and {
-                    "code": SORTS[type(one.refusal)].code,
+                    "code": ERROR_TYPES[type(one.refusal)].code,
                     "detail": str(one.refusal),
                     "conflictingId": getattr(one.refusal, "conflicting_id", None),
                 },
@@ -204,7 +204,7 @@ now. Records that were archived before the service kept account, or by a load, t
         tag="Archive",
         summary="Archive several records",
         description=f"""\
-Archives up to {MOST_RECORDS} records of whatever kinds. {_MODES} What one request archives has one `archiveId`, by
+Archives up to {MAX_RECORDS} records of whatever kinds. {_MODES} What one request archives has one `archiveId`, by
 which it can be restored as one.""",
         is_long=True,
         work=_archive,
@@ -232,7 +232,7 @@ which it can be restored as one.""",
         tag="Archive",
         summary="Restore several records",
         description=f"""\
-Restores up to {MOST_RECORDS} records of whatever kinds, or with `archiveId` what one action has archived. {_MODES} Of
+Restores up to {MAX_RECORDS} records of whatever kinds, or with `archiveId` what one action has archived. {_MODES} Of
 an `archiveId`, what somebody has restored or archived anew since is left alone; where nothing is left, the answer is
 409 `not_archived`.""",
         is_long=True,

@@ -6,7 +6,7 @@ from typing import Any
 
 from normata.core.http.operation import ListOperation, Operation
 from normata.core.schema.paging import Page
-from normata.records.due.due import DueItem, DueQuery, list_due
+from normata.records.due.queries import DueItem, DueQuery, list_due
 
 
 class DuePage(Page[DueItem]):

@@ -17,8 +17,8 @@ from normata.identity.members import members
 from normata.identity.members.members import Member
 from normata.identity.members.operations import MEMBER_EXAMPLE, MEMBER_ID
 from normata.identity.model import Membership
-from normata.records.responsibilities.responsibilities import (
-    MOST_AT_ONCE,
+from normata.records.responsibilities.handover import (
+    MAX_AT_ONCE,
     Responsibility,
     count_responsibilities,
     hand_over,
@@ -55,7 +55,7 @@ class Handover(Input):
     ]
 
 
-class HandedOver(Wire):
+class HandoverResult(Wire):
     """What has been handed over."""
 
     records: dict[str, int] = Field(description="How many records have been handed over, by kind.")
@@ -134,7 +134,7 @@ name the member is listed twice. Also of a member who was removed.""",
         tag="Members",
         summary="Hand over what a member answers for",
         description=f"""\
-Has another member of the organization answer for the live records that name a member: up to {MOST_AT_ONCE} records a
+Has another member of the organization answer for the live records that name a member: up to {MAX_AT_ONCE} records a
 request, all of them or none. Each is changed as `PATCH` changes it, with an event, and whoever takes over is notified.
 As long as `more` is true, send the request again.""",
         role="editor",
@@ -147,7 +147,7 @@ As long as `more` is true, send the request again.""",
         work=lambda unit, request: hand_over(unit, request.id, request.body.to_member_id, request.body.kinds),
         present=lambda handed: {"records": handed.records, "more": handed.left > 0, "left": handed.left},
         writes=handover_writes(),
-        answer=HandedOver,
+        answer=HandoverResult,
         answer_description="What has been handed over.",
         example={"records": {"policies": 2, "tasks": 11}, "more": False, "left": 0},
     ),

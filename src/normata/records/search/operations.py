@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normata.core.http.operation import Operation, ReadOperation
-from normata.records.search.every_kind import EveryKindQuery, FoundRecords, search_every_kind
+from normata.records.search.queries import EveryKindQuery, RecordSearchPage, search_every_kind
 
 _FOUND: dict[str, Any] = {
     "items": [
@@ -32,7 +32,7 @@ answers the first ones, newest first; with `search`, those come before that have
 all records of a kind, take its list.""",
         query=EveryKindQuery,
         build=lambda transaction, request: search_every_kind(transaction, request.query),
-        answer=FoundRecords,
+        answer=RecordSearchPage,
         answer_description="The first records that were found.",
         example=_FOUND,
     ),

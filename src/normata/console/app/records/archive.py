@@ -8,22 +8,22 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Outcome, Query, Question, Refusal
+from normata.console.app.api_calls import ApiQuery, Fields, Outcome, Query, Refusal
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import sort_of_kind
-from normata.console.app.records.naming import Called, names_of
-from normata.console.app.records.undoing import (
+from normata.console.app.records.references import Called, names_of
+from normata.console.app.records.undo import (
     RecordName,
-    Undoing,
+    UndoQueries,
+    archived_notice,
     joined,
+    restored_notice,
     split,
-    told_archived,
-    told_restored,
 )
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
-from normata.errors import RoleTooSmall
-from normata.records.archive.archive_list import KINDS
+from normata.errors import InsufficientRole
+from normata.records.archive.queries import KINDS
 
 _FILTERS = ("kind", "userId", "from", "to", "search", "archiveId")
 _ORDER = ("page", "limit")
@@ -39,18 +39,18 @@ class Refused(NamedTuple):
     reason: str
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """What is archived: who did it, when and why, and what stands in the way of a restore."""
-    sent = visit.request.query_params
+    sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
-    undoing = Undoing(visit)
-    archive, people, *told = await visit.ask(
-        Question("listArchive", wanted),
-        Question("listNames", {"kind": "users", "archived": "include"}),
-        *undoing.questions,
+    undo_queries = UndoQueries(page_request)
+    archive, people, *notice = await page_request.ask(
+        ApiQuery("listArchive", wanted),
+        ApiQuery("listNames", {"kind": "users", "archived": "include"}),
+        *undo_queries.api_queries,
     )
     chosen = {name: sent.get(name, "") for name in wanted}
-    return visit.page(
+    return page_request.page(
         "app/archive.html",
         archive=archive,
         sorts={path: sort_of_kind(kind) for path, kind in KINDS.items()},
@@ -58,35 +58,37 @@ async def show(visit: OrganizationVisit) -> Response:
         chosen=chosen,
         is_filtered=any(chosen[name] for name in _FILTERS),
         selected=set(sent.getlist("selected")),
-        undo=undoing.note(told),
-        can_edit=visit.may("editor"),
+        undo=undo_queries.note(notice),
+        can_edit=page_request.may("editor"),
     )
 
 
-async def archive_or_restore(visit: OrganizationVisit) -> Response:
+async def archive_or_restore(page_request: OrganizationRequest) -> Response:
     """Archive or restore what a form names: one record, those selected, or all that one action has archived.
 
     ``step`` says which; ``mode`` is ``each`` where some may be refused and the others done.
     """
-    form = await visit.fields()
-    if not visit.may("editor"):
-        raise RoleTooSmall(text("record.editors_only"))
+    form = await page_request.fields()
+    if not page_request.may("editor"):
+        raise InsufficientRole(text("record.editors_only"))
     if form.get("step") not in _STEPS:
         raise InvalidRequest(text("problem.form"))
     records, archive_id = _named(form), form.get("archiveId")
-    otherwise = visit.path("archive")
+    otherwise = page_request.path("archive")
     if not records and not archive_id:
-        return visit.back(form, otherwise, "no_record_selected")
+        return page_request.back(form, otherwise, "no_record_selected")
     is_restore = form.get("step") == "restore"
     mode = {"mode": "each"} if form.get("mode") == "each" else {}
     if is_restore:
-        outcome = await visit.change("restoreRecords", body={**_meant(records, archive_id), **mode})
+        outcome = await page_request.change("restoreRecords", body={**_selected_records(records, archive_id), **mode})
     else:
         reason = form.get("reason") or None
-        outcome = await visit.change("archiveRecords", body={**_meant(records), "reason": reason, **mode})
+        outcome = await page_request.change(
+            "archiveRecords", body={**_selected_records(records), "reason": reason, **mode}
+        )
     if outcome.refusal is not None:
-        return await _refused(visit, form, records, outcome.refusal)
-    return visit.back(_without_selection(form), otherwise, told=_told(visit, outcome))
+        return await _refused(page_request, form, records, outcome.refusal)
+    return page_request.back(_without_selection(form), otherwise, notice=_notice(page_request, outcome))
 
 
 def _named(form: Fields) -> Sequence[RecordName]:
@@ -97,31 +99,33 @@ def _named(form: Fields) -> Sequence[RecordName]:
 def _without_selection(form: Fields) -> Fields:
     """The form, to lead back to a page on which nothing is selected any more: script keeps that in its address."""
     path, _, query = form.get("return_to").partition("?")
-    kept = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
-    return Fields([("return_to", f"{path}?{kept}" if kept else path)])
+    remaining = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
+    return Fields([("return_to", f"{path}?{remaining}" if remaining else path)])
 
 
-def _meant(records: Sequence[RecordName], archive_id: str = "") -> Mapping[str, Any]:
+def _selected_records(records: Sequence[RecordName], archive_id: str = "") -> Mapping[str, Any]:
     if archive_id and not records:
         return {"archiveId": archive_id}
     return {"records": [{"kind": kind, "id": record_id} for kind, record_id in records]}
 
 
-def _told(visit: OrganizationVisit, outcome: Outcome) -> Query:
+def _notice(page_request: OrganizationRequest, outcome: Outcome) -> Query:
     """What the address has afterwards."""
     answer = outcome.answer
     if not answer["done"]:
         return {"done": "no_record_done"}
     if answer["archiveId"] is not None:
-        return told_archived(visit, answer["archiveId"])
-    return told_restored(visit, [(one["kind"], one["id"]) for one in answer["records"] if one["done"]])
+        return archived_notice(page_request, answer["archiveId"])
+    return restored_notice(page_request, [(one["kind"], one["id"]) for one in answer["records"] if one["done"]])
 
 
-async def _refused(visit: OrganizationVisit, form: Fields, records: Sequence[RecordName], refusal: Refusal) -> Response:
+async def _refused(
+    page_request: OrganizationRequest, form: Fields, records: Sequence[RecordName], refusal: Refusal
+) -> Response:
     """The page that says which records were refused, and why; the others can be done then."""
     archive_id = form.get("archiveId")
     if archive_id and not records:
-        left = await visit.ask_one(Question("listArchive", {"archiveId": archive_id}))
+        left = await page_request.ask_one(ApiQuery("listArchive", {"archiveId": archive_id}))
         stuck = [one for one in left["items"] if one["obstacle"]]
         by_record = [((one["kind"], one["id"]), text(f"record.obstacle.{one['obstacle']['code']}")) for one in stuck]
         others = left["total"] - len(stuck)
@@ -132,8 +136,8 @@ async def _refused(visit: OrganizationVisit, form: Fields, records: Sequence[Rec
             if place.isdecimal() and int(place) < len(records)
         ]
         others = len(records) - len(by_record)
-    names = await names_of(visit, (record for record, _ in by_record if record[0] in KINDS))
-    return visit.page(
+    names = await names_of(page_request, (record for record, _ in by_record if record[0] in KINDS))
+    return page_request.page(
         "app/record_refused.html",
         status=refusal.status,
         refusal=refusal,

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import (
     Kind,
     Sort,
@@ -21,21 +22,20 @@ from normata.console.app.records.kinds import (
     sort_of_kind,
     title_of,
 )
-from normata.console.app.records.naming import names_of
-from normata.console.app.records.undoing import Undoing, joined
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.records.references import names_of
+from normata.console.app.records.undo import UndoQueries, joined
 from normata.console.markdown import markdown
 from normata.core.db.types import now
 from normata.records.fields import Field, fields_of, referring_to
 
-_MOST_REFERRERS = "10"  # of each kind
-_MOST_HISTORY = "20"
+_MAX_REFERRERS = "10"  # of each kind
+_MAX_HISTORY = "20"
 _SHORT = 5_000  # characters that are rendered in a few milliseconds
 _OURS = ("id", "organizationId", "archivedAt")  # said elsewhere on the page, or of no use to people
 # The order of short fields. Tokens, and the short id, stand below the title.
 _PLACES: tuple[tuple[str, ...], ...] = (("reference",), ("moment", "flag"), ("text", "number"), ("foreign", "count"))
 _SELDOM = frozenset({"slug", "order", "createdAt", "updatedAt"})
-_UNTOLD = frozenset({"id", "organizationId", "createdAt", "updatedAt", "archivedAt"})  # of an event
+_NOT_SHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "archivedAt"})  # of an event
 
 
 class Referrers(NamedTuple):
@@ -57,25 +57,25 @@ class Change(NamedTuple):
     after: Any
 
 
-async def show_one(visit: OrganizationVisit) -> Response:
+async def show_one(page_request: OrganizationRequest) -> Response:
     """A record, live or archived."""
-    kind, record_id = kind_of(visit), visit.param("id")
+    kind, record_id = kind_of(page_request), page_request.param("id")
     referring = referring_to(kind.path)
-    undoing = Undoing(visit)
-    record, history, archive, *others = await visit.ask(
-        Question(getting(kind), id=record_id),
-        Question(remembering(kind), {"limit": _MOST_HISTORY}, record_id),
-        Question("listArchive", {"kind": kind.path, "recordId": record_id, "limit": "5"}),
+    undo_queries = UndoQueries(page_request)
+    record, history, archive, *others = await page_request.ask(
+        ApiQuery(getting(kind), id=record_id),
+        ApiQuery(remembering(kind), {"limit": _MAX_HISTORY}, record_id),
+        ApiQuery("listArchive", {"kind": kind.path, "recordId": record_id, "limit": "5"}),
         *(
-            Question(listing(one), {field.name: record_id, "archived": "include", "limit": _MOST_REFERRERS})
+            ApiQuery(listing(one), {field.name: record_id, "archived": "include", "limit": _MAX_REFERRERS})
             for one, field in referring
         ),
-        *undoing.questions,
+        *undo_queries.api_queries,
     )
     fields = [field for field in fields_of(kind) if field.name not in _OURS and not field.is_title]
     texts = [field for field in fields if field.sort in ("prose", "document") and _has(record, field)]
     events = [(event, list(_changes(kind, event))) for event in history["items"]]
-    return visit.page(
+    return page_request.page(
         "app/record.html",
         kind=sort_of_kind(kind),
         record=record,
@@ -87,7 +87,7 @@ async def show_one(visit: OrganizationVisit) -> Response:
         written=await _written({field.name: record[field.name] for field in texts}),
         empty=[label(field) for field in fields if not _has(record, field)],
         label=label,
-        names=await names_of(visit, _named(record, fields, events)),
+        names=await names_of(page_request, _named(record, fields, events)),
         archived=next(iter(archive["items"]), None),
         referrers=[
             Referrers(sort_of_kind(one), field.name, label(field), page, title_of(one).name)
@@ -95,9 +95,9 @@ async def show_one(visit: OrganizationVisit) -> Response:
         ],
         history=history,
         events=events,
-        undo=undoing.note(others[len(referring) :]),
+        undo=undo_queries.note(others[len(referring) :]),
         today=now(),
-        can_edit=visit.may("editor"),
+        can_edit=page_request.may("editor"),
     )
 
 
@@ -140,5 +140,5 @@ def _changes(kind: Kind, event: Mapping[str, Any]) -> Iterator[Change]:
     if event["before"] is None or event["after"] is None:
         return
     for field in fields_of(kind):
-        if field.name in event["after"] and field.name not in _UNTOLD:
+        if field.name in event["after"] and field.name not in _NOT_SHOWN:
             yield Change(field, label(field), event["before"].get(field.name), event["after"][field.name])

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Refusal, tag_of
+from normata.console.app.api_calls import ApiQuery, Fields, Refusal, tag_of
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.forms import (
     Entry,
     entry_of,
@@ -20,14 +21,13 @@ from normata.console.app.records.forms import (
     typed_entry,
 )
 from normata.console.app.records.kinds import Kind, changing, getting, kind_of, label, making, sort_of_kind, title_of
-from normata.console.app.records.naming import choices_of
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.records.references import choices_of
 from normata.console.texts import text
 from normata.records.fields import Field
-from normata.records.writing import LARGEST
+from normata.records.writing import MAX_DOCUMENT_BYTES
 
 # A form has a byte of a request in up to three of its own.
-_LARGEST_FORM = 3 * LARGEST
+_MAX_FORM = 3 * MAX_DOCUMENT_BYTES
 
 # In what order a form has its fields: what it is, whose, when; then texts; what few people need comes last.
 _FIRST: tuple[tuple[str, ...], ...] = (("token", "flag"), ("reference",), ("moment",), ("text", "number"))
@@ -41,71 +41,75 @@ class Started(NamedTuple):
     key: str = ""
 
 
-async def show_new(visit: OrganizationVisit) -> Response:
+async def show_new(page_request: OrganizationRequest) -> Response:
     """The form of a new record. The address may fill fields in: ``?policyId=…``."""
-    kind = kind_of(visit)
-    entries = [_new_entry(field, visit.query.get(field.name)) for field in form_fields(kind)]
-    return await _page(visit, kind, entries, Started(key=visit.new_key()))
+    kind = kind_of(page_request)
+    entries = [_new_entry(field, page_request.query.get(field.name)) for field in form_fields(kind)]
+    return await _page(page_request, kind, entries, Started(key=page_request.new_key()))
 
 
-async def make(visit: OrganizationVisit) -> Response:
+async def make(page_request: OrganizationRequest) -> Response:
     """Make a record, once, however often the form is sent."""
-    kind, form = kind_of(visit), await _sent(visit)
+    kind, form = kind_of(page_request), await _sent(page_request)
     entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
-    started = Started(key=form.get("key") or visit.new_key())
+    started = Started(key=form.get("key") or page_request.new_key())
     if _asks_to_find(form):
-        return await _page(visit, kind, entries, started, form=form)
-    given = read(entries)
-    outcome = await visit.change(making(kind), body=given.values, key=started.key, dry_run=bool(given.faults))
-    refusal = _with_faults(outcome.refusal, given.faults)
+        return await _page(page_request, kind, entries, started, form=form)
+    entered = read(entries)
+    outcome = await page_request.change(
+        making(kind), body=entered.values, key=started.key, dry_run=bool(entered.faults)
+    )
+    refusal = _with_faults(outcome.refusal, entered.faults)
     if refusal is not None:
-        return await _page(visit, kind, entries, Started(key=visit.new_key()), form=form, refusal=refusal)
-    return visit.go(visit.path("records", kind.path, outcome.answer["id"]), "record_made")
+        return await _page(page_request, kind, entries, Started(key=page_request.new_key()), form=form, refusal=refusal)
+    return page_request.go(page_request.path("records", kind.path, outcome.answer["id"]), "record_made")
 
 
-async def show_edit(visit: OrganizationVisit) -> Response:
+async def show_edit(page_request: OrganizationRequest) -> Response:
     """The form of a record. One that is archived is read-only: its page says so."""
-    kind, record_id = kind_of(visit), visit.param("id")
-    record = await visit.ask_one(Question(getting(kind), id=record_id))
+    kind, record_id = kind_of(page_request), page_request.param("id")
+    record = await page_request.ask_one(ApiQuery(getting(kind), id=record_id))
     if record["archivedAt"] is not None:
-        return visit.go(visit.path("records", kind.path, record_id))
-    return await _page(visit, kind, *_filled(kind, record), record=record)
+        return page_request.go(page_request.path("records", kind.path, record_id))
+    return await _page(page_request, kind, *_filled(kind, record), record=record)
 
 
-async def change(visit: OrganizationVisit) -> Response:
+async def change(page_request: OrganizationRequest) -> Response:
     """Change what the person has changed of a record, unless somebody else was faster: then say what they did."""
-    kind, record_id, form = kind_of(visit), visit.param("id"), await _sent(visit)
-    question = Question(getting(kind), id=record_id)
-    record = await visit.ask_one(question)
+    kind, record_id, form = kind_of(page_request), page_request.param("id"), await _sent(page_request)
+    api_query = ApiQuery(getting(kind), id=record_id)
+    record = await page_request.ask_one(api_query)
     marks, started = known_marks(form), Started(form.get("tag"), form.get("marks"))
     typed = [entry for field in form_fields(kind) if (entry := typed_entry(field, form)) is not None]
     changed = [entry for entry in typed if not is_marked(entry, marks)]
     here = {field.name: entry_of(field, record[field.name]) for field in form_fields(kind)}
     here |= {entry.field.name: entry for entry in typed}
     if _asks_to_find(form):
-        return await _page(visit, kind, list(here.values()), started, record=record, form=form)
-    given = read(changed, record)
-    outcome = await visit.change(
-        changing(kind), row_id=record_id, body=given.values, if_match=started.tag, dry_run=bool(given.faults)
+        return await _page(page_request, kind, list(here.values()), started, record=record, form=form)
+    entered = read(changed, record)
+    outcome = await page_request.change(
+        changing(kind), row_id=record_id, body=entered.values, if_match=started.tag, dry_run=bool(entered.faults)
     )
-    refusal = _with_faults(outcome.refusal, given.faults)
+    refusal = _with_faults(outcome.refusal, entered.faults)
     if refusal is None:
-        done = "record_saved" if given.values else "record_unchanged"
-        return visit.go(visit.path("records", kind.path, record_id), done)
+        done = "record_saved" if entered.values else "record_unchanged"
+        return page_request.go(page_request.path("records", kind.path, record_id), done)
     if refusal.code != "precondition_failed":
-        return await _page(visit, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
+        return await _page(page_request, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
     # What they changed stands in the form now, but where the person has changed the same: that stays, theirs is told.
-    record = await visit.ask_one(question)
+    record = await page_request.ask_one(api_query)
     theirs, started = _filled(kind, record)
     mine = {entry.field.name for entry in changed}
     entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
     meanwhile = [entry for entry in theirs if marks and not is_marked(entry, marks)]
     refusal = replace(refusal, title=text("record.not_saved"), detail=text("app.changed_meanwhile"))
-    return await _page(visit, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile)
+    return await _page(
+        page_request, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile
+    )
 
 
 async def _page(
-    visit: OrganizationVisit,
+    page_request: OrganizationRequest,
     kind: Kind,
     entries: Sequence[Entry],
     started: Started,
@@ -121,7 +125,7 @@ async def _page(
     theirs = {entry.field.name: entry for entry in meanwhile}
     known = {entry.field.name for entry in entries}
     faults = dict(refusal.faults) if refusal else {}
-    return visit.page(
+    return page_request.page(
         "app/record_form.html",
         status=refusal.status if refusal else 200,
         kind=sort_of_kind(kind),
@@ -130,7 +134,7 @@ async def _page(
         groups=_groups(entries),
         label=label,
         started=started,
-        choices=await choices_of(visit, references, chosen, find),
+        choices=await choices_of(page_request, references, chosen, find),
         refusal=refusal,
         faults=[(name.partition("/")[0], name, message) for name, message in faults.items()],
         at_fields={name.partition("/")[0]: message for name, message in reversed(faults.items())},
@@ -139,10 +143,10 @@ async def _page(
     )
 
 
-async def _sent(visit: OrganizationVisit) -> Fields:
-    """The form that was sent. Raises what :meth:`OrganizationVisit.fields` raises."""
-    visit.context.body_limit = _LARGEST_FORM
-    return await visit.fields()
+async def _sent(page_request: OrganizationRequest) -> Fields:
+    """The form that was sent. Raises what :meth:`OrganizationRequest.fields` raises."""
+    page_request.context.body_limit = _MAX_FORM
+    return await page_request.fields()
 
 
 def _asks_to_find(form: Fields) -> bool:
@@ -156,11 +160,11 @@ def _asks_to_find(form: Fields) -> bool:
     return step == "find" or (step == "enter" and is_new)
 
 
-def _new_entry(field: Field, given: str | None) -> Entry:
-    value: Any = field.default if given is None else given
+def _new_entry(field: Field, entered: str | None) -> Entry:
+    value: Any = field.default if entered is None else entered
     if field.sort == "flag":
-        value = given == "true" if given is not None else bool(field.default)
-    return entry_of(field, value) if field.sort != "moment" else Entry(field, given or "")
+        value = entered == "true" if entered is not None else bool(field.default)
+    return entry_of(field, value) if field.sort != "moment" else Entry(field, entered or "")
 
 
 def _filled(kind: Kind, record: Mapping[str, Any]) -> tuple[Sequence[Entry], Started]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from normata.console.app.asking import Fields
+from normata.console.app.api_calls import Fields
 from normata.console.app.records.kinds import Kind
 from normata.console.texts import text
 from normata.core.changes.merge_patch import is_same, merge_patch, patch_between

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import has_text, text
 from normata.errors import NotFound
-from normata.records.archive.archive_list import KINDS
+from normata.records.archive.queries import KINDS
 from normata.records.base import Restorable
 from normata.records.fields import Field, fields_of
 from normata.records.read_operations import list_id
@@ -24,9 +24,9 @@ class Sort(NamedTuple):
     several: str
 
 
-def kind_of(visit: OrganizationVisit) -> Kind:
+def kind_of(page_request: OrganizationRequest) -> Kind:
     """The kind that the address names. Raises NotFound."""
-    kind = KINDS.get(visit.param("kind"))
+    kind = KINDS.get(page_request.param("kind"))
     if kind is None:
         raise NotFound
     return kind

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import Kind, kind_of, label, listing, sort_of_kind, title_of
-from normata.console.app.records.naming import choices_of, names_of
-from normata.console.app.records.undoing import Undoing
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.records.references import choices_of, names_of
+from normata.console.app.records.undo import UndoQueries
 from normata.core.db.types import now
 from normata.records.fields import Field, fields_of
 
@@ -27,21 +27,21 @@ class Column(NamedTuple):
     is_sortable: bool
 
 
-async def show_kinds(visit: OrganizationVisit) -> Response:
+async def show_kinds(page_request: OrganizationRequest) -> Response:
     """The kinds of records, with how many there are of each."""
-    kinds = await visit.ask_one(Question("listKinds"))
-    return visit.page("app/records.html", kinds=kinds["items"], can_edit=visit.may("editor"))
+    kinds = await page_request.ask_one(ApiQuery("listKinds"))
+    return page_request.page("app/records.html", kinds=kinds["items"], can_edit=page_request.may("editor"))
 
 
-async def show_list(visit: OrganizationVisit) -> Response:
+async def show_list(page_request: OrganizationRequest) -> Response:
     """The records of a kind: with filters, in an order, in pages."""
-    kind = kind_of(visit)
+    kind = kind_of(page_request)
     filters = [field for field in fields_of(kind) if field.is_filter]
-    sent = visit.request.query_params
+    sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*(field.name for field in filters), *_ORDER)}
     alternatives = {field.name: _alternatives(field, wanted[field.name]) for field in filters}
-    undoing = Undoing(visit)
-    found, *told = await visit.ask(Question(listing(kind), wanted), *undoing.questions)
+    undo_queries = UndoQueries(page_request)
+    found, *notice = await page_request.ask(ApiQuery(listing(kind), wanted), *undo_queries.api_queries)
     chosen = {name: sent.get(name, "") for name in wanted}
     is_whole = sent.get("filters") == "all"
     shown = [field for field in filters if is_whole or chosen[field.name] or _is_handy(field)]
@@ -50,28 +50,28 @@ async def show_list(visit: OrganizationVisit) -> Response:
     find = {field.name: sent.get(f"find.{field.name}", "").strip()[:200] for field in references}
     columns = columns_of(kind)
     answerable = [column.field for column in columns if column.field.sort == "reference"]
-    return visit.page(
+    return page_request.page(
         "app/record_list.html",
         kind=sort_of_kind(kind),
         title=title_of(kind).name,
         records=found,
         columns=columns,
         names=await names_of(
-            visit, ((field.target, record[field.name]) for record in found["items"] for field in answerable)
+            page_request, ((field.target, record[field.name]) for record in found["items"] for field in answerable)
         ),
         filters=[(field, label(field)) for field in shown],
         has_more=len(shown) < len(filters),
         is_whole=is_whole,
-        choices=await choices_of(visit, references, chosen, find),
+        choices=await choices_of(page_request, references, chosen, find),
         chosen=chosen,
         alternatives=alternatives,
         is_filtered=any(
             chosen[name] for name in wanted if name not in ("sortColumn", "sortDirection", "page", "limit")
         ),
         selected=set(sent.getlist("selected")),
-        undo=undoing.note(told),
+        undo=undo_queries.note(notice),
         today=now(),
-        can_edit=visit.may("editor"),
+        can_edit=page_request.may("editor"),
     )
 
 
@@ -98,9 +98,9 @@ def columns_of(kind: Kind) -> Sequence[Column]:
     return [Column(field, label(field), field.sort != "reference") for field in columns]
 
 
-def _alternatives(field: Field, given: Sequence[str]) -> Sequence[str]:
+def _alternatives(field: Field, requested: Sequence[str]) -> Sequence[str]:
     """What the form has of a filter: each value that the address has, and an empty one, for another."""
-    values = [value for value in given if value]
+    values = [value for value in requested if value]
     return values[-1:] or [""] if field.sort == "flag" else [*values, ""]
 
 

@@ -8,9 +8,9 @@ from typing import Any, get_args
 from starlette.responses import Response
 
 from normata.console.account.tokens import LIFETIMES, SCOPES
-from normata.console.app.asking import Fields, Question, Refusal
+from normata.console.app.api_calls import ApiQuery, Fields, Refusal
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.settings.members import roles_within
-from normata.console.app.visiting import OrganizationVisit
 from normata.console.texts import text
 from normata.core.db.types import now
 from normata.core.http.problems import InvalidRequest
@@ -21,97 +21,99 @@ _UNTYPED: Mapping[str, str] = {"name": "", "role": "viewer"}
 _ROLES = get_args(ServiceRole)
 
 
-async def show_list(visit: OrganizationVisit) -> Response:
+async def show_list(page_request: OrganizationRequest) -> Response:
     """The organization's service accounts."""
-    return await _list_page(visit)
+    return await _list_page(page_request)
 
 
-async def create(visit: OrganizationVisit) -> Response:
+async def create(page_request: OrganizationRequest) -> Response:
     """Make a service account."""
-    form = await visit.fields()
+    form = await page_request.fields()
     typed = {"name": form.get("name"), "role": form.get("role")}
-    outcome = await visit.change("createServiceAccount", body=typed, key=form.get("key"))
+    outcome = await page_request.change("createServiceAccount", body=typed, key=form.get("key"))
     if outcome.refusal is not None:
-        return await _list_page(visit, outcome.refusal, typed)
-    return visit.go(visit.path("settings", "service-accounts", outcome.answer["id"]), "account_made")
+        return await _list_page(page_request, outcome.refusal, typed)
+    return page_request.go(page_request.path("settings", "service-accounts", outcome.answer["id"]), "account_made")
 
 
-async def show_one(visit: OrganizationVisit) -> Response:
+async def show_one(page_request: OrganizationRequest) -> Response:
     """A service account, and its tokens."""
-    return await _account_page(visit)
+    return await _account_page(page_request)
 
 
-async def change(visit: OrganizationVisit) -> Response:
+async def change(page_request: OrganizationRequest) -> Response:
     """Change an account, make or revoke a token of it, or end it, as ``step`` says."""
-    form, account_id = await visit.fields(), visit.param("id")
+    form, account_id = await page_request.fields(), page_request.param("id")
     match form.get("step"):
         case "change":
             typed = {"name": form.get("name"), "role": form.get("role")}
-            outcome = await visit.change("changeServiceAccount", row_id=account_id, body=typed)
+            outcome = await page_request.change("changeServiceAccount", row_id=account_id, body=typed)
             done = "account_changed"
         case "make_token":
-            return await _make_token(visit, account_id, form)
+            return await _make_token(page_request, account_id, form)
         case "revoke_token":
-            outcome = await visit.change("revokeToken", row_id=form.get("token"))
+            outcome = await page_request.change("revokeToken", row_id=form.get("token"))
             done = "token_revoked"
         case "end":
-            outcome = await visit.change("removeServiceAccount", row_id=account_id)
+            outcome = await page_request.change("removeServiceAccount", row_id=account_id)
             if outcome.refusal is None:
-                return visit.go(visit.path("settings", "service-accounts"), "account_ended")
+                return page_request.go(page_request.path("settings", "service-accounts"), "account_ended")
             done = ""
         case _:
             raise InvalidRequest(text("problem.form"))
     if outcome.refusal is not None:
-        return await _account_page(visit, outcome.refusal)
-    return visit.go(visit.path("settings", "service-accounts", account_id), done)
+        return await _account_page(page_request, outcome.refusal)
+    return page_request.go(page_request.path("settings", "service-accounts", account_id), done)
 
 
-async def _make_token(visit: OrganizationVisit, account_id: str, form: Fields) -> Response:
+async def _make_token(page_request: OrganizationRequest, account_id: str, form: Fields) -> Response:
     lifetime = LIFETIMES.get(form.get("days"))
     body: dict[str, Any] = {"name": form.get("token_name"), "scope": form.get("scope")}
     if lifetime is not None:
         body["expiresAt"] = later(now(), lifetime)
     key = form.get("key")
-    outcome = await visit.change("createServiceAccountToken", row_id=account_id, body=body, key=key)
+    outcome = await page_request.change("createServiceAccountToken", row_id=account_id, body=body, key=key)
     if outcome.refusal is not None:
-        return await _account_page(visit, outcome.refusal)
-    return await _account_page(visit, made=outcome.answer)
+        return await _account_page(page_request, outcome.refusal)
+    return await _account_page(page_request, made=outcome.answer)
 
 
-def _roles(visit: OrganizationVisit) -> list[str]:
-    return [role for role in roles_within(visit.place.role) if role in _ROLES]
+def _roles(page_request: OrganizationRequest) -> list[str]:
+    return [role for role in roles_within(page_request.membership.role) if role in _ROLES]
 
 
 async def _list_page(
-    visit: OrganizationVisit, refusal: Refusal | None = None, typed: Mapping[str, str] = _UNTYPED
+    page_request: OrganizationRequest, refusal: Refusal | None = None, typed: Mapping[str, str] = _UNTYPED
 ) -> Response:
-    found = await visit.ask_one(Question("listServiceAccounts", {"page": visit.query.get("page", "")}))
-    return visit.page(
+    found = await page_request.ask_one(ApiQuery("listServiceAccounts", {"page": page_request.query.get("page", "")}))
+    return page_request.page(
         "app/settings/accounts.html",
         status=refusal.status if refusal else 200,
         accounts=found,
-        roles=_roles(visit),
+        roles=_roles(page_request),
         typed=typed,
-        key=visit.new_key(),
+        key=page_request.new_key(),
         refusal=refusal,
     )
 
 
 async def _account_page(
-    visit: OrganizationVisit, refusal: Refusal | None = None, made: Mapping[str, Any] | None = None
+    page_request: OrganizationRequest, refusal: Refusal | None = None, made: Mapping[str, Any] | None = None
 ) -> Response:
-    account_id = visit.param("id")
-    wanted = {"userId": account_id, "activeOnly": "true", "page": visit.query.get("page", "")}
-    account, tokens = await visit.ask(Question("getServiceAccount", id=account_id), Question("listTokens", wanted))
-    return visit.page(
+    account_id = page_request.param("id")
+    wanted = {"userId": account_id, "activeOnly": "true", "page": page_request.query.get("page", "")}
+    account, tokens = await page_request.ask(
+        ApiQuery("getServiceAccount", id=account_id), ApiQuery("listTokens", wanted)
+    )
+    return page_request.page(
         "app/settings/account.html",
         status=refusal.status if refusal else 200,
         account=account,
         tokens=tokens,
-        roles=_roles(visit),
+        roles=_roles(page_request),
         scopes=SCOPES,
         lifetimes=tuple(LIFETIMES),
         made=made,
-        key=visit.new_key(),
+        key=page_request.new_key(),
         refusal=refusal,
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Fields, Question, Refusal, tag_of
-from normata.console.app.linking import steps_to
+from normata.console.app.api_calls import ApiQuery, Fields, Refusal, tag_of
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import with_all
 from normata.console.app.records.kinds import label
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.row_links import steps_to
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 from normata.core.http.roles import ROLES, Role, role_suffices
@@ -19,36 +19,36 @@ from normata.core.http.roles import ROLES, Role, role_suffices
 _SHOWN = ("exclude", "only", "include")
 
 
-async def show_list(visit: OrganizationVisit) -> Response:
+async def show_list(page_request: OrganizationRequest) -> Response:
     """Who is a member, with which role; and who was, where that is asked for."""
-    wanted = {name: visit.query.get(name, "") for name in ("removed", "page")}
-    found = await visit.ask_one(Question("listMembers", wanted))
-    return visit.page(
+    wanted = {name: page_request.query.get(name, "") for name in ("removed", "page")}
+    found = await page_request.ask_one(ApiQuery("listMembers", wanted))
+    return page_request.page(
         "app/settings/members.html", members=found, removed=wanted["removed"] or _SHOWN[0], choices=_SHOWN
     )
 
 
-async def show_one(visit: OrganizationVisit) -> Response:
+async def show_one(page_request: OrganizationRequest) -> Response:
     """A member, and what they answer for."""
-    return await _page(visit)
+    return await _page(page_request)
 
 
-async def change(visit: OrganizationVisit) -> Response:
+async def change(page_request: OrganizationRequest) -> Response:
     """Give a member another role, hand over what they answer for, or remove them, as ``step`` says."""
-    form, member_id = await visit.fields(), visit.param("id")
+    form, member_id = await page_request.fields(), page_request.param("id")
     step = form.get("step")
     if step == "remove":
-        return await _remove(visit, member_id)
-    visit.require("editor")
+        return await _remove(page_request, member_id)
+    page_request.require("editor")
     if step == "hand_over":
-        return await _hand_over(visit, member_id, form)
+        return await _hand_over(page_request, member_id, form)
     if step != "role":
         raise InvalidRequest(text("problem.form"))
     body = {"role": form.get("role")}
-    outcome = await visit.change("changeMember", row_id=member_id, body=body, if_match=form.get("seen"))
+    outcome = await page_request.change("changeMember", row_id=member_id, body=body, if_match=form.get("seen"))
     if outcome.refusal is not None:
-        return await _page(visit, outcome.refusal)
-    return visit.go(visit.path("settings", "members", member_id), "role_changed")
+        return await _page(page_request, outcome.refusal)
+    return page_request.go(page_request.path("settings", "members", member_id), "role_changed")
 
 
 def roles_within(own: str) -> list[Role]:
@@ -56,46 +56,50 @@ def roles_within(own: str) -> list[Role]:
     return [role for role in ROLES if role_suffices(own, role)]
 
 
-async def _remove(visit: OrganizationVisit, member_id: str) -> Response:
-    outcome = await visit.change("removeMember", row_id=member_id)
+async def _remove(page_request: OrganizationRequest, member_id: str) -> Response:
+    outcome = await page_request.change("removeMember", row_id=member_id)
     if outcome.refusal is not None:
-        return await _page(visit, outcome.refusal)
-    if outcome.answer["member"]["userId"] == visit.person.user_id:
-        return visit.redirect("/app/")  # where they are somebody still
-    return visit.go(visit.path("settings", "members", member_id), "member_removed")
+        return await _page(page_request, outcome.refusal)
+    if outcome.answer["member"]["userId"] == page_request.person.user_id:
+        return page_request.redirect("/app/")  # where they are somebody still
+    return page_request.go(page_request.path("settings", "members", member_id), "member_removed")
 
 
-async def _hand_over(visit: OrganizationVisit, member_id: str, form: Fields) -> Response:
+async def _hand_over(page_request: OrganizationRequest, member_id: str, form: Fields) -> Response:
     body = {"toMemberId": form.get("to")}
-    outcome = await visit.change("handOver", row_id=member_id, body=body)
+    outcome = await page_request.change("handOver", row_id=member_id, body=body)
     if outcome.refusal is not None:
-        return await _page(visit, outcome.refusal)
+        return await _page(page_request, outcome.refusal)
     done = "handed_over_some" if outcome.answer["more"] else "handed_over"
-    return visit.go(visit.path("settings", "members", member_id), done)
+    return page_request.go(page_request.path("settings", "members", member_id), done)
 
 
-async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
-    member_id, can_hand_over = visit.param("id"), visit.may("editor")
-    questions = [
-        Question("getMember", id=member_id),
-        Question("listResponsibilities", {"page": visit.query.get("page", "")}, id=member_id),
+async def _page(page_request: OrganizationRequest, refusal: Refusal | None = None) -> Response:
+    member_id, can_hand_over = page_request.param("id"), page_request.may("editor")
+    api_queries = [
+        ApiQuery("getMember", id=member_id),
+        ApiQuery("listResponsibilities", {"page": page_request.query.get("page", "")}, id=member_id),
     ]
     if can_hand_over:
-        questions.append(Question("listMembers"))
-    member, named, *others = await visit.ask(*questions)
+        api_queries.append(ApiQuery("listMembers"))
+    member, named, *others = await page_request.ask(*api_queries)
     heirs: list[Mapping[str, Any]] = []
     if can_hand_over and named["total"]:
-        everybody = await with_all(visit, others[0], removed="exclude")
+        everybody = await with_all(page_request, others[0], removed="exclude")
         heirs = [one for one in everybody["items"] if one["id"] != member_id]
-    is_self, is_there = member["userId"] == visit.person.user_id, member["removedAt"] is None
-    is_above = visit.may("admin") and role_suffices(visit.place.role, member["role"])
-    return visit.page(
+    is_self, is_there = member["userId"] == page_request.person.user_id, member["removedAt"] is None
+    is_above = page_request.may("admin") and role_suffices(page_request.membership.role, member["role"])
+    return page_request.page(
         "app/settings/member.html",
         status=refusal.status if refusal else 200,
         member=member,
         named=named,
         heirs=heirs,
-        roles=[role for role in roles_within(visit.place.role) if not (member["isServiceAccount"] and role == "owner")],
+        roles=[
+            role
+            for role in roles_within(page_request.membership.role)
+            if not (member["isServiceAccount"] and role == "owner")
+        ],
         seen=tag_of(member),
         can_change=is_above and is_there,
         can_remove=(is_self or is_above) and is_there,

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question, Refusal
-from normata.console.app.visiting import OrganizationVisit
+from normata.console.app.api_calls import ApiQuery, Refusal
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """The organization, and the person's place in it."""
-    return await _page(visit)
+    return await _page(page_request)
 
 
-async def change(visit: OrganizationVisit) -> Response:
+async def change(page_request: OrganizationRequest) -> Response:
     """Rename the organization, or remove it, as ``step`` says. To remove it one has to type its slug."""
-    visit.require("admin")
-    form, organization_id = await visit.fields(), visit.place.organization_id
+    page_request.require("admin")
+    form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")
     if step == "rename":
         name = form.get("name")
-        outcome = await visit.change("changeOrganization", row_id=organization_id, body={"name": name})
+        outcome = await page_request.change("changeOrganization", row_id=organization_id, body={"name": name})
         if outcome.refusal is not None:
-            return await _page(visit, outcome.refusal, name)
-        return visit.go(visit.path("settings"), "renamed")
+            return await _page(page_request, outcome.refusal, name)
+        return page_request.go(page_request.path("settings"), "renamed")
     if step != "remove":
         raise InvalidRequest(text("problem.form"))
-    visit.require("owner")
-    if form.get("slug") != visit.place.organization_slug:
-        message = text("app.settings.remove.other", slug=visit.place.organization_slug)
-        return await _page(visit, Refusal(400, "validation", text("app.settings.remove.title"), message))
-    outcome = await visit.change("removeOrganization", row_id=organization_id)
+    page_request.require("owner")
+    if form.get("slug") != page_request.membership.organization_slug:
+        message = text("app.settings.remove.other", slug=page_request.membership.organization_slug)
+        return await _page(page_request, Refusal(400, "validation", text("app.settings.remove.title"), message))
+    outcome = await page_request.change("removeOrganization", row_id=organization_id)
     if outcome.refusal is not None:
-        return await _page(visit, outcome.refusal)
-    return visit.redirect("/app/")
+        return await _page(page_request, outcome.refusal)
+    return page_request.redirect("/app/")
 
 
-async def _page(visit: OrganizationVisit, refusal: Refusal | None = None, name: str = "") -> Response:
-    organization_id = visit.place.organization_id
-    found = await visit.ask_one(Question("getOrganization", id=organization_id))
-    return visit.page(
+async def _page(page_request: OrganizationRequest, refusal: Refusal | None = None, name: str = "") -> Response:
+    organization_id = page_request.membership.organization_id
+    found = await page_request.ask_one(ApiQuery("getOrganization", id=organization_id))
+    return page_request.page(
         "app/settings/organization.html",
         status=refusal.status if refusal else 200,
         organization=found,

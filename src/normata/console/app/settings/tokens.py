@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from normata.console.app.asking import Question, Refusal
+from normata.console.app.api_calls import ApiQuery, Refusal
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of, with_all
-from normata.console.app.visiting import OrganizationVisit
 
 
-async def show(visit: OrganizationVisit) -> Response:
+async def show(page_request: OrganizationRequest) -> Response:
     """The tokens that are good now; all that there ever were, where that is asked for."""
-    return await _page(visit)
+    return await _page(page_request)
 
 
-async def revoke(visit: OrganizationVisit) -> Response:
+async def revoke(page_request: OrganizationRequest) -> Response:
     """End a token of the organization."""
-    form = await visit.fields()
-    outcome = await visit.change("revokeToken", row_id=form.get("token"))
+    form = await page_request.fields()
+    outcome = await page_request.change("revokeToken", row_id=form.get("token"))
     if outcome.refusal is not None:
-        return await _page(visit, outcome.refusal)
-    return visit.back(form, visit.path("settings", "tokens"), "token_revoked")
+        return await _page(page_request, outcome.refusal)
+    return page_request.back(form, page_request.path("settings", "tokens"), "token_revoked")
 
 
-async def _page(visit: OrganizationVisit, refusal: Refusal | None = None) -> Response:
-    is_all = visit.query.get("all") == "true"
-    wanted = {"activeOnly": "" if is_all else "true", "page": visit.query.get("page", "")}
-    tokens, people = await visit.ask(Question("listTokens", wanted), PEOPLE)
-    return visit.page(
+async def _page(page_request: OrganizationRequest, refusal: Refusal | None = None) -> Response:
+    is_all = page_request.query.get("all") == "true"
+    wanted = {"activeOnly": "" if is_all else "true", "page": page_request.query.get("page", "")}
+    tokens, people = await page_request.ask(ApiQuery("listTokens", wanted), PEOPLE)
+    return page_request.page(
         "app/settings/tokens.html",
         status=refusal.status if refusal else 200,
         tokens=tokens,
-        names=names_of(await with_all(visit, people)),
+        names=names_of(await with_all(page_request, people)),
         is_all=is_all,
         refusal=refusal,
     )

@@ -1,0 +1,151 @@
+"""The command ``explain``: why a control is covered as far as it is, as a tree."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normata.cli.shared import DatabaseOption, opened
+from normata.core.log import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.tree import Tree
+
+    from normata.core.db.transaction import Transaction
+    from normata.coverage.explain import ControlName, Explanation, Lift, Step
+
+_WIDEST = 10_000  # columns, where the output is no terminal: one line each, for other programs
+
+
+def explain(
+    organization: Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")],
+    control: Annotated[str, typer.Argument(metavar="CONTROL", help="The control, by id or identifier.")],
+    framework: Annotated[
+        str | None,
+        typer.Option(help="The framework of the control, by id, slug or identifier.", show_default=False),
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Explain the coverage of a control: its proof, what else would do, what hangs on it, and what would lift it."""
+    from rich.console import Console
+
+    from normata.coverage.explain import explain as explain_coverage
+    from normata.frameworks.control_names import find_control
+    from normata.identity.organization_lookup import find
+
+    def work(transaction: Transaction) -> Explanation:
+        organization_id = find(transaction, organization)
+        control_id = find_control(transaction, organization_id, control, framework)
+        return explain_coverage(transaction, organization_id, control_id)
+
+    with opened(database, create=False) as source:
+        explanation = source.read_now(work)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDEST, highlight=False)
+    console.print(_tree(explanation))
+
+
+def _tree(found: Explanation) -> Tree:
+    indirect = ", indirectly" if found.is_indirectly_covered else ""
+    tree = _branch(None, f"{_named(found.control)}: {found.effective_coverage_status}{indirect}")
+    assessment = found.assessment
+    if assessment is None:
+        _branch(tree, "nothing is stated of it")
+    else:
+        applies = "" if assessment.is_applicable else ", not applicable"
+        assessed = _branch(tree, f"stated: {assessment.coverage_status}{applies}")
+        for label, text in (
+            ("gap", assessment.coverage_gap),
+            ("justification", assessment.justification),
+            ("reasons", ", ".join(assessment.reasons)),
+        ):
+            if text:
+                _branch(assessed, f"{label}: {text}")
+    if found.proof:
+        _add_proof(_branch(tree, "because"), found.proof)
+    elif not found.is_proved:
+        _branch(tree, "no proof is shown: it is too long, or the stored coverage is from before the newest upgrade")
+    if found.others:
+        more = "" if found.others_are_all else ", and maybe more"
+        others = _branch(tree, f"other statements that would each do ({len(found.others)}{more})")
+        for proof in found.others:
+            steps = len(proof) - 1
+            away = f", {steps} step{'s' if steps != 1 else ''} away" if steps else ""
+            _branch(others, f"{_named(proof[0].control)}: stated {proof[0].assessed}{away}")
+    _add_effects(tree, found)
+    _add_lifts(tree, found)
+    return tree
+
+
+def _add_proof(tree: Tree, proof: Sequence[Step]) -> None:
+    """The steps of a proof as a tree, from the last one down to the statements; what serves twice is written once."""
+    by_fact = {(step.control.id, step.level): step for step in proof}
+    written: set[int] = set()
+    pending = [(tree, proof[-1], True)]
+    while pending:
+        above, step, is_last = pending.pop()
+        branch = _branch(above, _reason(step) if is_last else f"{_named(step.control)} {_reason(step)}")
+        if id(step) not in written:
+            written.add(id(step))
+            premises = [by_fact[premise.control_id, premise.level] for premise in step.premises]
+            pending += [(branch, premise, False) for premise in reversed(premises)]
+
+
+def _reason(step: Step) -> str:
+    if step.rule == "ASSESSMENT":
+        return f"is stated {step.assessed}"
+    if step.rule == "ROLL_UP":
+        if step.premise_count > len(step.premises):
+            return f"is {step.level} by its {step.premise_count} children; the first {len(step.premises)} are shown"
+        return f"is {step.level} by {'its children' if step.level == 'FULL' else 'a child'}"
+    assert step.match is not None  # noqa: S101 - a step by a match has one
+    own = " (by a match of your own)" if step.match.is_own else ""
+    if step.match_back is not None:
+        return f"is {step.level}, because it contains{own}"
+    return f"is {step.level}, because it {'is contained in' if step.level == 'FULL' else 'overlaps'}{own}"
+
+
+def _add_effects(tree: Tree, found: Explanation) -> None:
+    effects = found.effects
+    if effects.count is None:
+        _branch(tree, "so much hangs on its own statement that it was not followed to the end")
+    elif effects.count:
+        branch = _branch(tree, f"less covered without its own statement: {effects.count}")
+        for effect in effects.items:
+            _branch(branch, f"{_named(effect.control)}: {effect.level}, and {effect.without} without it")
+        if effects.count > len(effects.items):
+            _branch(branch, f"and {effects.count - len(effects.items)} more")
+
+
+def _add_lifts(tree: Tree, found: Explanation) -> None:
+    if found.lacking:
+        branch = _branch(tree, f"children that are not FULL: {found.lacking_count}")
+        for child in found.lacking:
+            _branch(branch, _named(child))
+        if found.lacking_count > len(found.lacking):
+            _branch(branch, f"and {found.lacking_count - len(found.lacking)} more")
+    if found.lifts:
+        branch = _branch(tree, "would lift it" if found.lifts_are_all else "would lift it, and others may")
+        for lift in found.lifts:
+            _branch(branch, _lifting(lift))
+
+
+def _lifting(lift: Lift) -> str:
+    through = [_named(control) for control in lift.path[1:-1]]
+    path = f", through {', '.join(through)}" if through else ""
+    return f"{_named(lift.control)}: {lift.needs} instead of {lift.level} would make it {lift.gives}{path}"
+
+
+def _named(control: ControlName) -> str:
+    return f"{control.identifier} {control.name} ({control.framework.identifier})"
+
+
+def _branch(tree: Tree | None, line: str) -> Tree:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    text = Text(visible(line))  # no markup: the names of controls are other people's
+    return Tree(text) if tree is None else tree.add(text)

@@ -1,0 +1,130 @@
+"""What a page asks, and what becomes of what a form asks for: in the terms of the interface's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from normata.core.http.negotiation import entity_tag
+from normata.core.http.problems import error_type_of, problem
+from normata.core.schema.wire import encode
+
+Query = Mapping[str, str | Sequence[str]]
+
+_NOTHING: Query = {}
+# What a form is shown again with. Everything else has a page of its own.
+_SHOWN_IN_FORMS = frozenset({400, 403, 409, 412, 422})
+
+
+class ApiQuery(NamedTuple):
+    """What a page asks: an operation by its id, with its query, and the id in its path.
+
+    The organization need not be named: it is that of the page.
+    """
+
+    operation: str
+    query: Query = _NOTHING
+    id: str = ""
+
+
+class Upload(NamedTuple):
+    """A body that is no JSON of a model: its media type, which the operation has to take, and its bytes."""
+
+    media_type: str
+    content: bytes
+
+
+class ApiCall(NamedTuple):
+    """A question as a request to the interface: its method, and its whole address."""
+
+    method: str
+    address: str
+
+
+def pairs_of(query: Query) -> list[tuple[str, str]]:
+    """The names and values of a query; an empty value is left out."""
+    pairs = []
+    for name, value in query.items():
+        values = [value] if isinstance(value, str) else value
+        pairs += [(name, one) for one in values if one]
+    return pairs
+
+
+def address_of(base: str, path: str, row_id: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """The address of an operation's path, with an id in it and a query."""
+    query = f"?{urlencode(pairs)}" if pairs else ""
+    return f"{base}{path.replace('{id}', quote(row_id, safe=''))}{query}"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a change was not made. ``faults`` has what is wrong with fields, by their names on the wire."""
+
+    status: int
+    code: str
+    title: str
+    detail: str
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: Exception, whole: str = "") -> Refusal | None:
+        """The refusal that an exception is; null where a form can do nothing about it.
+
+        ``whole`` is the field of the form that is the whole body of the request, where one is.
+        """
+        error_type = error_type_of(error)
+        if error_type is None or error_type.status not in _SHOWN_IN_FORMS:
+            return None
+        faults: dict[str, str] = {}
+        for fault in problem(error, "", "")["errors"]:
+            if name := fault["name"] or whole:
+                faults.setdefault(name, fault["message"])
+        return cls(error_type.status, error_type.code, error_type.title, str(error), faults)
+
+    def below(self, place: str) -> Refusal:
+        """The same, with the names as they are below a place: ``statements/0/justification`` is `justification`."""
+        shortened = {name.removeprefix(f"{place}/"): message for name, message in self.faults.items()}
+        return Refusal(self.status, self.code, self.title, self.detail, shortened)
+
+
+class Outcome(NamedTuple):
+    """What became of a change: the interface's answer, or why it was refused."""
+
+    answer: Any
+    refusal: Refusal | None = None
+
+
+class FilledFrom(NamedTuple):
+    """What a form was filled with: the ``part`` of the answer to a question, by its entity tag.
+
+    With it a change is refused where that part is another one by now, as ``If-Match`` does where an operation heeds it.
+    """
+
+    api_query: ApiQuery
+    part: Callable[[Any], Any]
+    tag: str
+
+
+class Fields(NamedTuple):
+    """The fields of a form, in their order; of one that is repeated all values."""
+
+    pairs: Sequence[tuple[str, str]]
+
+    def get(self, name: str, default: str = "") -> str:
+        """The last value of a field, without blanks around it."""
+        return next((value.strip() for key, value in reversed(self.pairs) if key == name), default)
+
+    def all(self, name: str) -> list[str]:
+        """All values of a field."""
+        return [value for key, value in self.pairs if key == name]
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a field."""
+        return any(key == name for key, _ in self.pairs)
+
+
+def tag_of(answer: Any) -> str:
+    """The entity tag of what an operation has answered, for a form to send back as ``If-Match``."""
+    return entity_tag(encode(answer), "identity").decode()

@@ -1,0 +1,88 @@
+"""Forms that state coverage: of one control, or of all that were selected, with what follows told before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from normata.console.app.api_calls import ApiQuery, Fields, FilledFrom, tag_of
+from normata.console.app.controls import control_page
+from normata.console.app.organization_request import OrganizationRequest
+
+_ONE = "assessments/0"
+
+
+async def assess_one(page_request: OrganizationRequest) -> Response:
+    """State, or take back, what the organization says of one control.
+
+    What the form leaves out stays as it is. ``step`` is ``take_back`` where the statement is to go.
+    """
+    form, control_id = await page_request.fields(), page_request.param("id")
+    filled_from = filled_from_of(form, control_id)
+    if form.get("step") == "take_back":
+        outcome = await page_request.change("clearAssessment", row_id=control_id, filled_from=filled_from)
+        assessment: dict[str, Any] = {}
+    else:
+        assessment = assessment_from(form)
+        body = {"assessments": [{"controlId": control_id, **assessment}]}
+        outcome = await page_request.change("assessControls", body=body, filled_from=filled_from)
+    if outcome.refusal is not None:
+        refusal, return_to = outcome.refusal.below(_ONE), form.get("return_to")
+        return await control_page(page_request, control_id, refusal=refusal, typed=assessment, return_to=return_to)
+    return page_request.back(form, page_request.path("controls", control_id), "assessed")
+
+
+async def assess_many(page_request: OrganizationRequest) -> Response:
+    """State the same of all selected controls: first tell what would follow, then do it."""
+    form = await page_request.fields()
+    assessment, ids = assessment_from(form), list(dict.fromkeys(form.all("selected")))
+    if not ids:
+        return page_request.back(form, page_request.path("controls"), "none_selected")
+    body = {"assessments": [{"controlId": one, **assessment} for one in ids]}
+    if form.get("step") == "do":
+        outcome = await page_request.change("assessControls", body=body)
+        if outcome.refusal is None:
+            return page_request.back(form, page_request.path("controls"), "assessed_many")
+    adopted = (
+        await page_request.ask_one(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
+    )["items"]
+    summaries = [ApiQuery("getFrameworkCoverage", id=framework["id"]) for framework in adopted]
+    now = await page_request.ask(*summaries)
+    outcome = await page_request.preview("assessControls", summaries, body=body)
+    assessed, then = outcome.answer or (None, [])
+    return page_request.page(
+        "app/assessing.html",
+        status=outcome.refusal.status if outcome.refusal else 200,
+        refusal=outcome.refusal,
+        assessed=assessed,
+        frameworks=list(zip(now, then, strict=False)),
+        assessment=assessment,
+        ids=ids,
+        return_to=form.get("return_to"),
+    )
+
+
+def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
+    """The statement that a form was filled with, which its moment tells; null where the form does not have that."""
+    if not form.has("assessed_at"):
+        return None
+    api_query = ApiQuery("getControl", id=control_id)
+    return FilledFrom(
+        api_query, lambda control: control["coverage"]["updatedAt"], tag_of(form.get("assessed_at") or None)
+    )
+
+
+def assessment_from(form: Fields) -> dict[str, Any]:
+    """What a form says of a control, as the interface takes it; what it does not have is left out."""
+    assessment: dict[str, Any] = {}
+    if form.get("coverageStatus"):
+        assessment["coverageStatus"] = form.get("coverageStatus")
+    for name in ("coverageGap", "justification"):
+        if form.has(name) and (form.get(name) or not form.has("onlyFilled")):
+            assessment[name] = form.get(name).replace("\r\n", "\n") or None
+    if form.get("applies") or form.has("hasApplies"):  # a box that is not ticked sends nothing
+        assessment["isApplicable"] = form.get("applies") == "true"
+    if form.has("hasReasons"):
+        assessment["reasons"] = form.all("reasons")
+    return assessment

@@ -1,0 +1,400 @@
+"""A request to a page of an organization: it asks and changes what the interface does, as the person who has signed in.
+
+Nothing here reads or writes by itself. What a page shows, an operation has answered, in the same way and with the same
+checks; what a form asks for goes the one road for changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from normata.console.app.api_calls import (
+    ApiCall,
+    ApiQuery,
+    Fields,
+    FilledFrom,
+    Outcome,
+    Query,
+    Refusal,
+    Upload,
+    address_of,
+    pairs_of,
+    tag_of,
+)
+from normata.console.app.sections import SECTIONS
+from normata.console.page_request import Console, Handler, PageRequest
+from normata.console.pages import HEADERS
+from normata.console.return_path import safe_path
+from normata.console.texts import text
+from normata.core.changes.idempotency import Answer, KeyedRequest
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import now
+from normata.core.http.caller import Caller
+from normata.core.http.change_endpoint import change, preview
+from normata.core.http.operation import ChangeOperation, ReadOperation
+from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
+from normata.core.http.request import Request
+from normata.core.http.roles import Role, role_suffices
+from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.wire import encode
+from normata.errors import InsufficientRole, NotFound
+from normata.identity.secrets import new_secret
+from normata.identity.sessions.sessions import Place, Visitor
+
+_NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
+_UNREAD = "countUnreadNotifications"
+_MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
+
+OrganizationHandler = Callable[["OrganizationRequest"], Awaitable[Response]]
+
+
+class OrganizationRequest(PageRequest):
+    """A request of a member to a page of an organization."""
+
+    def __init__(self, console: Console, request: HttpRequest, visitor: Visitor, membership: Place) -> None:
+        super().__init__(console, request)
+        self.person = visitor
+        self.membership = membership
+        self.api_calls: list[ApiCall] = []
+        self.unread: int | None = None  # notifications of the person; not known before something was asked
+        self.context.organization_id = membership.organization_id
+
+    # --- Who, and where
+
+    def may(self, least: Role) -> bool:
+        """Whether the person's role allows what takes at least ``least``."""
+        return role_suffices(self.membership.role, least)
+
+    def require(self, least: Role) -> None:
+        """Raise InsufficientRole unless the person's role allows what takes at least ``least``."""
+        if not self.may(least):
+            raise InsufficientRole(f"This takes the role {least} or a larger one in the organization.")
+
+    def param(self, name: str) -> str:
+        """A parameter of the path, decoded. Raises NotFound for one that nothing can have."""
+        value = unquote(self.request.path_params[name])
+        if not value or "\0" in value:
+            raise NotFound
+        return value
+
+    def path(self, *steps: str, query: Query | None = None) -> str:
+        """A path of the organization's pages, without the prefix: ``path("controls", control_id)``."""
+        within = "".join(f"{quote(step, safe='')}/" for step in steps)
+        pairs = pairs_of(query or {})
+        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}" + (
+            f"?{urlencode(pairs)}" if pairs else ""
+        )
+
+    @property
+    def here(self) -> str:
+        """The path of this request with its query, without the prefix."""
+        query = self.request.scope["query_string"].decode("latin-1")
+        return f"{self.context.raw_path}?{query}" if query else self.context.raw_path
+
+    def link(self, **changed: object) -> str:
+        """The path of this page with these parameters of the query set, and without those that are null."""
+        return self.context.prefix + self.here_with(**changed)
+
+    def here_with(self, **changed: object) -> str:
+        """The same without the prefix: for a form to come back to."""
+        pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
+        remaining = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
+        remaining += [(name, value) for name, value in changed.items() if value is not None]
+        path = self.context.raw_path
+        return f"{path}?{urlencode(remaining)}" if remaining else path
+
+    def _request(self, *, row_id: str = "", query: Any = None, body: Any = None, **more: Any) -> Request:
+        """A request to an operation, from this person in this organization."""
+        roles = {self.membership.organization_id: self.membership.role}
+        return Request(
+            caller=Caller(self.person.user_id, self.person.user_name, "", "admin", None, roles, {}),
+            means=self.console.services.means,
+            time=now(),
+            request_id=self.context.request_id,
+            address=self.address,
+            prefix=self.context.prefix,
+            id=row_id,
+            query=query,
+            body=body,
+            **more,
+        )
+
+    # --- Asking
+
+    async def ask(self, *api_queries: ApiQuery) -> list[Any]:
+        """What the operations answer, all from one snapshot. Raises what the operations do."""
+        requests = self._requests(api_queries)
+        is_first = self.unread is None
+        if is_first:  # every page shows it: it is asked along with what the page asks first, and is no request of it
+            requests.append(self._count_of_unread())
+
+        def work(transaction: Transaction) -> list[Any]:
+            return [operation.build(transaction, request) for operation, request in requests]
+
+        operations = [operation for operation, _ in requests]
+        is_own = any(operation.authority == "self" for operation in operations)
+        answers = await self.console.services.database.read(
+            work,
+            TenantScope(readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ()),
+            is_long=any(operation.is_long or operation.formats is not None for operation in operations),
+        )
+        if is_first:
+            operations, self.unread = operations[:-1], answers.pop()["unread"]
+        return await self._answers(operations, answers)
+
+    def _requests(self, api_queries: Sequence[ApiQuery]) -> list[tuple[ReadOperation, Request]]:
+        """The operations of questions, each with its request. Raises InvalidRequest and InsufficientRole."""
+        requests = []
+        for api_query in api_queries:
+            operation = self.console.operations[api_query.operation]
+            assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+            if operation.authority == "organization" and not self.may(operation.role):
+                raise InsufficientRole
+            query, pairs = self._query_of(operation, api_query.query)
+            api_calls = ApiCall("GET", address_of(self.console.site.public_url, operation.path, api_query.id, pairs))
+            if api_calls not in self.api_calls:
+                self.api_calls.append(api_calls)
+            requests.append((operation, self._read_request(query, api_query.id)))
+        return requests
+
+    def _read_request(self, query: Any, row_id: str = "") -> Request:
+        return self._request(row_id=row_id, query=query, organization_id=self.membership.organization_id)
+
+    def _count_of_unread(self) -> tuple[ReadOperation, Request]:
+        operation = self.console.operations[_UNREAD]
+        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+        return operation, self._read_request(self._query_of(operation, {})[0])
+
+    @staticmethod
+    async def _answers(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
+        """The answers as they travel; a report is made on a thread of its own."""
+        for number, operation in enumerate(operations):
+            if operation.formats is not None:
+                answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])
+        return answers
+
+    async def ask_one(self, api_query: ApiQuery) -> Any:
+        """What one operation answers. Raises what it does."""
+        return (await self.ask(api_query))[0]
+
+    def _query_of(self, operation: ReadOperation, query: Query) -> tuple[Any, list[tuple[str, str]]]:
+        pairs = pairs_of(query)
+        if issubclass(operation.query, OrganizationQuery):
+            pairs.insert(0, ("organizationId", self.membership.organization_id))
+        try:
+            return operation.query.read(pairs), pairs
+        except ValidationError as error:
+            raise InvalidRequest.of_validation("query", error) from None
+
+    # --- Changing
+
+    async def change(
+        self,
+        operation_id: str,
+        *,
+        row_id: str = "",
+        body: Mapping[str, Any] | None = None,
+        query: Query | None = None,
+        if_match: str = "",
+        key: str = "",
+        filled_from: FilledFrom | None = None,
+        upload: Upload | None = None,
+        dry_run: bool = False,
+    ) -> Outcome:
+        """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
+
+        ``if_match`` is the entity tag of what the form was filled with, ``filled_from`` the same for an operation that
+        does not heed it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the body
+        of an operation that takes other bodies than JSON.
+        """
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        try:
+            if filled_from is not None:
+                operation = self._unless_changed(operation, filled_from)
+            request, sent = self._change_request(operation, row_id, body, query or {})
+            if upload is not None:
+                reading = operation.body_formats[upload.media_type].read
+                request = replace(request, body=await asyncio.to_thread(reading, upload.content, request.query))
+            if operation.is_conditional and if_match:
+                request = replace(request, if_match=if_match.encode())
+            keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None
+            request = replace(request, dry_run=dry_run)
+            answer = await change(operation, self.console.services, request, _plain_answer, key=keyed)
+        except Exception as error:
+            refusal = Refusal.of(error, whole="" if upload is None else "file")
+            if refusal is None:
+                raise
+            self.context.problem = refusal.code
+            return Outcome(None, refusal)
+        return Outcome(answer.content)
+
+    def _unless_changed(self, operation: ChangeOperation, filled_from: FilledFrom) -> ChangeOperation:
+        """The operation, refused where what was seen is another by now: that is looked at within the change itself."""
+        ((reading, api_query),) = self._requests([filled_from.api_query])
+
+        def work(unit: UnitOfWork, request: Request) -> Any:
+            if tag_of(filled_from.part(reading.build(unit, api_query))) != filled_from.tag:
+                raise PreconditionFailed(text("app.changed_meanwhile"))
+            return operation.work(unit, request)
+
+        return replace(operation, work=work)
+
+    async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
+        """What a change would answer, and what the questions would be answered with after it; nothing is done.
+
+        Raises what :meth:`change` raises.
+        """
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        requests = self._requests(api_queries)
+
+        def look(unit: UnitOfWork, answer: Any) -> tuple[Any, list[Any]]:
+            return answer, [one.build(unit, request) for one, request in requests]
+
+        try:
+            request, _ = self._change_request(operation, "", body, {})
+            return Outcome(await preview(operation, self.console.services, request, look))
+        except Exception as error:
+            refusal = Refusal.of(error)
+            if refusal is None:
+                raise
+            return Outcome(None, refusal)
+
+    def _change_request(
+        self, operation: ChangeOperation, row_id: str, body: Mapping[str, Any] | None, query: Query
+    ) -> tuple[Request, Mapping[str, Any]]:
+        """The request, and its body as a client would have sent it. Raises InvalidRequest with all faults."""
+        faults: list[FieldFault] = []
+        of_organization = {"organizationId": self.membership.organization_id}
+        read_query = read_body = None
+        if operation.query is not None:
+            try:
+                read_query = operation.query.read([*of_organization.items(), *pairs_of(query)])
+            except ValidationError as error:
+                faults += InvalidRequest.of_validation("query", error).faults
+        sent: Mapping[str, Any] = {}
+        if operation.body is not None and body is not None:
+            is_of_one = "organization_id" in operation.body.model_fields
+            sent = {**(of_organization if is_of_one else {}), **body}
+            try:
+                read_body = operation.body.model_validate(sent)
+            except ValidationError as error:
+                faults += InvalidRequest.of_validation("body", error).faults
+        if faults:
+            raise InvalidRequest.of(faults)
+        return self._request(row_id=row_id, query=read_query, body=read_body), sent
+
+    def _keyed(self, operation: ChangeOperation, row_id: str, sent: Mapping[str, Any], key: str) -> KeyedRequest:
+        path = operation.path.replace("{id}", row_id)
+        fingerprint = sha256(encode(sent)).hexdigest()
+        return KeyedRequest(self.person.user_id, f"form {key}"[:255], operation.method, path, fingerprint)
+
+    @staticmethod
+    def new_key() -> str:
+        """A key for a form: however often it is sent, its change is made once."""
+        return new_secret()
+
+    async def fields(self) -> Fields:
+        """The fields of the form that was sent. Raises what :meth:`form` raises."""
+        return Fields(await self.form_pairs(_MAX_FIELDS))
+
+    # --- Answering
+
+    def page(
+        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    ) -> Response:
+        """A page of the organization as the answer."""
+        return super().page(
+            template,
+            status=status,
+            headers=headers,
+            visitor=self.person,
+            membership=self.membership,
+            may=self.may,
+            sections=[section for section in SECTIONS if self.may(section.role)],
+            to=lambda *steps, **query: self.context.prefix + self.path(*steps, query=query),
+            link=self.link,
+            here=self.here,
+            query=self.query,
+            api_calls=self.api_calls,
+            unread=self.unread,
+            done=self.query.get("done", ""),
+            **values,
+        )
+
+    async def file(self, operation_id: str, row_id: str) -> Response:
+        """A report as a file to download, in the format that the address names. Raises what the operation does."""
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+        assert operation.formats is not None  # noqa: S101 - as above
+        query, _ = self._query_of(operation, {"format": self.query.get("format", "")})
+        chosen = operation.formats.choose(query, b"")
+        ((_, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
+        request = replace(request, query=query)
+        read = await self.console.services.database.read(
+            lambda transaction: operation.build(transaction, request),
+            TenantScope(readable=(self.membership.organization_id,)),
+            is_long=True,
+        )
+        content = await asyncio.to_thread(operation.formats.content, read, chosen)
+        made = await content.representation({})
+        remaining = {"content-type", "content-disposition"}
+        headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in remaining}
+        return Response(made.body, headers={**HEADERS, **headers})
+
+    def go(self, path: str, done: str = "", notice: Query | None = None) -> Response:
+        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``.
+
+        ``notice`` has whatever else the page needs to say so.
+        """
+        pairs = pairs_of({"done": done, **(notice or {})})
+        if pairs:
+            bare, _, fragment = path.partition("#")
+            path = f"{bare}{'&' if '?' in bare else '?'}{urlencode(pairs)}" + (f"#{fragment}" if fragment else "")
+        return self.redirect(path)
+
+    def back(self, form: Fields, otherwise: str, done: str = "", notice: Query | None = None) -> Response:
+        """Have the browser get the page that the form was on, or another path where it does not say."""
+        wanted, _, fragment = form.get("return_to").partition("#")
+        bare, _, query = wanted.partition("?")
+        path = safe_path(bare)
+        if not path.startswith("/app/"):
+            return self.go(otherwise, done, notice)
+        # Put together anew, so that it is a query whatever it was.
+        pairs = [(name, value) for name, value in parse_qsl(query) if name not in _NOTES]
+        path += f"?{urlencode(pairs)}" if pairs else ""
+        return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, notice)
+
+
+def _plain_answer(operation: ChangeOperation, _request: Request, content: Any) -> Answer:
+    return Answer(operation.success, {}, content)
+
+
+def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
+    """A page of an organization, for its members alone: others are told that there is nothing here.
+
+    Members with a smaller role than ``least`` are told that it is too small.
+    """
+
+    async def answer(page_request: PageRequest) -> Response:
+        visitor = await page_request.required_visitor()
+        slug = unquote(page_request.request.path_params["organization"])
+        membership = next((membership for membership in visitor.places if membership.organization_slug == slug), None)
+        if membership is None:
+            raise NotFound
+        organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
+        organization_request.require(least)
+        return await handler(organization_request)
+
+    return answer

@@ -1,0 +1,137 @@
+"""What records refer to, by name: to be shown as links, and to be chosen from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.texts import text
+from normata.records.archive.queries import KINDS
+from normata.records.fields import Field
+
+_MOST = 100  # ids of one question, and names to choose from
+_BY_IDENTIFIER = ("controls", "controlCoverages")  # people know these by identifier and name
+
+Named = Mapping[tuple[str, str], "Called"]
+
+
+class Called(NamedTuple):
+    """Something with a name. ``steps`` lead to its page; they are empty where it has none, or none to be seen.
+
+    ``note`` says why it is not live; it is empty where it is.
+    """
+
+    id: str
+    words: str
+    steps: tuple[str, ...]
+    note: str
+
+
+class Choice(NamedTuple):
+    """What can be chosen for a reference: the first of ``total`` that ``find`` finds, and what is chosen already."""
+
+    options: Sequence[Called]
+    total: int
+    find: str
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there is more to choose from than is shown."""
+        return bool(self.find) or self.total > _MOST
+
+
+def queries_for_names(wanted: Iterable[tuple[str, str | None]]) -> list[ApiQuery]:
+    """The questions for what things are called, live or not: pairs of their sort and their id."""
+    ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for target, row_id in wanted:
+        if target and row_id:
+            ids[target][row_id] = None
+    return [
+        ApiQuery("listNames", {"kind": target, "id": found[start : start + _MOST], "archived": "include"})
+        for target, found in ((target, list(found)) for target, found in ids.items())
+        for start in range(0, len(found), _MOST)
+    ]
+
+
+async def names_of(page_request: OrganizationRequest, wanted: Iterable[tuple[str, str | None]]) -> Named:
+    """What things are called, by their sort and id; what is not to be seen is left out."""
+    api_queries = queries_for_names(wanted)
+    answers = await page_request.ask(*api_queries) if api_queries else []
+    return {
+        (str(api_query.query["kind"]), item["id"]): called(str(api_query.query["kind"]), item)
+        for api_query, answer in zip(api_queries, answers, strict=True)
+        for item in answer["items"]
+    }
+
+
+def called(target: str, item: Mapping[str, Any]) -> Called:
+    """The name of a thing of this sort, as an operation answers it."""
+    words, identifier = item["label"], item["identifier"]
+    if target in _BY_IDENTIFIER:
+        words = f"{identifier} {words}"
+    note = "" if item["isLive"] else text(f"record.{_gone(target)}")
+    return Called(item["id"], words, _steps(target, item), note)
+
+
+def _gone(target: str) -> str:
+    if target in KINDS:
+        return "not_live"
+    return "removed" if target in ("memberships", "users") else "not_adopted"
+
+
+def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
+    if target in KINDS:
+        return "records", target, item["id"]
+    if target == "controlCoverages":
+        return "controls", item["controlId"]
+    if target == "frameworks" and not item["isLive"]:  # what adopting it again would bring
+        return target, item["id"], "adoption"
+    return (target, item["id"]) if target in ("controls", "frameworks") and item["isLive"] else ()
+
+
+async def choices_of(
+    page_request: OrganizationRequest, fields: Sequence[Field], chosen: Mapping[str, str], find: Mapping[str, str]
+) -> Mapping[str, Choice]:
+    """What can be chosen for fields that are references, by their names.
+
+    ``chosen`` has what is chosen already, ``find`` what to look for where there is too much to choose from.
+    """
+    if not fields:
+        return {}
+    offered = {
+        field.name: ApiQuery(
+            "listNames", {"kind": field.target, "search": find.get(field.name, ""), "limit": str(_MOST)}
+        )
+        for field in fields
+    }
+    api_queries: list[ApiQuery] = []
+    for api_query in offered.values():
+        if api_query not in api_queries:
+            api_queries.append(api_query)
+    known = queries_for_names((field.target, chosen.get(field.name)) for field in fields)
+    answers = await page_request.ask(*api_queries, *known)
+    found = dict(enumerate(answers[: len(api_queries)]))
+    names = {
+        (str(api_query.query["kind"]), item["id"]): called(str(api_query.query["kind"]), item)
+        for api_query, answer in zip(known, answers[len(api_queries) :], strict=True)
+        for item in answer["items"]
+    }
+    return {
+        field.name: _choice(
+            field,
+            found[api_queries.index(offered[field.name])],
+            names.get((field.target, chosen.get(field.name, ""))),
+            find.get(field.name, ""),
+        )
+        for field in fields
+    }
+
+
+def _choice(field: Field, answer: Mapping[str, Any], chosen: Called | None, find: str) -> Choice:
+    options = [called(field.target, item) for item in answer["items"]]
+    if chosen is not None and all(option.id != chosen.id for option in options):
+        options.insert(0, chosen)
+    return Choice(options, answer["total"], find)

@@ -1,0 +1,102 @@
+"""The note after an archiving or a restore, with what takes it back.
+
+What the note is about is in the address, so that it works without script. It is signed with the secret of the session:
+nobody else can make a link that claims something was done here.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from normata.console.app.api_calls import ApiQuery, Query
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.page_request import SESSION_COOKIE
+from normata.records.archive.queries import KINDS
+
+_MOST = 100  # records that an address names
+_LONGEST = 6_000  # characters of them; what is longer, proxies do not take
+
+RecordName = tuple[str, str]  # kind and id
+
+
+class Undo(NamedTuple):
+    """What was done to how many records, and the fields of the form that takes it back.
+
+    ``labels`` has what some of them are called.
+    """
+
+    what: str
+    total: int
+    labels: Sequence[str]
+    step: str
+    fields: Sequence[tuple[str, str]]
+
+
+def archived_notice(page_request: OrganizationRequest, archive_id: str) -> Query:
+    """What the address has after records were archived."""
+    return {"undo": archive_id, "proof": _proof(page_request, "undo", [archive_id])}
+
+
+def restored_notice(page_request: OrganizationRequest, records: Sequence[RecordName]) -> Query:
+    """What the address has after records were restored; of too many only that it was done."""
+    names = [joined(*record) for record in records]
+    if len(names) > _MOST or sum(map(len, names)) > _LONGEST:
+        return {"done": "restored_many"}
+    return {"restored": names, "proof": _proof(page_request, "restored", names)}
+
+
+def joined(kind: str, record_id: str) -> str:
+    """A record as one value of a form."""
+    return f"{kind}:{record_id}"
+
+
+def split(value: str) -> RecordName:
+    """What :func:`joined` has joined; whatever else it is names no record."""
+    kind, _, record_id = value.partition(":")
+    return kind, record_id
+
+
+class UndoQueries:
+    """What a page has to ask, to show the note: nothing where its address has none, or one that is not ours."""
+
+    def __init__(self, page_request: OrganizationRequest) -> None:
+        query = page_request.request.query_params
+        self._archive_id = query.get("undo", "")
+        self._restored = query.getlist("restored")
+        proof = query.get("proof", "")
+        what, values = ("undo", [self._archive_id]) if self._archive_id else ("restored", self._restored)
+        is_ours = hmac.compare_digest(proof.encode(), _proof(page_request, what, values).encode())
+        self.api_queries = self._questions() if is_ours and any(values) else []
+
+    def _questions(self) -> list[ApiQuery]:
+        if self._archive_id:
+            return [ApiQuery("listArchive", {"archiveId": self._archive_id, "limit": "5"})]
+        ids: defaultdict[str, list[str]] = defaultdict(list)
+        for kind, record_id in map(split, self._restored):
+            if kind in KINDS:
+                ids[kind].append(record_id)
+        return [ApiQuery("listNames", {"kind": kind, "id": found}) for kind, found in ids.items()]
+
+    def note(self, answers: Sequence[Mapping[str, Any]]) -> Undo | None:
+        """The note, from the answers to the questions; null where there is nothing to take back any more."""
+        total = sum(answer["total"] for answer in answers)
+        if not total:
+            return None
+        items = [
+            (str(api_query.query.get("kind", "")), item)
+            for api_query, answer in zip(self.api_queries, answers, strict=True)
+            for item in answer["items"]
+        ]
+        labels = [item["label"] for _, item in items]
+        if self._archive_id:
+            return Undo("archived", total, labels, "restore", [("archiveId", self._archive_id)])
+        fields = [("selected", joined(kind, item["id"])) for kind, item in items]
+        return Undo("restored", total, labels, "archive", fields)
+
+
+def _proof(page_request: OrganizationRequest, what: str, values: Sequence[str]) -> str:
+    signed = "\0".join([page_request.membership.organization_id, what, *values])
+    return hmac.digest(page_request.cookie(SESSION_COOKIE).encode(), signed.encode(), "sha256").hex()[:32]

@@ -1,0 +1,95 @@
+"""How values are shown to people, as filters of the templates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from normata.events.history import FORMER_ACTIONS
+from normata.records.archive.queries import KINDS
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+
+
+def moment(at: str | None) -> Markup:
+    """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
+    if at is None:
+        return Markup("&ndash;")
+    return Markup('<time datetime="{}">{} {} UTC</time>').format(at, at[:10], at[11:16])
+
+
+def day(at: str) -> Markup:
+    """The day of a moment of the wire, for people."""
+    return Markup('<time datetime="{}">{}</time>').format(at, at[:10])
+
+
+def words(token: str) -> str:
+    """A token of an enum as words: ``IN_PROGRESS`` becomes `In progress`."""
+    return token.replace("_", " ").capitalize()
+
+
+@lru_cache(maxsize=1_000)
+def action_words(action: str) -> str:
+    """The action of an event as words, by the name that it has today."""
+    return words(FORMER_ACTIONS.get(action, action))
+
+
+def wire_words(name: str) -> str:
+    """A name of the wire as words: ``nextReviewAt`` becomes `Next review at`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").capitalize()
+
+
+def kind_words(array: str) -> str:
+    """A sort of rows, by its name on the wire, as its pages call it: ``auditItems`` are `Findings`."""
+    kind = KINDS.get(array)
+    return wire_words(array) if kind is None else kind.plural().capitalize()
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value is a moment of the wire."""
+    return isinstance(value, str) and _MOMENT.fullmatch(value) is not None
+
+
+def thousands(number: float) -> str:
+    """A number with its thousands apart."""
+    return f"{number:,}"
+
+
+def percent(part: int, whole: int) -> str:
+    """``part`` of ``whole``; neither nothing nor everything is rounded to."""
+    if not whole:
+        return "–"  # noqa: RUF001 - a dash, as in print
+    share = round(100 * part / whole)
+    if 0 < part < whole:
+        share = min(max(share, 1), 99)
+    return f"{share} %"
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
+
+
+def as_json(document: object) -> str:
+    """A document, for people who read JSON."""
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "moment": moment,
+    "day": day,
+    "words": words,
+    "action_words": action_words,
+    "wire_words": wire_words,
+    "kind_words": kind_words,
+    "thousands": thousands,
+    "percent": percent,
+    "segment": segment,
+    "json": as_json,
+}

@@ -1,0 +1,228 @@
+"""A request to a page of the console, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote
+
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from normata.console.guard import SAFE_METHODS, require_own_page, require_safe_site
+from normata.console.pages import HEADERS, Pages
+from normata.console.return_path import safe_path
+from normata.console.site import Site
+from normata.console.texts import refusal, text
+from normata.console.throttles import Throttles
+from normata.core.changes.unit_of_work import Actor, UnitOfWork
+from normata.core.db.security import Write
+from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
+from normata.core.db.types import now
+from normata.core.http.context import RequestContext, context_of
+from normata.core.http.operation import Operation
+from normata.core.http.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
+from normata.core.http.services import Services
+from normata.identity.last_use import SessionUse
+from normata.identity.refusals import SignInRefused
+from normata.identity.secrets import digest_of, is_secret
+from normata.identity.sessions import sessions
+from normata.identity.sessions.lookup import SESSION_LOOKUP
+from normata.identity.sessions.sessions import Visitor
+from normata.identity.sign_in.passwords import Hashing
+from normata.identity.sign_in.webauthn import RelyingParty
+from normata.settings import Settings
+
+T = TypeVar("T")
+
+SESSION_COOKIE = "normata-session"
+_FORM = b"application/x-www-form-urlencoded"
+_MAX_FIELDS = 20
+
+_log = structlog.get_logger("normata")
+
+
+class NotSignedIn(Exception):
+    """The page is for people who have signed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What the pages share. ``provider`` is what people call the provider to sign in with; null where there is none.
+
+    ``passkeys`` is null where no browser makes any for the site. ``operations`` has all operations of the interface, by
+    their ids.
+    """
+
+    services: Services
+    settings: Settings
+    site: Site
+    pages: Pages
+    hashing: Hashing
+    throttles: Throttles
+    passkeys: RelyingParty | None
+    operations: Mapping[str, Operation]
+    provider: str | None = None
+
+
+class PageRequest:
+    """One request to a page."""
+
+    def __init__(self, console: Console, request: Request) -> None:
+        self.console = console
+        self.request = request
+        self.context: RequestContext = context_of(request.scope)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the query; of one that is repeated the last counts."""
+        return self.request.query_params
+
+    @property
+    def address(self) -> str:
+        """The address that the request comes from; empty where that is not known."""
+        return (self.request.scope.get("client") or ("",))[0]
+
+    @property
+    def user_agent(self) -> str:
+        """What the browser calls itself, without what does not print."""
+        sent = self.context.headers.get(b"user-agent", b"").decode("latin-1")
+        return "".join(character for character in sent if character.isprintable())
+
+    async def form(self) -> Mapping[str, str]:
+        """The fields of the form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+        return dict(await self.form_pairs(_MAX_FIELDS))
+
+    async def form_pairs(self, most: int) -> list[tuple[str, str]]:
+        """Names and values of the form that was sent, at most so many. Raises what :meth:`form` raises."""
+        media_type = self.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if media_type != _FORM:
+            raise UnsupportedMediaType(text("problem.form"))
+        try:
+            body = await self.request.body()
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict")
+        except (ClientDisconnect, ValueError):
+            raise InvalidRequest(text("problem.form")) from None
+        return [(name, value.replace("\0", "")) for name, value in pairs]
+
+    def cookie(self, name: str) -> str:
+        """The value of a cookie of ours; empty where there is none."""
+        return self.request.cookies.get(self.console.site.cookie_name(name), "")
+
+    async def visitor(self) -> Visitor | None:
+        """Who has signed in with this browser; null for nobody."""
+        secret = self.cookie(SESSION_COOKIE)
+        if not is_secret(secret):
+            return None
+        services, moment = self.console.services, now()
+        found = await services.database.look_up(SESSION_LOOKUP, digest_of(secret))
+        visitor = sessions.visitor(found, moment)
+        if visitor is not None:
+            self.context.session = visitor
+            services.means[SessionUse].note(visitor.session_id, visitor.user_id, found[0].last_used_at, moment)
+        return visitor
+
+    async def required_visitor(self) -> Visitor:
+        """Who has signed in with this browser. Raises NotSignedIn."""
+        visitor = await self.visitor()
+        if visitor is None:
+            raise NotSignedIn
+        return visitor
+
+    def require_local_sign_in(self) -> None:
+        """Raise SignInRefused where people sign in with the provider alone."""
+        if not self.console.settings.local_sign_in:
+            raise SignInRefused("local_sign_in_off")
+
+    async def change_own(self, visitor: Visitor, work: Callable[[UnitOfWork], T], writes: Sequence[Write] = ()) -> T:
+        """Make a change of what is the visitor's own, and return what ``work`` does."""
+        return await self.console.services.changes.make(
+            work,
+            actor=self.actor(visitor.user_id, visitor.user_name),
+            scope=TenantScope(writable=(NO_ORGANIZATION,), users=(visitor.user_id,)),
+            writes=writes,
+        )
+
+    def actor(self, user_id: str | None, user_name: str = "") -> Actor:
+        """The user as the actor of what this request changes."""
+        return Actor(user_id, user_name, None, self.context.request_id, self.address)
+
+    def page(
+        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    ) -> Response:
+        """A page as the answer."""
+        return self.console.pages.render(template, self.context, status=status, headers=headers, **values)
+
+    def redirect(self, path: str, headers: Mapping[str, str] | None = None) -> Response:
+        """Have the browser get a path of ours."""
+        return RedirectResponse(f"{self.context.prefix}{path}", 303, {**HEADERS, **(headers or {})})
+
+    def note_refusal(self, error: SignInRefused) -> None:
+        """Log a refused sign-in, and count it: the cause, and nothing about the person."""
+        self.context.problem, self.context.reason = "sign_in_refused", error.cause
+        _log.warning("sign_in_refused", request_id=self.context.request_id, cause=error.cause)
+
+    def refusal(self, error: SignInRefused) -> Response:
+        """The page that tells of a refused sign-in, with the request's id."""
+        self.note_refusal(error)
+        title, message = text("refused.title"), refusal(error.cause)
+        status, headers = (429, {"Retry-After": str(error.wait)}) if error.wait else (403, {})
+        return self.page("message.html", status=status, headers=headers, title=title, message=message, visitor=None)
+
+
+Handler = Callable[[PageRequest], Awaitable[Response]]
+
+
+class Endpoint:
+    """A page at ``path``: what answers GET, and what answers POST.
+
+    Around every page alike: a POST has to come from a page of ours, no page is served where cookies could be read on
+    their way, and every refusal is a page, too.
+    """
+
+    def __init__(self, console: Console, path: str, *, get: Handler | None = None, post: Handler | None = None) -> None:
+        self.path = path
+        self._console = console
+        self._handlers = {
+            method: handler for method, handler in (("GET", get), ("HEAD", get), ("POST", post)) if handler is not None
+        }
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it answers."""
+        return tuple(self._handlers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. What it raises is answered by the gateway, with a page."""
+        context, console = context_of(scope), self._console
+        context.route = self.path
+        context.problem_page = lambda body, headers: console.pages.problem(body, headers, context)
+        handler = self._handlers.get(scope["method"])
+        if handler is None:
+            raise MethodNotAllowed(headers={"Allow": ", ".join(sorted(self._handlers))})
+        page_request = PageRequest(console, Request(scope, receive))
+        response = await self._answer(page_request, handler)
+        await response(scope, receive, send)
+
+    async def _answer(self, page_request: PageRequest, handler: Handler) -> Response:
+        try:
+            require_safe_site(self._console.site)
+            if page_request.request.method not in SAFE_METHODS:
+                require_own_page(page_request.context.headers, self._console.site)
+            return await handler(page_request)
+        except SignInRefused as error:
+            return page_request.refusal(error)
+        except NotSignedIn:
+            return page_request.redirect(f"/sign-in/{_returning(page_request)}")
+
+
+def _returning(page_request: PageRequest) -> str:
+    """The query that leads back to this page after signing in; empty where there is no page to come back to."""
+    if page_request.request.method not in SAFE_METHODS:
+        return ""
+    query = page_request.request.scope["query_string"].decode("latin-1")
+    wanted = safe_path(page_request.context.raw_path + (f"?{query}" if query else ""))
+    return f"?return_to={quote(wanted, safe='')}" if wanted else ""

@@ -1,0 +1,35 @@
+"""How many rows of a table an input adds, changes, and leaves as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from normata.core.changes.rows import PendingRow
+
+
+@dataclass(slots=True)
+class RowCounts:
+    """What a load or an upload does, or would do, to the rows of one array."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    @classmethod
+    def of(cls, rows: Iterable[PendingRow]) -> Self:
+        """Count rows that the rules have found valid."""
+        tally = cls()
+        for row in rows:
+            if row.stored is None:
+                tally.inserted += 1
+            elif row.changed:
+                tally.updated += 1
+            else:
+                tally.unchanged += 1
+        return tally
+
+    def written(self) -> dict[str, int]:
+        """What an event says of them: how many are new, and how many have changed."""
+        return {"inserted": self.inserted, "updated": self.updated}

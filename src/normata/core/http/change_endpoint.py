@@ -1,0 +1,278 @@
+"""How a change is asked for and made: one way for all of them.
+
+A request goes through these stages, in this order: authentication, input (query, key, body; all faults at once), reach
+(what the caller may read and write), then the change, as a dry run, once for its key, or plainly, and what follows from
+it outside of the database. The console starts at the reach: it has a caller and the input already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.types import Receive, Scope, Send
+
+from normata.core.changes.idempotency import KEY_WRITES, Answer, KeyedRequest, once
+from normata.core.changes.source import FaultyInput
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import ConstraintViolation, TenantScope
+from normata.core.db.types import now
+from normata.core.http.authentication import authenticate
+from normata.core.http.context import address_of, context_of, path_id
+from normata.core.http.dry_run import parse_dry_run, preview_answer
+from normata.core.http.idempotency import InvalidKey, key_of, keyed
+from normata.core.http.negotiation import Headers, entity_tag
+from normata.core.http.operation import ChangeOperation
+from normata.core.http.problems import FieldFault, InvalidRequest, UnsupportedMediaType
+from normata.core.http.request import Request
+from normata.core.http.responses import EncodedJson
+from normata.core.http.services import Services
+from normata.core.schema.table import new_id
+from normata.errors import InsufficientRole
+
+T = TypeVar("T")
+
+Respond = Callable[[ChangeOperation, Request, Any], Answer]
+
+
+class ChangeEndpoint:
+    """Answers one operation that changes something, as an ASGI application."""
+
+    def __init__(self, operation: ChangeOperation, services: Services) -> None:
+        self._operation = operation
+        self._services = services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. Raises what the operation declares."""
+        operation, services, context = self._operation, self._services, context_of(scope)
+        dry_run, faults = parse_dry_run(scope["query_string"])
+        # A dry run does nothing: not even when the token was last used is noted.
+        caller = await authenticate(services, scope, scope=operation.scope, is_use=not dry_run)
+        # Read once the caller is known: nobody else learns what is wrong with a query or a body.
+        context.body_limit = operation.body_limit
+        entered = await _read_input(operation, scope, receive, faults)
+        request = Request(
+            caller=caller,
+            means=services.means,
+            time=now(),
+            request_id=context.request_id,
+            address=address_of(scope),
+            prefix=context.prefix,
+            instance=context.instance,
+            id=path_id(scope),
+            query=entered.query,
+            body=entered.body,
+            if_match=context.headers.get(b"if-match") if operation.is_conditional else None,
+            dry_run=dry_run,
+        )
+        key = None
+        if entered.key is not None:
+            key = keyed(operation, scope, entered.bytes, user_id=caller.user_id, key=entered.key)
+        answer = await change(operation, services, request, respond_http, key=key)
+        await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
+
+
+async def change(
+    operation: ChangeOperation,
+    services: Services,
+    request: Request,
+    respond: Respond,
+    *,
+    key: KeyedRequest | None = None,
+) -> Answer:
+    """Make the change that a request asks for, or preview it, and return the answer to it.
+
+    ``respond`` makes the answer of what the operation presents, in the transaction: what it cannot answer is not
+    stored. With a ``key`` the change is made once, however often it is asked for. Raises what the operation declares.
+    """
+    request, reach = _reach(operation, request)
+
+    def work(unit: UnitOfWork) -> Answer:
+        result, content = execute(operation, services, unit, request)
+        answer = respond(operation, request, content)
+        answer.result = result
+        return answer
+
+    with _http_errors(operation):
+        if request.dry_run:
+            return await _dry_run(operation, services, request, reach, work)
+        if key is None:
+            answer = await services.changes.make(
+                work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
+            )
+        else:
+            with services.in_progress.begin(key):
+                answer = await services.changes.make(
+                    lambda unit: once(unit, key, work, store=not operation.answers_secret),
+                    actor=request.actor,
+                    scope=reach,
+                    writes=(*operation.writes, *KEY_WRITES),
+                    is_long=operation.is_long,
+                )
+    if operation.afterwards is not None and not answer.is_stored:
+        answer = respond(operation, request, await operation.afterwards(request, answer.result, answer.content))
+    return answer
+
+
+def execute(operation: ChangeOperation, services: Services, unit: UnitOfWork, request: Request) -> tuple[Any, Any]:
+    """What an operation's work returns, and how it presents that. Raises what the operation declares."""
+    if operation.authority == "operator":
+        services.require_operator(unit, request.caller)
+    result = operation.work(unit, request)
+    return result, operation.present(result)
+
+
+async def preview(
+    operation: ChangeOperation, services: Services, request: Request, look: Callable[[UnitOfWork, Any], T]
+) -> T:
+    """What ``look`` sees once the change is made, from the transaction and what the change presents; nothing is stored.
+
+    Raises what the operation declares.
+    """
+    request, reach = _reach(operation, request)
+    with _http_errors(operation):
+        foreseen = await services.changes.rehearse(
+            lambda unit: look(unit, execute(operation, services, unit, request)[1]),
+            actor=request.actor,
+            scope=reach,
+            writes=operation.writes,
+            is_long=True,
+        )
+    return foreseen.result
+
+
+def respond_http(operation: ChangeOperation, request: Request, content: Any) -> Answer:
+    """The answer over HTTP: with an entity tag and an address where the operation has them."""
+    answer = Answer(operation.success, {}, content)
+    tag = entity_tag(answer.body, "identity")  # encoded now, tagged or not: what cannot be answered is not stored
+    if operation.is_tagged:
+        answer.headers["ETag"] = tag.decode()
+    if operation.answers_secret:
+        answer.headers["Cache-Control"] = "no-store"
+    if operation.creates:
+        above = f"{request.prefix}{operation.made_at}" if operation.made_at else request.instance
+        answer.headers["Location"] = f"{above.rstrip('/')}/{quote(content['id'], safe='')}/"
+    return answer
+
+
+def _reach(operation: ChangeOperation, request: Request) -> tuple[Request, TenantScope]:
+    """The request, with the id of what an operator may make, and what its caller may read and write."""
+    reach = request.caller.reach(operation.own_role or operation.role)
+    if operation.authority != "organization":
+        made = (new_id(),) if operation.authority == "operator" else ()
+        request = replace(request, new_organization=made[0] if made else "")
+        reach = request.caller.own_reach(*made)
+    return request, replace(reach, catalogs=True) if operation.changes_catalogs else reach
+
+
+@contextmanager
+def _http_errors(operation: ChangeOperation) -> Iterator[None]:
+    """Raise what the domain raises as the interface words it."""
+    try:
+        yield
+    except FaultyInput as error:
+        raise InvalidRequest.of_input(error) from None
+    except ConstraintViolation:
+        if not operation.changes_catalogs:
+            raise
+        # It has happened twice, so it was no race: an id is one of an organization's own, which nobody else sees.
+        fault = FieldFault(in_="body", name="", code="invalid", message="has an id that is taken", allowed=None)
+        raise InvalidRequest.of([fault]) from None
+    except InsufficientRole:
+        raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
+
+
+async def _dry_run(
+    operation: ChangeOperation,
+    services: Services,
+    request: Request,
+    reach: TenantScope,
+    work: Callable[[UnitOfWork], Answer],
+) -> Answer:
+    """What ``work`` would do. It is no state of anything, so it has no entity tag."""
+    foreseen = await services.changes.rehearse(
+        work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
+    )
+    # An operator's change may reach more than the operator may see.
+    known = {None, *reach.readable} if operation.authority == "operator" else None
+    return Answer(200, {}, preview_answer(foreseen, known))
+
+
+class _Input(NamedTuple):
+    """What a request brings along: the key, the query and the body, null where it has none, and the body's bytes."""
+
+    key: str | None
+    query: Any
+    body: Any
+    bytes: bytes
+
+
+async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive, faults: list[FieldFault]) -> _Input:
+    """Read all that a request brings along. ``faults`` are those that were found before.
+
+    Raises InvalidRequest with all faults at once, and what :func:`_read_body` raises.
+    """
+    key = query = None
+    if operation.takes_key:
+        try:
+            key = key_of(scope)
+        except InvalidKey as error:
+            faults.append(error.fault)
+    if operation.query is not None:
+        try:
+            query = operation.query.read(QueryParams(scope["query_string"]).multi_items())
+        except ValidationError as error:
+            faults += InvalidRequest.of_validation("query", error).faults
+    request = HttpRequest(scope, receive)
+    try:
+        body = await _read_body(operation, context_of(scope).headers, request, query)
+    except InvalidRequest as error:
+        raise InvalidRequest.of([*faults, *error.faults]) from None
+    if faults:
+        raise InvalidRequest.of(faults)
+    return _Input(key, query, body, await request.body() if operation.takes_body else b"")
+
+
+async def _read_body(
+    operation: ChangeOperation, headers: Headers, request: HttpRequest, query: BaseModel | None
+) -> Any:
+    """The body as its model, or as its format reads it; null where the operation has none, or it is absent.
+
+    Raises TooLarge, UnsupportedMediaType and InvalidRequest.
+    """
+    if not operation.takes_body:
+        return None
+    try:
+        body = await request.body()
+    except ClientDisconnect:  # the client has gone, or what it sent is no HTTP
+        fault = FieldFault(in_="body", name="", code="incomplete", message="ended before it was complete", allowed=None)
+        raise InvalidRequest.of([fault]) from None
+    if not body and not operation.body_required:
+        return None
+    media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+    if operation.body_formats:
+        if media_type not in operation.body_formats:
+            known = ", ".join(operation.body_formats)
+            raise UnsupportedMediaType(f"The body must be one of these, by its Content-Type: {known}.")
+        # Where the query is wrong, only that is reported: how the body is read depends on it.
+        missing = operation.query is not None and query is None
+        return None if missing else await asyncio.to_thread(operation.body_formats[media_type].read, body, query)
+    if media_type not in operation.body_types:
+        raise UnsupportedMediaType
+    assert operation.body is not None  # noqa: S101 - narrows the type
+    try:
+        return operation.body.model_validate_json(body)
+    except ValidationError as error:
+        raise InvalidRequest.of_validation("body", error) from None
+
+
+def as_null(_result: Any) -> None:
+    """Present whatever a change returns as JSON's null."""

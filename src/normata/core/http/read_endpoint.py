@@ -1,0 +1,205 @@
+"""How a request to read something is answered: one way for all of them, and the shortest, since most requests read.
+
+A request goes through these stages, in this order: query, authentication, organization and role, cache, and what the
+operation builds. A cached page costs one token lookup, which brings the caller, their role, and the list's revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import NamedTuple
+
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Scope, Send
+
+from normata.core.changes.revisions import current_revision
+from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.types import now
+from normata.core.http.authentication import authenticate
+from normata.core.http.caller import Caller
+from normata.core.http.content import Content
+from normata.core.http.context import RequestContext, address_of, context_of, path_id
+from normata.core.http.formats import FormatQuery, Formats
+from normata.core.http.links import LONGEST_LINKED, page_links
+from normata.core.http.operation import ListOperation, ReadOperation
+from normata.core.http.page_cache import Page
+from normata.core.http.problems import FieldFault, InvalidRequest
+from normata.core.http.request import Request
+from normata.core.http.roles import role_suffices
+from normata.core.http.services import Services
+from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, Query
+from normata.core.schema.wire import encode
+from normata.errors import InsufficientRole, NotFound
+
+_LONGEST_CACHED = 2_000  # bytes of a query string; longer ones are parsed each time, and their pages are not cached
+
+
+class _ParsedQuery(NamedTuple):
+    """A query, null where it has faults, and the key of its page in the cache, empty where that is not cached."""
+
+    query: Query | None
+    faults: tuple[FieldFault, ...] = ()
+    key: str = ""
+
+    @property
+    def organization(self) -> str | None:
+        """The id or slug of the organization that it names; null where it names none."""
+        return self.query.organization_id if isinstance(self.query, OrganizationQuery) else None
+
+
+class ReadEndpoint:
+    """Answers one operation that reads, as an ASGI application."""
+
+    def __init__(self, operation: ReadOperation, services: Services) -> None:
+        self._operation = operation
+        self._services = services
+        self._parse_cached = lru_cache(maxsize=1_000)(self._parse)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a GET or HEAD. Raises what the operation declares."""
+        del receive  # there is no body to expect
+        operation, context = self._operation, context_of(scope)
+        query_string = scope["query_string"]
+        parsed = (self._parse_cached if _is_short(query_string) else self._parse)(query_string)
+        context.organization_id = parsed.organization
+        caller = await authenticate(
+            self._services,
+            scope,
+            scope=operation.scope,
+            organization_id=parsed.organization,
+            list_name=operation.cached,
+            media_types=_media_types(operation, parsed),
+        )
+        if parsed.query is None:
+            # Only now: a caller without a token does not learn what is wrong with a request.
+            raise InvalidRequest.of(parsed.faults)
+        if operation.authority != "organization":
+            page = await self._build_own(self._request(scope, caller, parsed.query, ""))
+        else:
+            organization_id = context.organization_id = _organization(operation, caller, parsed.organization)
+            if operation.formats is not None:
+                request = self._request(scope, caller, parsed.query, organization_id)
+                content = await self._in_format(operation.formats, request, context)
+                await content.send(context.headers, send)
+                return
+            if parsed.key and caller.revisions[organization_id]:
+                await self._send_cached(scope, send, caller, parsed, organization_id)
+                return
+            page = await self._build(self._request(scope, caller, parsed.query, organization_id))
+        await page.content.send(context.headers, send, *_links(scope, context, parsed.query, page))
+
+    async def _send_cached(
+        self, scope: Scope, send: Send, caller: Caller, parsed: _ParsedQuery, organization_id: str
+    ) -> None:
+        """Send a page from the cache, or build it and store it there."""
+        services, context = self._services, context_of(scope)
+        assert parsed.query is not None  # noqa: S101 - narrows the type
+        key = f"{organization_id} {parsed.key}"
+        page = services.pages.find(key, caller.revisions[organization_id])
+        services.metrics.page(cached=page is not None)
+        if page is None:
+            page = await self._build(self._request(scope, caller, parsed.query, organization_id))
+        known = len(page.content.representations)
+        await page.content.send(context.headers, send, *_links(scope, context, parsed.query, page))
+        if page.revision and len(page.content.representations) > known:
+            services.pages.store(key, page)  # it is new, or has grown
+
+    def _request(self, scope: Scope, caller: Caller, query: Query, organization_id: str) -> Request:
+        context = context_of(scope)
+        if organization_id:
+            query = query.model_copy(update={"organization_id": organization_id})
+        return Request(
+            caller=caller,
+            means=self._services.means,
+            time=now(),
+            request_id=context.request_id,
+            address=address_of(scope),
+            prefix=context.prefix,
+            instance=context.instance,
+            id=path_id(scope),
+            organization_id=organization_id,
+            query=query,
+        )
+
+    async def _build_own(self, request: Request) -> Page:
+        """The answer to whoever asks about their own, or as an operator. Raises NotOperator."""
+        operation, caller = self._operation, request.caller
+
+        def work(transaction: Transaction) -> Page:
+            if operation.authority == "operator":
+                self._services.require_operator(transaction, caller)
+            answer = operation.build(transaction, request)
+            return Page("", Content(encode(answer)), answer["total"] if isinstance(operation, ListOperation) else None)
+
+        scope = TenantScope(readable=tuple(caller.roles), users=(caller.user_id,))
+        return await self._services.database.read(work, scope, is_long=operation.is_long)
+
+    async def _build(self, request: Request) -> Page:
+        operation, organization_id = self._operation, request.organization_id
+        in_pages = isinstance(operation, ListOperation)
+
+        def work(transaction: Transaction) -> Page:
+            # From the same snapshot as the page, so that it is never cached for a revision that it does not show.
+            revision = current_revision(transaction, organization_id, operation.cached) if operation.cached else ""
+            answer = operation.build(transaction, request)
+            return Page(revision, Content(encode(answer)), answer["total"] if in_pages else None)
+
+        return await self._services.database.read(
+            work, TenantScope(readable=(organization_id,)), is_long=operation.is_long
+        )
+
+    async def _in_format(self, formats: Formats, request: Request, context: RequestContext) -> Content:
+        """The answer in the format that the request wants.
+
+        A report may be long: it is made on a thread of its own, so that others are served meanwhile.
+        """
+        chosen = formats.choose(request.query, context.headers.get(b"accept", b""))
+        found = await self._services.database.read(
+            lambda transaction: self._operation.build(transaction, request),
+            TenantScope(readable=(request.organization_id,)),
+            is_long=True,
+        )
+        return await asyncio.to_thread(formats.content, found, chosen)
+
+    def _parse(self, query_string: bytes) -> _ParsedQuery:
+        """Of a parameter that is repeated the last counts, but for those that are arrays."""
+        try:
+            query = self._operation.query.read(QueryParams(query_string).multi_items())
+        except ValidationError as error:
+            return _ParsedQuery(None, tuple(InvalidRequest.of_validation("query", error).faults))
+        # One with an id in its path would need it in the key.
+        is_cached = self._operation.cached is not None and "{" not in self._operation.path and _is_short(query_string)
+        return _ParsedQuery(query, key=f"{self._operation.path} {query.model_dump_json()}" if is_cached else "")
+
+
+def _organization(operation: ReadOperation, caller: Caller, wanted: str | None) -> str:
+    """The id of the organization that is read. Raises NotFound and InsufficientRole."""
+    # An id comes before a slug of the same spelling.
+    found = wanted if wanted in caller.roles else next(iter(caller.roles), None)
+    if found is None:
+        raise NotFound
+    if not role_suffices(caller.roles[found], operation.role):
+        raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.")
+    return found
+
+
+def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> tuple[tuple[bytes, bytes], ...]:
+    """The header with the links to other pages of a list; none where the query is too long to be repeated."""
+    query_string = scope["query_string"]
+    if page.total is None or not isinstance(query, OwnPageQuery) or len(query_string) > LONGEST_LINKED:
+        return ()
+    return ((b"link", page_links(context.instance, query_string, query.page, query.limit, page.total)),)
+
+
+def _media_types(operation: ReadOperation, parsed: _ParsedQuery) -> tuple[str, ...]:
+    """What ``Accept`` may name; nothing where the query names the format."""
+    if operation.formats is None:
+        return ("application/json",)
+    is_named = isinstance(parsed.query, FormatQuery) and parsed.query.format
+    return () if is_named else operation.formats.media_types
+
+
+def _is_short(query_string: bytes) -> bool:
+    return len(query_string) <= _LONGEST_CACHED

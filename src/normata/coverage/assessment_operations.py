@@ -1,0 +1,234 @@
+"""The operations of statements: what an organization says of controls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from normata.core.changes.source import Row, pointer
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.operation import ChangeOperation, Operation
+from normata.core.http.request import Request
+from normata.core.schema.fields import CoverageStatus, Identifier, ShortText
+from normata.core.schema.paging import OrganizationId, OrganizationQuery
+from normata.core.schema.wire import Input, Wire
+from normata.coverage.assessments import (
+    ASSESSMENT_WRITES,
+    MAX_AT_ONCE,
+    Assessment,
+    AssessmentFields,
+    AssessmentInput,
+    assess,
+    assessment_to_wire,
+    clear_assessment,
+)
+from normata.errors import InUse
+from normata.frameworks.control_wire import ControlReference, FrameworkReference
+from normata.frameworks.model import Control
+from normata.identity.organization_lookup import reached
+
+
+class AssessmentPut(AssessmentFields):
+    """All that the organization says of a control. What is left out is unsaid."""
+
+    organization_id: OrganizationId
+
+
+class AssessmentPatch(AssessmentFields):
+    """What the organization says of one of many controls. What is left out stays as it is."""
+
+    control_id: Annotated[Identifier | None, Field(description="The control, by its id.")] = None
+    identifier: Annotated[
+        ShortText | None, Field(description="The control, by its identifier, in place of the id.")
+    ] = None
+    framework: Annotated[
+        ShortText | None,
+        Field(description="Where several frameworks have the identifier: which one, by its id, slug or identifier."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _names_one_control(self) -> Self:
+        if (self.control_id is None) == (self.identifier is None):
+            raise ValueError("must name the control either by controlId or by identifier")
+        return self
+
+
+class AssessmentsPatch(Input):
+    """What the organization says of many controls: all of it is stored, or nothing."""
+
+    organization_id: OrganizationId
+    assessments: Annotated[
+        list[AssessmentPatch],
+        Field(min_length=1, max_length=MAX_AT_ONCE, description="What is said, each of another control."),
+    ]
+
+
+class AssessedControl(Wire):
+    """A control, what the organization says of it, and what follows for it."""
+
+    control: ControlReference = Field(description="The control.")
+    framework: FrameworkReference = Field(description="The framework that the control belongs to.")
+    coverage: Assessment = Field(description="What the organization says of the control.")
+    effective_coverage_status: CoverageStatus = Field(
+        description="What follows from statements, matches and roll-up: the best of all paths."
+    )
+    is_indirectly_covered: bool = Field(
+        description="Whether matches lift the control above what statements and roll-up alone would give."
+    )
+
+
+class AssessedControls(Wire):
+    """The controls of a request, in its order."""
+
+    items: list[AssessedControl] = Field(description="The controls, in the order of the request.")
+
+
+def _put(unit: UnitOfWork, request: Request) -> Any:
+    body: AssessmentPut = request.body
+    organization_id = reached(unit, body.organization_id)
+    row = Row("controlCoverages", "body", "", {})
+    assessment = AssessmentInput(row, body.given(), control_id=request.id, whole=True)
+    return assess(unit, organization_id, [assessment])[0]
+
+
+def _delete(unit: UnitOfWork, request: Request) -> Any:
+    return clear_assessment(unit, reached(unit, request.query.organization_id), request.id)
+
+
+def _patch(unit: UnitOfWork, request: Request) -> Any:
+    body: AssessmentsPatch = request.body
+    assessments = [
+        AssessmentInput(
+            Row("controlCoverages", "body", pointer("assessments", number), {}),
+            one.given(),
+            control_id=one.control_id,
+            identifier=one.identifier,
+            framework=one.framework,
+        )
+        for number, one in enumerate(body.assessments)
+    ]
+    return assess(unit, reached(unit, body.organization_id), assessments)
+
+
+def _as_wire(row: Any) -> dict[str, Any]:
+    return {
+        "control": {"id": row.id, "identifier": row.identifier, "name": row.name},
+        "framework": {
+            "id": row.framework_id,
+            "name": row.framework_name,
+            "identifier": row.framework_identifier,
+            "identifierColor": row.framework_color,
+        },
+        "coverage": assessment_to_wire(row),
+        "effectiveCoverageStatus": row.effective,
+        "isIndirectlyCovered": row.is_indirect,
+    }
+
+
+_ASSESSMENT = {
+    "coverageStatus": "PARTIAL",
+    "coverageGap": "Contractors hand their badges back late.",
+    "isApplicable": True,
+    "justification": None,
+    "reasons": ["RISK_TREATMENT"],
+}
+_ASSESSED = {
+    "control": {"id": "iso-27001-2022:A.5.11", "identifier": "A.5.11", "name": "Return of assets"},
+    "framework": {
+        "id": "iso-27001-2022",
+        "name": "ISO/IEC 27001:2022",
+        "identifier": "ISO-27001",
+        "identifierColor": "#0B6E4F",
+    },
+    "coverage": {**_ASSESSMENT, "updatedAt": "2026-11-20T09:14:03.120Z"},
+    "effectiveCoverageStatus": "PARTIAL",
+    "isIndirectlyCovered": False,
+}
+_NOT_ASSESSED: dict[str, Any] = {
+    "coverageStatus": "NONE",
+    "coverageGap": None,
+    "isApplicable": True,
+    "justification": None,
+    "reasons": [],
+    "updatedAt": None,
+}
+_ID = "The id of a control of a framework that the organization has adopted."
+
+OPERATIONS: tuple[Operation, ...] = (
+    ChangeOperation(
+        http_method="PUT",
+        path="/controls/{id}/coverage/",
+        operation_id="assessControl",
+        tag="Coverage",
+        summary="State how far a control is covered",
+        description="""\
+Says how far the organization covers a control, what is missing, and whether the control applies to it at all.
+
+The statement takes the place of the one before: what is left out is unsaid. A control that does not apply needs a
+`justification`. What follows for other controls, of all adopted frameworks, is stored in the same transaction, so the
+next answer of any list has it.""",
+        about=Control,
+        id_description=_ID,
+        work=_put,
+        present=_as_wire,
+        writes=ASSESSMENT_WRITES,
+        body=AssessmentPut,
+        body_required=True,
+        body_limit=2**20,
+        has_rules=True,
+        body_example={"organizationId": "org-harbourlight", **_ASSESSMENT},
+        answer=AssessedControl,
+        answer_description="The control with its statement, and what follows for it.",
+        example=_ASSESSED,
+    ),
+    ChangeOperation(
+        http_method="DELETE",
+        path="/controls/{id}/coverage/",
+        operation_id="clearAssessment",
+        tag="Coverage",
+        summary="Say nothing of a control any more",
+        description="""\
+Takes back what the organization says of a control. Where it says nothing, nothing happens. What followed from the
+statement is taken back in the same transaction. A statement that a task refers to stays: the answer is 409 `in_use`,
+with the id of the task.""",
+        about=Control,
+        id_description=_ID,
+        work=_delete,
+        present=_as_wire,
+        writes=ASSESSMENT_WRITES,
+        query=OrganizationQuery,
+        errors=(InUse,),
+        answer=AssessedControl,
+        answer_description="The control, of which nothing is said now, and what follows for it.",
+        example=_ASSESSED | {"coverage": _NOT_ASSESSED, "effectiveCoverageStatus": "NONE"},
+    ),
+    ChangeOperation(
+        http_method="PATCH",
+        path="/controls/coverage/",
+        operation_id="assessControls",
+        is_long=True,
+        tag="Coverage",
+        summary="State how far many controls are covered",
+        description=f"""\
+Says how far the organization covers up to {MAX_AT_ONCE} controls, in one transaction. All of it is stored, or nothing.
+Then every fault is told with its place, such as `assessments/3/justification`.
+
+A control is named by its id, or by its identifier and, where several adopted frameworks have the same identifier, its
+framework. Of each statement, what is left out stays as it is.""",
+        work=_patch,
+        present=lambda rows: {"items": [_as_wire(row) for row in rows]},
+        writes=ASSESSMENT_WRITES,
+        body=AssessmentsPatch,
+        body_required=True,
+        body_limit=2 * 2**20,
+        has_rules=True,
+        body_example={
+            "organizationId": "org-harbourlight",
+            "assessments": [{"controlId": "iso-27001-2022:A.5.11", **_ASSESSMENT}],
+        },
+        answer=AssessedControls,
+        answer_description="The controls with their statements, and what follows for them.",
+        example={"items": [_ASSESSED]},
+    ),
+)

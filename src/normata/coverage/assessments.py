@@ -1,0 +1,295 @@
+"""Statements: what an organization says of controls, one or many at once, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+from pydantic.alias_generators import to_camel
+from sqlalchemy import BindParameter, Select, and_, bindparam, delete, insert, select, update
+
+from normata.core.changes.references import referrer
+from normata.core.changes.source import Fault, FaultyInput, Row
+from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.core.db.security import Write
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.fields import CoverageStatus, Reasons, Text
+from normata.core.schema.table import new_id, sql_table
+from normata.core.schema.wire import Input, Wire
+from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
+from normata.errors import InUse, NotFound
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
+from normata.frameworks.rules import assessment_faults
+
+MAX_AT_ONCE = 500
+
+# What a statement says, by column.
+ASSESSMENT_COLUMNS = ("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons")
+
+_WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # made once: lists say it of a hundred controls
+
+_NOT_ASSESSED: Mapping[str, Any] = {
+    "coverage_status": "NONE",
+    "coverage_gap": None,
+    "is_applicable": True,
+    "justification": None,
+    "reasons": [],
+}
+
+ASSESSMENT_WRITES: tuple[Write, ...] = (
+    insert_of(ControlCoverage),
+    update_of(ControlCoverage, *ASSESSMENT_COLUMNS, "updated_at"),
+    delete_of(ControlCoverage),
+    *COVERAGE_WRITES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AssessmentInput:
+    """What shall be said of a control: ``values`` by column.
+
+    The control is named by its id, by its identifier, or by a ``name`` that may be either; where an identifier is not
+    enough, with its framework (an id, slug or identifier). ``source`` is its place in the input; its fields are the
+    wire's. With ``whole``, the control is what a request as a whole is about, and what the values leave out is unsaid.
+    """
+
+    source: Row
+    values: Mapping[str, Any]
+    control_id: str | None = None
+    identifier: str | None = None
+    name: str | None = None
+    framework: str | None = None
+    whole: bool = False
+
+
+class AssessmentFields(Input):
+    """What may be said of a control."""
+
+    coverage_status: CoverageStatus = "NONE"
+    coverage_gap: Text | None = None
+    is_applicable: bool = True
+    justification: Text | None = None
+    reasons: Reasons = Field(default_factory=list)
+
+    def given(self) -> dict[str, Any]:
+        """What is said, by column."""
+        return {name: getattr(self, name) for name in ASSESSMENT_COLUMNS if name in self.model_fields_set}
+
+
+class Assessment(Wire):
+    """What the organization says of a control: `NONE`, applicable, and nothing more where it has said nothing."""
+
+    coverage_status: CoverageStatus
+    coverage_gap: str | None
+    is_applicable: bool
+    justification: str | None
+    reasons: list[str]
+    updated_at: str | None = Field(description="When it was last said; null where nothing is.")
+
+
+def assessment_to_wire(row: Any) -> dict[str, Any]:
+    """The statement in a row of :func:`read_assessments`, as it travels."""
+    is_there = row.assessment_id is not None
+    values = {wire: getattr(row, name) if is_there else _NOT_ASSESSED[name] for name, wire in _WIRE_NAMES.items()}
+    return values | {"updatedAt": row.updated_at}
+
+
+def assess(
+    unit: UnitOfWork, organization_id: str, assessments: Sequence[AssessmentInput], found: Sequence[Fault] = ()
+) -> list[Any]:
+    """Make all assessments, bring coverage up to date, and return :func:`read_assessments` of their controls, in order.
+
+    ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput
+    with all faults, and NotFound where the one control that the input is about cannot be found; then nothing changes.
+    """
+    unit.require_reach(organization_id)
+    lock_coverage(unit, organization_id)
+    faults = [*found]
+    found_controls = _controls_of(unit, organization_id, assessments, faults)
+    new: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    earlier: dict[str, dict[str, Any]] = {}
+    seen: dict[str, AssessmentInput] = {}
+    for assessment, control in found_controls:
+        if (first := seen.setdefault(control.id, assessment)) is not assessment:
+            faults.append(
+                assessment.source.fault(None, f"is about the same control as {first.source.place or 'another'}")
+            )
+            continue
+        before = (
+            _NOT_ASSESSED
+            if control.assessment_id is None
+            else {name: getattr(control, name) for name in ASSESSMENT_COLUMNS}
+        )
+        after = {**(_NOT_ASSESSED if assessment.whole else before), **assessment.values}
+        faults += [assessment.source.fault(to_camel(name), reason) for name, reason in assessment_faults(after)]
+        if control.assessment_id is None and not (assessment.values or assessment.whole):
+            continue  # nothing is said of it, and nothing was
+        if control.assessment_id is None:
+            new.append(
+                {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}
+                | {"created_at": unit.moment, "updated_at": unit.moment}
+            )
+        elif after != before:
+            changed.append(
+                {"id": control.assessment_id, "organization_id": organization_id, "control_id": control.id, **after}
+                | {"created_at": control.created_at, "updated_at": unit.moment}
+            )
+            earlier[control.assessment_id] = {**changed[-1], **before, "updated_at": control.updated_at}
+    if faults:
+        raise FaultyInput(faults)
+    for batch in batches(new):
+        unit.execute_many(_INSERT, batch)
+    for batch in batches(changed):
+        unit.execute_many(
+            _UPDATE, [{f"new_{name}": row[name] for name in (*ASSESSMENT_COLUMNS, "id", "updated_at")} for row in batch]
+        )
+    _follow(unit, organization_id, [*new, *changed])
+    for row in (*new, *changed):
+        unit.publish(Change("assess", ControlCoverage, organization_id, row["id"], row, earlier.get(row["id"])))
+    return read_assessments(unit, organization_id, [control.id for _, control in found_controls])
+
+
+def clear_assessment(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
+    """Take back the statement of a control, if there is one, and return :func:`read_assessments` of it.
+
+    Raises NotFound, and InUse where a record refers to the statement.
+    """
+    unit.require_reach(organization_id)
+    lock_coverage(unit, organization_id)
+    (before,) = read_assessments(unit, organization_id, [control_id])
+    if before.assessment_id is None:
+        return before
+    user = referrer(unit, ControlCoverage, before.assessment_id)
+    if user is not None:
+        raise InUse(user)
+    row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
+    if row is not None:
+        _follow(unit, organization_id, [row._asdict()])
+        unit.publish(Change("clear", ControlCoverage, organization_id, row.id, before=row._asdict()))
+    return read_assessments(unit, organization_id, [control_id])[0]
+
+
+def read_assessments(transaction: Transaction, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
+    """What is said of controls of adopted frameworks, and what follows for them: rows in the order of the ids.
+
+    Raises NotFound where one of them is no such control.
+    """
+    rows = {
+        row.id: row
+        for batch in batches(control_ids)
+        for row in transaction.rows(_BY_ID, {"organization": organization_id, "ids": batch})
+    }
+    try:
+        return [rows[control_id] for control_id in control_ids]
+    except KeyError:
+        raise NotFound from None
+
+
+def _follow(unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        bring_up_to_date(unit, organization_id, Touched(assessed={row["control_id"] for row in rows}))
+
+
+# --- Which controls are meant
+
+
+def _controls_of(
+    transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
+) -> list[tuple[AssessmentInput, Any]]:
+    """The control that each saying is about, with its statement; a fault for each that names none, or several."""
+    by_id = _by(transaction, _BY_ID, organization_id, (one.control_id or one.name for one in assessments))
+    by_identifier = _by(
+        transaction, _BY_IDENTIFIER, organization_id, (one.identifier or one.name for one in assessments)
+    )
+    found = []
+    for assessment in assessments:
+        field: str | None = None
+        if assessment.control_id is not None:
+            there, field = by_id.get(assessment.control_id, []), "controlId"
+        elif assessment.identifier is not None:
+            there, field = by_identifier.get(assessment.identifier, []), "identifier"
+        else:
+            there = by_id.get(assessment.name or "") or by_identifier.get(assessment.name or "", [])
+        if assessment.framework is not None:
+            there = [row for row in there if assessment.framework in _names_of_framework(row)]
+        if not there and assessment.whole:
+            raise NotFound
+        if len(there) == 1:
+            found.append((assessment, there[0]))
+        else:
+            faults.append(assessment.source.fault(field, _not_one(assessment, there)))
+    return found
+
+
+def _by(
+    transaction: Transaction, statement: Select[Any], organization_id: str, names: Iterable[str | None]
+) -> dict[str, list[Any]]:
+    wanted = sorted({name for name in names if name is not None})
+    found: dict[str, list[Any]] = {}
+    for batch in batches(wanted):
+        for row in transaction.rows(statement, {"organization": organization_id, "ids": batch}):
+            found.setdefault(row.id if statement is _BY_ID else row.identifier, []).append(row)
+    return found
+
+
+def _names_of_framework(row: Any) -> tuple[str, str, str]:
+    return row.framework_id, row.framework_slug, row.framework_identifier
+
+
+def _not_one(assessment: AssessmentInput, there: Sequence[Any]) -> str:
+    if not there:
+        where = f"the adopted framework {assessment.framework!r}" if assessment.framework else "an adopted framework"
+        return f"names no control of {where}"
+    frameworks = {row.framework_identifier for row in there}
+    if len(frameworks) > 1:
+        return f"is ambiguous; name the framework: {', '.join(sorted(frameworks))}"
+    return f"is ambiguous; name the control by its id: {', '.join(sorted(row.id for row in there))}"
+
+
+_CONTROL, _FRAMEWORK, _ADOPTION = sql_table(Control), sql_table(Framework), sql_table(FrameworkAdoption)
+_STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+
+_ROWS = (
+    select(
+        _CONTROL.c.id,
+        _CONTROL.c.identifier,
+        _CONTROL.c.name,
+        _FRAMEWORK.c.id.label("framework_id"),
+        _FRAMEWORK.c.name.label("framework_name"),
+        _FRAMEWORK.c.identifier.label("framework_identifier"),
+        _FRAMEWORK.c.identifier_color.label("framework_color"),
+        _FRAMEWORK.c.slug.label("framework_slug"),
+        _STATEMENT.c.id.label("assessment_id"),
+        *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, "created_at", "updated_at")),
+        _EFFECTIVE.c.status.label("effective"),
+        _EFFECTIVE.c.is_indirect,
+    )
+    .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
+    .join(_ADOPTION, and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == _ORGANIZATION))
+    .outerjoin(
+        _STATEMENT, and_(_STATEMENT.c.control_id == _CONTROL.c.id, _STATEMENT.c.organization_id == _ORGANIZATION)
+    )
+    .outerjoin(
+        _EFFECTIVE, and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
+    )
+)
+_BY_ID = _ROWS.where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
+_BY_IDENTIFIER = _ROWS.where(_CONTROL.c.identifier.in_(bindparam("ids", expanding=True)))
+
+_INSERT = insert(_STATEMENT).values({column.name: bindparam(column.name, type_=column.type) for column in _STATEMENT.c})
+_UPDATE = (
+    update(_STATEMENT)
+    .where(_STATEMENT.c.id == bindparam("new_id"))
+    .values(
+        {name: bindparam(f"new_{name}", type_=_STATEMENT.c[name].type) for name in (*ASSESSMENT_COLUMNS, "updated_at")}
+    )
+)
+_DELETE = (
+    delete(_STATEMENT)
+    .where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control"))
+    .returning(*_STATEMENT.c)
+)

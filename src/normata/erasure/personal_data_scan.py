@@ -1,0 +1,213 @@
+"""Finding a person's name and e-mail address in texts and JSON, however they are spelled, and taking them out."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from normata.core.schema.text import fold, slugify
+
+ERASED = "[erased]"
+_ERASED_SLUG = "erased"
+
+# What parts the words of a name: blanks, or what stands for one in file names and addresses.
+_GAP = r"(?:\s+|[._-])"
+_WORD = r"[^\W_]"
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
+# Scripts whose words are written without a blank between them: there a name has no edges.
+_RUNNING_ON = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+
+class _Needle(NamedTuple):
+    """What is looked for in a folded text. No text without all the ``pieces`` can have it, which is quick to tell."""
+
+    pattern: re.Pattern[str]
+    pieces: tuple[str, ...]
+
+    def may_be_in(self, folded: str) -> bool:
+        return all(piece in folded for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a person is called.
+
+    ``names`` are replaced wherever they stand. ``ambiguous`` names may be ordinary words, too: they are replaced only
+    where they are the whole of something that names a person.
+    """
+
+    addresses: Collection[str] = ()
+    names: Collection[str] = ()
+    ambiguous: Collection[str] = ()
+
+
+class PersonalDataScan:
+    """The traces of a person in texts.
+
+    ``person_members`` are the members of JSON objects that have the name of a person, and nothing else.
+    """
+
+    def __init__(self, called: Called, person_members: Collection[str] = ()) -> None:
+        self._person_members = frozenset(person_members)
+        spelled = dict.fromkeys(spelling for name in called.names for spelling in (name, *_in_ascii(name)))
+        self._needles = [*map(_address, called.addresses), *map(_name, spelled)]
+        self._slugs = [*map(_slug, called.addresses), *map(_slug, (name for name in called.names if _words(name) > 1))]
+        self._ambiguous = [_name(name) for name in called.ambiguous]
+        sought = (*self._needles, *self._slugs, *self._ambiguous)
+        self._rarest = {max(needle.pieces, key=len) for needle in sought}
+        self._whole = {_plain(name) for name in (*called.ambiguous, *called.names, *called.addresses)}
+
+    def without(self, text: str) -> str:
+        """A text without them."""
+        return _replaced(text, self._needles)
+
+    def without_person(self, text: str) -> str:
+        """What names a person, and nothing else, without them."""
+        return ERASED if _plain(text) in self._whole else self.without(text)
+
+    def without_slug(self, slug: str) -> str:
+        """A slug without them, be they spelled as slugs are."""
+        found = slug
+        for needle in self._slugs:
+            found = needle.pattern.sub(_ERASED_SLUG, found)
+        return self.without(found).replace(ERASED, _ERASED_SLUG)
+
+    def without_document(self, value: Any, member: str = "") -> Any:
+        """A JSON value, of this member of an object, without them; the names of its own members, too."""
+        match value:
+            case str() if member == "slug" or _SLUG.fullmatch(value):
+                return self.without_slug(value)
+            case str() if member in self._person_members or member.endswith("By"):
+                return self.without_person(value)
+            case str():
+                return self.without(value)
+            case list():
+                return [self.without_document(one, member) for one in value]
+            case dict():
+                return self._without_members(value)
+        return value
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether it is worth a closer look at a text, be it JSON or not."""
+        folded = _folded(text)
+        return any(piece in folded for piece in self._rarest) or "\\u" in text
+
+    def are_in_json(self, text: str) -> bool:
+        """Whether a text that is JSON has any of them."""
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return self.without(text) != text
+        return bool(self.without_document(value) != value)
+
+    def are_ambiguous_in(self, text: str) -> bool:
+        """Whether a text has a word that may be the person's name, and may be none."""
+        folded = _folded(text)
+        return any(needle.may_be_in(folded) and needle.pattern.search(folded) for needle in self._ambiguous)
+
+    def _without_members(self, value: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, one in value.items():
+            free = changed = self.without(name)
+            number = 1
+            while changed != name and (free in found or free in value):  # no two members have one name
+                number += 1
+                free = f"{changed} {number}"
+            found[free] = self.without_document(one, name)
+        return found
+
+
+def _plain(text: str) -> str:
+    return " ".join(fold(text).split())
+
+
+def _in_ascii(name: str) -> list[str]:
+    """A name without the marks of its letters, as people type it, too; nothing where that leaves out letters."""
+    plain = unicodedata.normalize("NFKD", fold(name))
+    letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return [letters] if letters.isascii() else []
+
+
+def _words(name: str) -> int:
+    return len(re.findall(rf"{_WORD}+", name))
+
+
+def is_ambiguous(name: str) -> bool:
+    """Whether a name may be an ordinary word as well: it is a single one."""
+    return len(name.split()) < 2
+
+
+def _address(address: str) -> _Needle:
+    """An address, and none that it is only a part of. In the address of a page, the @ is escaped."""
+    local, _, domain = fold(address).rpartition("@")
+    spelled = rf"{re.escape(local)}(?:@|%40){re.escape(domain)}"
+    pattern = rf"(?<![\w+%-])(?<!\w\.){spelled}(?![\w-])(?!\.\w)"
+    return _Needle(re.compile(pattern), _pieces(f"{local} {domain}"))
+
+
+def _name(name: str) -> _Needle:
+    """A name, as whole words."""
+    folded = fold(name)
+    words = _GAP.join(map(re.escape, folded.split()))
+    before = "" if _RUNNING_ON.match(folded) else rf"(?<!{_WORD})"
+    after = "" if _RUNNING_ON.match(folded[-1:]) else rf"(?!{_WORD})"
+    return _Needle(re.compile(f"{before}{words}{after}"), _pieces(folded))
+
+
+def _slug(text: str) -> _Needle:
+    """A name or an address as :func:`slugify` has it."""
+    slug = slugify(text)
+    return _Needle(re.compile(rf"(?<![a-z0-9]){re.escape(slug)}(?![a-z0-9])"), _pieces(slug))
+
+
+def _pieces(folded: str) -> tuple[str, ...]:
+    return tuple(re.findall(rf"{_WORD}+", folded)) or ("",)
+
+
+def _replaced(text: str, needles: Iterable[_Needle]) -> str:
+    folded = _folded(text)
+    for needle in needles:
+        if needle.may_be_in(folded):
+            text = _without(text, needle.pattern)
+            folded = _folded(text)
+    return text
+
+
+def _folded(text: str) -> str:
+    """:func:`fold`, in a tenth of the time for most texts."""
+    return text.lower() if text.isascii() else fold(text)
+
+
+def _without(text: str, pattern: re.Pattern[str]) -> str:
+    """A text with ``ERASED`` in each place where its folded form matches."""
+    if text.isascii():
+        return _spliced(text, pattern, text.lower(), None)
+    text = unicodedata.normalize("NFC", text)
+    folded, origins = _aligned(text)
+    return _spliced(text, pattern, folded, origins)
+
+
+def _spliced(text: str, pattern: re.Pattern[str], folded: str, origins: list[int] | None) -> str:
+    """``text`` without what is found in ``folded``; ``origins`` has the place in it of each folded character."""
+    parts, last = [], 0
+    for match in pattern.finditer(folded):
+        start, end = match.span() if origins is None else (origins[match.start()], origins[match.end()])
+        parts += [text[last:start], ERASED]
+        last = end
+    return "".join([*parts, text[last:]]) if parts else text
+
+
+def _aligned(text: str) -> tuple[str, list[int]]:
+    """``text``, folded piece by piece: a letter with its marks at a time; and for each place where it comes from."""
+    starts = [place for place, letter in enumerate(text) if place == 0 or not unicodedata.combining(letter)]
+    parts: list[str] = []
+    origins: list[int] = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        part = fold(text[start:end])
+        parts.append(part)
+        origins += [start] * len(part)
+    return "".join(parts), [*origins, len(text)]

@@ -1,0 +1,80 @@
+"""Whom a change concerns, and what they are told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import bindparam, insert, select
+
+from normata.core.changes.unit_of_work import Actor, Change, insert_of
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import new_id, sql_table
+from normata.identity.model import Membership
+from normata.notifications.about_coverage import coverage_lost
+from normata.notifications.about_records import archived, assigned, reminded, restored
+from normata.notifications.message import Rule
+from normata.notifications.model import Notification
+
+
+class NotifyMembers:
+    """Subscribes to changes: tells those whom ``rules`` find concerned, but never who made the change.
+
+    Of one thing a member is told once, however often the unit of work has changed it.
+    """
+
+    writes = (insert_of(Notification),)
+
+    def __init__(self, rules: Mapping[str, Rule]) -> None:
+        self._rules = rules
+
+    def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
+        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
+        notified: set[tuple[str | None, str, str]] = set()
+        for change in changes:
+            rule = self._rules.get(change.action)
+            if rule is None:
+                continue
+            for message in rule(transaction, change, actor):
+                thing = change.row_id, message.member_id, message.payload["titleKey"]
+                if change.row_id is not None and thing in notified:
+                    continue  # it was changed twice, and is one thing
+                notified.add(thing)
+                transaction.rows(
+                    _NOTIFY,
+                    {
+                        "id": new_id(),
+                        "organization": change.organization_id,
+                        "member": message.member_id,
+                        "actor": actor.user_id or "",
+                        "type": message.type,
+                        "category": message.category,
+                        "payload": message.payload,
+                        "created_at": moment,
+                    },
+                )
+
+
+RULES: Mapping[str, Rule] = {
+    "create": assigned,
+    "update": assigned,
+    "archive": archived,
+    "restore": restored,
+    "remind": reminded,
+    "lose": coverage_lost,
+}
+
+_columns = sql_table(Notification).c
+_NOTIFY = insert(Notification).from_select(
+    ["id", "organization_id", "user_id", "type", "category", "payload", "created_at"],
+    select(
+        bindparam("id", type_=_columns.id.type),
+        Membership.organization_id,
+        Membership.user_id,
+        *(bindparam(name, type_=_columns[name].type) for name in ("type", "category", "payload", "created_at")),
+    ).where(
+        Membership.id == bindparam("member"),
+        Membership.organization_id == bindparam("organization"),
+        Membership.user_id != bindparam("actor"),
+        Membership.removed_at.is_(None),
+    ),
+)

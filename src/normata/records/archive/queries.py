@@ -1,0 +1,297 @@
+"""The archive: what is archived in an organization, across kinds, and whether it can be restored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache, reduce
+from operator import add
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    CompoundSelect,
+    Integer,
+    Select,
+    bindparam,
+    case,
+    func,
+    literal,
+    null,
+    select,
+    union_all,
+)
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import Identifier, Timestamp, parse_timestamp
+from normata.core.schema.paging import FEW_WORDS, OrganizationQuery, PageQuery, Search, envelope, has_words, words_as
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import fold
+from normata.core.schema.wire import Wire
+from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records.archiving import ArchiveEntry
+from normata.records.base import Restorable
+
+KINDS: Mapping[str, type[Restorable]] = {kind.path: kind for kind in Restorable.kinds}
+PLACES = {path: place for place, path in enumerate(KINDS)}  # of two of one moment, which comes first
+
+if TYPE_CHECKING:
+    KindName = str
+else:  # the names are known at run time only
+    KindName = Annotated[Literal[tuple(KINDS)], Field(description="The kind of a record, as in its path: `tasks`.")]
+_Moment = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
+
+
+class KindsQuery(OrganizationQuery):
+    """What takes records of several kinds."""
+
+    kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
+    search: Annotated[
+        Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
+    ] = None
+
+    repeated: ClassVar[str] = "kind"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The kinds that are asked for, in their own order."""
+        return tuple(path for path in KINDS if self.kind is None or path in self.kind)
+
+    @classmethod
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """See :meth:`Query.read`; of kinds all values count."""
+        found: dict[str, Any] = dict(pairs)
+        if cls.repeated in found:
+            found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
+        return cls.model_validate(found)
+
+
+class ArchiveQuery(PageQuery, KindsQuery):
+    """What the list of what is archived takes."""
+
+    user_id: Annotated[Identifier | None, Field(description="Only what this user has archived.")] = None
+    since: Annotated[_Moment | None, Field(alias="from", description="Only what was archived then or later.")] = None
+    until: Annotated[_Moment | None, Field(alias="to", description="Only what was archived before.")] = None
+    archive_id: Annotated[
+        Identifier | None, Field(description="Only what this action has archived, and is archived since.")
+    ] = None
+    record_id: Annotated[Identifier | None, Field(description="Only the record, of whatever kind, with this id.")] = (
+        None
+    )
+
+
+class ArchivedBy(Wire):
+    """Who has archived something."""
+
+    id: str = Field(description="The user's id.")
+    name: str = Field(description="The user's name at that time.")
+
+
+class Obstacle(Wire):
+    """What stands in the way of a restore."""
+
+    code: str = Field(description="What the restore would be answered with: `slug_taken`.")
+    conflicting_id: str = Field(description="The live record that has the slug.")
+
+
+class ArchivedRecord(Wire):
+    """A record that is archived."""
+
+    kind: str = Field(description="Its kind, as in its path.")
+    id: str = Field(description="Its id.")
+    label: str = Field(description="Its title, name or acronym.")
+    slug: str | None = Field(description="Its slug; null where its kind has none.")
+    archived_at: Timestamp = Field(description="When it was archived.")
+    archived_by: ArchivedBy | None = Field(
+        description="Who has archived it; null where a command has, or where nobody knows."
+    )
+    reason: str | None = Field(description="Why, as whoever archived it has said.")
+    archive_id: str | None = Field(
+        description="Names the action that archived it, and all else that it archived. Null where a command did."
+    )
+    restorable: bool = Field(description="Whether it could be restored now.")
+    obstacle: Obstacle | None = Field(description="What stands in the way; null where nothing does.")
+
+
+def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:
+    """A page of what is archived in an organization, newest first, in three statements whatever the kinds."""
+    words = fold(query.search or "").split()
+    counted, page = _statements(query, len(words))
+    parameters = {
+        "organization": query.organization_id,
+        "since": query.since,
+        "until": query.until,
+        "user": query.user_id,
+        "archive": query.archive_id,
+        "record": query.record_id,
+        **words_as("word", words),
+    }
+    total = transaction.scalar(counted, parameters) or 0
+    if query.offset is None or query.offset >= total:
+        return envelope([], total, query)
+    place = {"limit": query.limit, "offset": query.offset, "reach": query.offset + query.limit}
+    rows = transaction.rows(page, parameters | place)
+    namesakes = _namesakes_of(transaction, rows)
+    return envelope([_item(row, namesakes.get((row.kind, row.id))) for row in rows], total, query)
+
+
+def _item(row: Any, namesake: str | None) -> dict[str, Any]:
+    return {
+        "kind": row.kind,
+        "id": row.id,
+        "label": row.label,
+        "slug": row.slug,
+        "archivedAt": row.archived_at,
+        "archivedBy": None if row.user_id is None else {"id": row.user_id, "name": row.user_name},
+        "reason": row.reason,
+        "archiveId": row.archive_id,
+        "restorable": namesake is None,
+        "obstacle": None if namesake is None else {"code": "slug_taken", "conflictingId": namesake},
+    }
+
+
+_ENTRY = sql_table(ArchiveEntry)
+
+
+class _Shape(NamedTuple):
+    """What the statements of a query depend on, besides its parameters."""
+
+    kinds: tuple[str, ...]
+    filters: frozenset[str]  # those that are given
+    words: int  # that are searched for
+
+
+def _statements(query: ArchiveQuery, words: int) -> tuple[Select[Any], Select[Any]]:
+    """What counts the records that a query asks for, and what returns a page of them."""
+    used = {name for name in _FILTERS if getattr(query, name) is not None}
+    shape = _Shape(query.paths, frozenset(used), words)
+    # To make them takes twenty times as long as to execute them.
+    return _cached(shape) if words <= FEW_WORDS else _made(shape)
+
+
+def _made(shape: _Shape) -> tuple[Select[Any], Select[Any]]:
+    branches = [_branch(shape, path) for path in shape.kinds]
+    return _counted(branches), _page(branches)
+
+
+_cached = lru_cache(maxsize=32)(_made)  # all kinds and each alone, with the filters that are asked for most
+
+_ORGANIZATION: BindParameter[str] = bindparam("organization", type_=_ENTRY.c.organization_id.type)
+_FILTERS = ("since", "until", "record_id", "user_id", "archive_id")
+
+
+def _branch(shape: _Shape, path: str) -> Select[Any]:
+    """What is archived of one kind."""
+    table = KINDS[path].sql().c
+    branch = select(
+        literal(PLACES[path]).label("place"),
+        table.id,
+        table[KINDS[path].title_column()].label("label"),
+        (table.slug if "slug" in table else null()).label("slug"),
+        table.archived_at,
+    ).where(table.organization_id == _ORGANIZATION, table.archived_at.is_not(None))
+    if "since" in shape.filters:
+        branch = branch.where(table.archived_at >= bindparam("since"))
+    if "until" in shape.filters:
+        branch = branch.where(table.archived_at < bindparam("until"))
+    if shape.words:
+        branch = branch.where(has_words(table.search_text, "word", shape.words))
+    if "record_id" in shape.filters:
+        branch = branch.where(table.id == bindparam("record"))
+    if "user_id" in shape.filters:
+        branch = branch.where(_entries_of(path, table).where(_ENTRY.c.user_id == bindparam("user")).exists())
+    if "archive_id" in shape.filters:
+        named = select(_ENTRY.c.record_id).where(
+            _ENTRY.c.organization_id == _ORGANIZATION,
+            _ENTRY.c.archive_id == bindparam("archive"),
+            _ENTRY.c.kind == path,
+        )  # by the index of archive ids; whether an entry still counts is looked at next
+        branch = branch.where(table.id.in_(named), _entries_of(path, table).exists())
+    return branch
+
+
+def _entries_of(path: str, table: Any) -> Select[Any]:
+    """The entry of a record that is archived since."""
+    return select(_ENTRY.c.record_id).where(
+        _ENTRY.c.organization_id == _ORGANIZATION,
+        _ENTRY.c.kind == path,
+        _ENTRY.c.record_id == table.id,
+        _ENTRY.c.archived_at == table.archived_at,
+    )
+
+
+def _counted(branches: Sequence[Select[Any]]) -> Select[Any]:
+    """How many rows the branches have together. Counted one by one, each by an index of its own."""
+    counts = [branch.with_only_columns(func.count(), maintain_column_froms=True) for branch in branches]
+    return select(reduce(add, (count.scalar_subquery() for count in counts)))
+
+
+def _page(branches: Sequence[Select[Any]]) -> Select[Any]:
+    """One page of the branches together, each row with the entry of its archiving, where there is one.
+
+    A branch has no more rows than the page can reach, so that an index ends it early.
+    """
+    limit, offset, reach = (bindparam(name, type_=Integer()) for name in ("limit", "offset", "reach"))
+    reached: list[Select[Any]] = []
+    for branch in branches:
+        archived_at, row_id = branch.selected_columns.archived_at, branch.selected_columns.id
+        ended = branch.order_by(archived_at.desc(), row_id.desc()).limit(reach).subquery()
+        reached.append(select(*ended.c))
+    every: Any = union_all(*reached).subquery()
+    order = (every.c.archived_at.desc(), every.c.place, every.c.id.desc())
+    page: Any = select(*every.c).order_by(*order).limit(limit).offset(offset).subquery()
+    kind = _kind_of(page.c.place)
+    entry = (
+        (_ENTRY.c.organization_id == _ORGANIZATION)
+        & (_ENTRY.c.kind == kind)
+        & (_ENTRY.c.record_id == page.c.id)
+        & (_ENTRY.c.archived_at == page.c.archived_at)
+    )
+    return (
+        select(
+            kind.label("kind"), page.c.id, page.c.label, page.c.slug, page.c.archived_at,
+            _ENTRY.c.user_id, _ENTRY.c.user_name, _ENTRY.c.reason, _ENTRY.c.archive_id,
+        )
+        .select_from(page.outerjoin(_ENTRY, entry))
+        .order_by(page.c.archived_at.desc(), page.c.place, page.c.id.desc())
+    )  # fmt: skip
+
+
+def _kind_of(place: ColumnElement[int]) -> ColumnElement[str]:
+    return case({number: path for path, number in PLACES.items()}, value=place)
+
+
+# --- What stands in the way
+
+
+_WITH_SLUG = {path: kind for path, kind in KINDS.items() if "slug" in kind.sql().c}
+
+
+def _namesakes_of(transaction: Transaction, rows: Sequence[Any]) -> dict[tuple[str, str], str]:
+    """The live record that has the slug of an archived one, by kind and id of the archived one."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        ids[row.kind].append(row.id)
+    found = transaction.rows(_namesakes(), {f"of_{path}": ids[path] for path in _WITH_SLUG})
+    return {(row.kind, row.id): row.namesake for row in found}
+
+
+@cache
+def _namesakes() -> CompoundSelect[Any]:
+    parts = []
+    for path, kind in _WITH_SLUG.items():
+        table, live = kind.sql(), kind.sql().alias()
+        has_slug = (
+            (live.c.organization_id == table.c.organization_id)
+            & (live.c.slug == table.c.slug)
+            & live.c.archived_at.is_(None)
+        )
+        ids: Any = bindparam(f"of_{path}", expanding=True)
+        parts.append(
+            select(literal(path).label("kind"), table.c.id, live.c.id.label("namesake"))
+            .select_from(table.join(live, has_slug))
+            .where(table.c.id.in_(ids))
+        )
+    return union_all(*parts)

@@ -1,0 +1,172 @@
+"""What a member answers for: every live record that names them, whatever the field. And how it is handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from pydantic import Field
+from pydantic.alias_generators import to_camel
+from sqlalchemy import CompoundSelect, Select, bindparam, func, literal_column, select, union_all
+
+from normata.core.changes.source import Fault, FaultyInput, Row
+from normata.core.changes.storing import BODY
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.security import Write, together
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import text
+from normata.core.schema.paging import PageQuery, envelope, fetch_page
+from normata.core.schema.wire import Wire
+from normata.errors import Archived, NotFound
+from normata.identity.members.members import member_named
+from normata.identity.model import Membership
+from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records.base import Restorable
+from normata.records.writing import change, change_writes
+
+MAX_AT_ONCE = 200  # records that one request hands over
+
+
+class Responsibility(Wire):
+    """A field of a live record that names the member."""
+
+    kind: str = Field(description="The kind of the record: the first segment of its address, such as `tasks`.")
+    id: str
+    label: str = Field(description="The name or title of the record.")
+    field: str = Field(description="The field that names the member, such as `ownerId`.")
+
+
+class HandoverOutcome(NamedTuple):
+    """How many records were handed over, by kind, and how many are left."""
+
+    records: dict[str, int]
+    left: int
+
+
+def list_responsibilities(transaction: Transaction, member_id: str, query: PageQuery) -> dict[str, Any]:
+    """A page of what a member of the organization answers for, by kind. Raises NotFound."""
+    member = member_named(transaction, member_id)
+    if member is None or member.organization_id != query.organization_id:
+        raise NotFound
+    found = _named().subquery("named")
+    statement = select(*found.c)
+    order = [found.c.kind, found.c.label, found.c.id, found.c.field]
+    rows, total = fetch_page(transaction, statement, order, query, _parameters(member))
+    return envelope([row._asdict() for row in rows], total, query)
+
+
+def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, int]:
+    """How many live records of each kind name a member; no kind of which there is none."""
+    rows = transaction.rows(_counts(), _parameters(member))
+    return {row.kind: row.records for row in rows}
+
+
+def hand_over(
+    unit: UnitOfWork, member_id: str, to_member_id: str, kinds: Sequence[str] | None = None
+) -> HandoverOutcome:
+    """Have another member answer for what a member answers for: of these kinds, or of all.
+
+    Each record is changed as a PATCH changes it, with its event and its notification, up to :data:`MAX_AT_ONCE` of
+    them. Raises NotFound, InsufficientRole and FaultyInput.
+    """
+    member = member_named(unit, member_id)
+    if member is None:
+        raise NotFound
+    unit.require_reach(member.organization_id)
+    chosen = frozenset(_by_path() if kinds is None else kinds)
+    _require_fit(unit, member, to_member_id, chosen)
+    handed: dict[str, int] = {}
+    for (path, record_id), fields in _first(unit, member, chosen).items():
+        try:
+            change(unit, _by_path()[path], record_id, dict.fromkeys(fields, to_member_id))
+        except (Archived, NotFound):
+            continue  # a moment ago: nobody answers for it any more
+        handed[path] = handed.get(path, 0) + 1
+    left = count_responsibilities(unit, member)
+    return HandoverOutcome(handed, sum(number for path, number in left.items() if path in chosen))
+
+
+def handover_writes() -> tuple[Write, ...]:
+    """What :func:`hand_over` writes."""
+    return together(*(change_writes(kind) for kind in _by_path().values()))
+
+
+def _require_fit(unit: UnitOfWork, member: Any, to_member_id: str, kinds: frozenset[str]) -> None:
+    """Raise FaultyInput unless the other is a member of the same organization, and the kinds have members."""
+    body = Row("", BODY, "", {})
+    faults: list[Fault] = []
+    other = member_named(unit, to_member_id)
+    if other is None or other.organization_id != member.organization_id or other.removed_at is not None:
+        faults.append(body.fault("toMemberId", "names no member of the organization"))
+    elif other.id == member.id:
+        faults.append(body.fault("toMemberId", "names the same member"))
+    unknown = sorted(kinds - _by_path().keys())
+    if unknown:
+        known = ", ".join(sorted(_by_path()))
+        faults.append(body.fault("kinds", f"has {', '.join(unknown)}, but members answer for {known}"))
+    if faults:
+        raise FaultyInput(faults)
+
+
+def _first(unit: UnitOfWork, member: Any, kinds: frozenset[str]) -> dict[tuple[str, str], list[str]]:
+    """The fields that name a member, by kind and id of the records; of so many records as are handed over at once."""
+    fields: dict[tuple[str, str], list[str]] = {}
+    for path in sorted(kinds):
+        for column in member_columns(_by_path()[path]):
+            room = MAX_AT_ONCE - len(fields)
+            for row in unit.rows(_records(_by_path()[path], column), _parameters(member) | {"most": max(room, 0)}):
+                fields.setdefault((path, row.id), []).append(to_camel(column))
+    return fields
+
+
+@cache
+def member_columns(kind: type[Restorable]) -> tuple[str, ...]:
+    """The columns of a kind that name members."""
+    table = Membership.__tablename__
+    return tuple(column.name for column in kind.sql().c if column.info.get("refers_to") == table)
+
+
+@cache
+def _by_path() -> dict[str, type[Restorable]]:
+    """The kinds whose records name members, by their paths."""
+    return {kind.path: kind for kind in Restorable.kinds if member_columns(kind)}
+
+
+def _parameters(member: Any) -> dict[str, Any]:
+    return {"organization": member.organization_id, "member": member.id}
+
+
+def _named_by(kind: type[Restorable], column: str) -> Select[Any]:
+    table = kind.sql()
+    return select(
+        literal_column(f"'{kind.path}'", text()).label("kind"),
+        table.c.id,
+        table.c[kind.title_column()].label("label"),
+        literal_column(f"'{to_camel(column)}'", text()).label("field"),
+    ).where(
+        table.c.organization_id == bindparam("organization"),
+        table.c[column] == bindparam("member"),
+        table.c.archived_at.is_(None),
+    )
+
+
+@cache
+def _named() -> CompoundSelect[Any]:
+    return union_all(*(_named_by(kind, column) for kind in _by_path().values() for column in member_columns(kind)))
+
+
+@cache
+def _counts() -> Select[Any]:
+    found = _named().subquery("named")
+    return (
+        select(found.c.kind, func.count(found.c.id.distinct()).label("records"))
+        .group_by(found.c.kind)
+        .order_by(found.c.kind)
+    )
+
+
+@cache
+def _records(kind: type[Restorable], column: str) -> Select[Any]:
+    table = kind.sql()
+    return _named_by(kind, column).order_by(table.c.id).limit(bindparam("most"))

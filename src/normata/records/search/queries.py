@@ -1,0 +1,112 @@
+"""The live records of an organization, whatever their kind: to find one without knowing what it is."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+from sqlalchemy import Integer, Select, bindparam, case, cast, literal, null, select, union_all
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import Timestamp
+from normata.core.schema.paging import FEW_WORDS, digits_only, has_words, words_as
+from normata.core.schema.text import fold, natural_key
+from normata.core.schema.wire import Wire
+from normata.records.archive.queries import KINDS, PLACES, KindsQuery
+
+
+class EveryKindQuery(KindsQuery):
+    """What the search of records of all kinds takes."""
+
+    limit: Annotated[int, Field(ge=1, le=100, description="The most records to answer."), digits_only] = 20
+
+
+class RecordOfAnyKind(Wire):
+    """A live record, by its names."""
+
+    kind: str = Field(description="Its kind, as in its path.")
+    id: str = Field(description="Its id.")
+    label: str = Field(description="Its title, name or acronym.")
+    slug: str | None = Field(description="Its slug; null where its kind has none.")
+    short_id: int | None = Field(description="Its short id; null where its kind has none.")
+    created_at: Timestamp
+
+
+class RecordSearchPage(Wire):
+    """Records that a search has found."""
+
+    items: list[RecordOfAnyKind]
+
+
+def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[str, Any]:
+    """The first live records of all kinds that a search finds, in one statement whatever the kinds.
+
+    Newest first; in a search those come before that have all words in their title.
+    """
+    words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
+    shape = _Shape(query.paths, len(words), len(in_title))
+    # To make the statement takes several times as long as to execute it.
+    statement = _cached(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
+    parameters = {
+        "organization": query.organization_id,
+        "limit": query.limit,
+        **words_as("word", words),
+        **words_as("in_title", in_title),
+    }
+    items = [
+        {
+            "kind": row.kind,
+            "id": row.id,
+            "label": row.label,
+            "slug": row.slug,
+            "shortId": row.short_id,
+            "createdAt": row.created_at,
+        }
+        for row in transaction.rows(statement, parameters)
+    ]
+    return {"items": items}
+
+
+class _Shape(NamedTuple):
+    """What the statement of a query depends on, besides its parameters."""
+
+    kinds: tuple[str, ...]
+    words: int  # that are searched for in all texts
+    in_title: int  # the same words as titles are folded
+
+
+def _made(shape: _Shape) -> Select[Any]:
+    """The first rows of all kinds together. A kind has no more rows than are wanted, so that an index ends it."""
+    limit = bindparam("limit", type_=Integer())
+    reached: list[Select[Any]] = []
+    for path in shape.kinds:
+        branch = _branch(shape, path)
+        columns = branch.selected_columns
+        newest = columns.created_at.desc(), columns.id.desc()
+        branch_order = (columns.rank, *newest) if shape.in_title else newest
+        reached.append(select(*branch.order_by(*branch_order).limit(limit).subquery().c))
+    every: Any = union_all(*reached).subquery()
+    order = (every.c.rank, every.c.created_at.desc(), every.c.place, every.c.id.desc())
+    return select(*every.c).order_by(*order).limit(limit)
+
+
+_cached = lru_cache(maxsize=16)(_made)
+
+
+def _branch(shape: _Shape, path: str) -> Select[Any]:
+    """The live records of a kind."""
+    kind = KINDS[path]
+    table = kind.sql().c
+    rank = case((has_words(table.title_key, "in_title", shape.in_title), 0), else_=1)
+    branch = select(
+        literal(PLACES[path]).label("place"),
+        literal(path).label("kind"),
+        table.id,
+        table[kind.title_column()].label("label"),
+        (table.slug if "slug" in table else null()).label("slug"),
+        (table.short_id if "short_id" in table else cast(null(), Integer())).label("short_id"),
+        table.created_at,
+        (rank if shape.in_title else literal(0)).label("rank"),
+    ).where(table.organization_id == bindparam("organization"), table.archived_at.is_(None))
+    return branch.where(has_words(table.search_text, "word", shape.words)) if shape.words else branch

@@ -1,0 +1,115 @@
+"""What a report is about: an organization, and a framework that it has adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydantic import Field
+from sqlalchemy import BindParameter, bindparam, select
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.wire import Wire
+from normata.errors import CommandError, NotFound
+from normata.frameworks.model import Framework, FrameworkAdoption
+from normata.identity.model import Organization
+
+
+class ReportOrganization(Wire):
+    """The organization that a report is about."""
+
+    id: str
+    name: str
+    slug: str = Field(description="A readable name for addresses.")
+
+
+class ReportFramework(Wire):
+    """The framework that a report is about."""
+
+    id: str
+    name: str
+    identifier: str
+    slug: str = Field(description="A readable name for addresses.")
+    version: str | None
+
+
+class Report(Wire):
+    """The head of every report."""
+
+    organization: ReportOrganization = Field(description="The organization that the report is about.")
+    framework: ReportFramework = Field(description="The framework that the report is about.")
+
+
+class NotAdopted(CommandError):
+    """An organization has adopted no framework under a name, or several; the message says which there are."""
+
+
+class ReportHeader(NamedTuple):
+    """An organization and one of its frameworks as they travel, and references to all that it has adopted.
+
+    The references are by id, in the order in which lists have the frameworks.
+    """
+
+    organization: Mapping[str, Any]
+    framework: Mapping[str, Any]
+    adopted: Mapping[str, Mapping[str, Any]]
+
+    def wire(self) -> dict[str, Any]:
+        """The members of :class:`Report`."""
+        return {"organization": self.organization, "framework": self.framework}
+
+
+def read_report_header(transaction: Transaction, organization_id: str, framework_id: str) -> ReportHeader:
+    """The head of a report, in two statements. Raises NotFound unless the organization has adopted the framework."""
+    rows = transaction.rows(_ADOPTED, {"organization": organization_id})
+    about = next((row for row in rows if row.id == framework_id), None)
+    organization = transaction.row(_NAMED, {"organization": organization_id})
+    if about is None or organization is None:
+        raise NotFound
+    adopted = {
+        row.id: {
+            "id": row.id,
+            "name": row.name,
+            "identifier": row.identifier,
+            "identifierColor": row.identifier_color,
+        }
+        for row in rows
+    }
+    fields = ("id", "name", "identifier", "slug", "version")
+    return ReportHeader(organization._asdict(), {field: getattr(about, field) for field in fields}, adopted)
+
+
+def find_adopted(transaction: Transaction, organization_id: str, name: str) -> str:
+    """The id of the adopted framework that ``name`` (an id, slug or identifier) names. Raises NotAdopted.
+
+    An id comes before a slug or identifier of the same spelling.
+    """
+    rows = transaction.rows(_ADOPTED, {"organization": organization_id})
+    ids: list[str] = [row.id for row in rows if name in (row.id, row.slug, row.identifier)]
+    if name in ids:
+        return name
+    if len(ids) > 1:
+        raise NotAdopted(f"{name!r} names {len(ids)} frameworks; name one by its id: {', '.join(ids)}")
+    if not ids:
+        known = ", ".join(row.identifier for row in rows)
+        there = f"it has adopted {known}" if known else "it has adopted none; `normata adopt` does that"
+        raise NotAdopted(f"the organization has not adopted a framework {name!r}; {there}")
+    return ids[0]
+
+
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+
+_ADOPTED = (
+    select(
+        Framework.id,
+        Framework.name,
+        Framework.identifier,
+        Framework.slug,
+        Framework.version,
+        Framework.identifier_color,
+    )
+    .join(FrameworkAdoption, FrameworkAdoption.framework_id == Framework.id)
+    .where(FrameworkAdoption.organization_id == _ORGANIZATION)
+    .order_by(Framework.identifier_key, Framework.id)
+)
+_NAMED = select(Organization.id, Organization.name, Organization.slug).where(Organization.id == _ORGANIZATION)

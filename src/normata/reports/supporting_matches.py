@@ -1,0 +1,172 @@
+"""Which matches carry a control that is covered indirectly: those of its shortest proofs.
+
+Two controls that match each other both ways are both FULL as soon as one of them is. Then each is a covered control
+with a match to the other, but only one of the two matches says why. So each mark gets the number of the step in which
+the rules of coverage first give it, and a match carries its target only if its source was marked in an earlier step.
+No control ever vouches for itself that way.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from sqlalchemy import and_, literal, select
+from sqlalchemy.orm import aliased
+
+from normata.core.db.transaction import Transaction
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
+from normata.frameworks.visibility import match_visible_to
+from normata.reports.leaves import ASSESSMENT_OF_CONTROL, IS_APPLICABLE, ORGANIZATION
+
+_Mark: TypeAlias = tuple[str, str]  # a control, and PARTIAL or FULL
+
+
+def read_matches_that_lift(transaction: Transaction, organization_id: str) -> list[Any]:
+    """Every match from a covered control to one that is covered indirectly, in one statement.
+
+    ``is_within`` tells that the source lies within the target: that the match back is FULL.
+    """
+    return transaction.rows(_MATCHES, {"organization": organization_id})
+
+
+def read_lifted_children(transaction: Transaction, organization_id: str) -> list[Any]:
+    """The applicable children of every control that is covered indirectly, in one statement."""
+    return transaction.rows(_CHILDREN, {"organization": organization_id})
+
+
+class SupportingMatches:
+    """Finds the matches that carry a control, among rows of the two functions above."""
+
+    def __init__(self, matches: Sequence[Any], children: Sequence[Any]) -> None:
+        self._steps = _steps(_initial(matches, children), _conclusions(matches, children), children)
+        self._matches: defaultdict[str, list[Any]] = defaultdict(list)
+        for match in matches:
+            self._matches[match.target_id].append(match)
+
+    def of(self, control_id: str, effective: str) -> list[str]:
+        """The ids of the matches that give a control the status that it has, by the shortest proofs."""
+        own_step = self._steps.get((control_id, effective), 0)
+        return [
+            match.id
+            for match in self._matches.get(control_id, ())
+            if any(
+                conclusion == (control_id, effective) and self._steps.get(premise, own_step) < own_step
+                for premise, conclusion in _implied(match)
+            )
+        ]
+
+
+def _implied(match: Any) -> Iterable[tuple[_Mark, _Mark]]:
+    """What follows from a match: marks of its source, each with the mark of the target that it gives."""
+    full, partial = (match.source_id, "FULL"), (match.source_id, "PARTIAL")
+    if match.match_level == "FULL":
+        yield full, (match.target_id, "FULL")
+    yield full, (match.target_id, "PARTIAL")
+    if match.is_within:
+        yield partial, (match.target_id, "PARTIAL")
+
+
+def _initial(matches: Sequence[Any], children: Sequence[Any]) -> set[_Mark]:
+    """The marks that need no match: what statements and roll-up alone give."""
+    own = {match.source_id: match.source_own for match in matches}
+    own |= {match.target_id: match.target_own for match in matches}
+    own |= {child.id: child.own for child in children}
+    own |= {child.parent_id: child.parent_own for child in children}
+    return {(control, level) for control, status in own.items() if status != "NONE" for level in _down_from(status)}
+
+
+def _down_from(status: str) -> tuple[str, ...]:
+    return ("FULL", "PARTIAL") if status == "FULL" else ("PARTIAL",)
+
+
+def _conclusions(matches: Sequence[Any], children: Sequence[Any]) -> Mapping[_Mark, list[_Mark]]:
+    """What follows from one mark alone. That all children are FULL is no such rule: see :func:`_steps`."""
+    conclusions: defaultdict[_Mark, list[_Mark]] = defaultdict(list)
+    for match in matches:
+        for premise, conclusion in _implied(match):
+            conclusions[premise].append(conclusion)
+    for child in children:
+        conclusions[child.id, "PARTIAL"].append((child.parent_id, "PARTIAL"))
+    return conclusions
+
+
+def _steps(
+    initial: set[_Mark], conclusions: Mapping[_Mark, Sequence[_Mark]], children: Sequence[Any]
+) -> dict[_Mark, int]:
+    """The step in which each mark is made first: 0 for what is given, then one more for each rule."""
+    missing: defaultdict[str, int] = defaultdict(int)  # how many children of a control are not FULL yet
+    parents = {child.id: child.parent_id for child in children}
+    for child in children:
+        missing[child.parent_id] += 1
+    steps: dict[_Mark, int] = {}
+    step, reached = 0, initial
+    while reached:
+        steps |= dict.fromkeys(reached, step)
+        following: set[_Mark] = set()
+        for control, level in reached:
+            following.update(conclusions.get((control, level), ()))
+            if level == "FULL" and control in parents:
+                missing[parents[control]] -= 1
+                if missing[parents[control]] == 0:
+                    following.add((parents[control], "FULL"))
+        following |= {(control, "PARTIAL") for control, level in following if level == "FULL"}
+        step, reached = step + 1, following - steps.keys()
+    return steps
+
+
+_source = aliased(EffectiveCoverage, name="of_source")
+_target = aliased(EffectiveCoverage, name="of_target")
+_back = aliased(ControlMatch, name="back")
+_is_within = (
+    select(literal(1))
+    .where(
+        _back.source_control_id == ControlMatch.target_control_id,
+        _back.target_control_id == ControlMatch.source_control_id,
+        _back.match_level == "FULL",
+        _back.organization_id.is_(None) | (_back.organization_id == ORGANIZATION),
+    )
+    .exists()
+)
+_MATCHES = (
+    select(
+        ControlMatch.id,
+        ControlMatch.match_level,
+        _source.control_id.label("source_id"),
+        _source.own.label("source_own"),
+        _target.control_id.label("target_id"),
+        _target.own.label("target_own"),
+        _is_within.label("is_within"),
+    )
+    .select_from(_target)
+    .join(ControlMatch, ControlMatch.target_control_id == _target.control_id)
+    .join(
+        _source,
+        and_(_source.control_id == ControlMatch.source_control_id, _source.organization_id == ORGANIZATION),
+    )
+    .where(
+        _target.organization_id == ORGANIZATION,
+        _target.is_indirect,
+        _source.status != "NONE",
+        match_visible_to(ORGANIZATION),
+    )
+)
+
+_above = aliased(EffectiveCoverage, name="above")
+_CHILDREN = (
+    select(
+        Control.id,
+        EffectiveCoverage.own,
+        _above.control_id.label("parent_id"),
+        _above.own.label("parent_own"),
+    )
+    .select_from(_above)
+    .join(Control, Control.parent_id == _above.control_id)
+    .join(
+        EffectiveCoverage,
+        and_(EffectiveCoverage.control_id == Control.id, EffectiveCoverage.organization_id == ORGANIZATION),
+    )
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
+    .where(_above.organization_id == ORGANIZATION, _above.is_indirect, IS_APPLICABLE)
+)
