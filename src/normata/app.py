@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, ExceptionHandler
 from normata.console.routes import console_routes
 from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.core.http import documentation, health, openapi
 from normata.core.http.counters import Counters
 from normata.core.http.gateway import Gateway, install_error_handlers

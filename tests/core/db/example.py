@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Connection, Double, ForeignKey, Index, MetaData, Table, insert, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
+from normata.core.db.opening import open_database
 from normata.core.db.security import Security, Write
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import Document, UtcTimestamp, text

@@ -1,23 +1,19 @@
 """A database, for one process: how work is run in a transaction of it.
 
-The package ``db`` is the only place that knows which database it is; ``sqlite`` and ``postgresql`` each have one.
+This module knows neither of the databases: ``sqlite`` and ``postgresql`` each have one, and ``opening`` chooses.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from sqlalchemy import Connection, MetaData, exc, make_url
+from sqlalchemy import Connection, MetaData
 
 from normata.core.db.lookup import Lookup
 from normata.core.db.security import Security
 from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
-from normata.core.db.watching import Unwatched, Watcher
-
-if TYPE_CHECKING:
-    from normata.settings import Settings
 
 
 class BadDatabaseUrl(ValueError):
@@ -127,32 +123,3 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give everything back. The database cannot be used afterwards."""
-
-
-def open_database(
-    settings: Settings, *, serving: bool = False, create: bool = False, watcher: Watcher | None = None
-) -> Database:
-    """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
-
-    With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
-    is none. ``watcher`` is told who waits for it.
-    """
-    watcher = watcher or Unwatched()
-    url = settings.database_url
-    try:
-        # What names several hosts is a URL to PostgreSQL's own tools, but not to SQLAlchemy.
-        backend = "postgresql" if url.startswith(("postgresql:", "postgres:")) else make_url(url).get_backend_name()
-    except exc.ArgumentError:
-        raise BadDatabaseUrl(
-            "the database URL cannot be read; it looks like sqlite:///normata.db or postgresql://user@host/name"
-        ) from None  # the URL itself may hold a password, so it is not repeated
-    match backend:
-        case "sqlite":
-            from normata.core.db.sqlite.database import SQLite  # noqa: PLC0415 - a process needs one of the two
-
-            return SQLite(settings, create=create, watcher=watcher)
-        case "postgresql":
-            from normata.core.db.postgresql.database import PostgreSQL  # noqa: PLC0415 - as above
-
-            return PostgreSQL(settings, serving=serving, watcher=watcher)
-    raise BadDatabaseUrl(f"the database URL names {backend}; Normata takes sqlite:///… and postgresql://…")
