@@ -201,7 +201,7 @@ def waits(client: TestClient, kind: str) -> dict[str, float]:
 def test_waits_are_counted(service: Served) -> None:
     client, headers = service.client, service.bearer("editor")
     before = waits(client, "wait_seconds_count")
-    assert before.keys() == ({"reader", "writer", "lock"} if "sqlite" in service.url else {"connection"})
+    assert before.keys() == ({"reader", "writer", "dry_run", "lock"} if "sqlite" in service.url else {"connection"})
     assert before.keys() <= set(get_args(WaitName))
     client.get("/controls/", params=QUERY, headers=headers)
     assert client.post(LABEL, headers=headers).status_code == 200

@@ -200,7 +200,7 @@ def _allowed(writes: tuple[Write, ...]) -> frozenset[tuple[str, str]]:
     return frozenset((write.table, write.action.lower()) for write in writes)
 
 
-class Rehearsed(NamedTuple, Generic[T]):
+class Preview(NamedTuple, Generic[T]):
     """What a change would do: its result, what it would publish, and the rows that it would add to a table."""
 
     result: T
@@ -255,7 +255,7 @@ class Changes:
         except ConstraintViolation:
             return await self._database.write(unit, scope, is_long=is_long)
 
-    async def rehearse(
+    async def dry_run(
         self,
         work: Callable[[UnitOfWork], T],
         *,
@@ -263,13 +263,13 @@ class Changes:
         scope: TenantScope,
         writes: Sequence[Write],
         is_long: bool = False,
-    ) -> Rehearsed[T]:
+    ) -> Preview[T]:
         """What :meth:`make` would return, what it would publish, and the rows that it would add to the watched table.
 
-        Everything runs, the subscribers too, and nothing of it is kept. Raises what :meth:`make` raises.
+        Everything runs, the subscribers too, and nothing of it is stored. Raises what :meth:`make` raises.
         """
 
-        def unit(transaction: Transaction) -> Rehearsed[T]:
+        def unit(transaction: Transaction) -> Preview[T]:
             watching = Watching(transaction, self._watched)
             units: list[UnitOfWork] = []
 
@@ -278,12 +278,12 @@ class Changes:
                 return work(unit)
 
             result = self._run(watching, noted, actor, scope, writes)
-            return Rehearsed(result, units[0].published, watching.added)
+            return Preview(result, units[0].published, watching.added)
 
         try:
-            return await self._database.rehearse(unit, scope, is_long=is_long)
+            return await self._database.dry_run(unit, scope, is_long=is_long)
         except ConstraintViolation:
-            return await self._database.rehearse(unit, scope, is_long=is_long)
+            return await self._database.dry_run(unit, scope, is_long=is_long)
 
     def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
         """:meth:`make` for commands: in reach of every organization, and without an event loop."""

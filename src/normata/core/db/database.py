@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlalchemy import Connection, MetaData
 
@@ -18,14 +18,6 @@ from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, 
 
 class BadDatabaseUrl(ValueError):
     """The database URL is not one that Normata can use; the message says why in one sentence."""
-
-
-class _Rehearsed(Exception):
-    """Ends a rehearsal, so that it is rolled back as any work that fails, and by itself where others go with it."""
-
-    def __init__(self, result: Any) -> None:
-        super().__init__()
-        self.result = result
 
 
 class Database(ABC):
@@ -52,23 +44,19 @@ class Database(ABC):
         during the commit: whether that one arrived nobody can tell.
         """
 
-    async def rehearse(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is kept.
+    @abstractmethod
+    async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is stored.
 
-        References are checked as the commit would check them, see :meth:`Transaction.settle`.
+        References are checked as the commit would check them, see :meth:`Transaction.settle`. ``work`` may be run more
+        than once, and nobody else's because of it.
+
+        Writers wait for it as little as each database allows, and never for what ``work`` does before its first write.
+        On SQLite a writer of the same process interrupts it between two statements, and it is attempted anew; after
+        some attempts, and for writers of other processes, it has the lock for writing from its first write to its end.
+        On PostgreSQL it takes none of the locks that have names. Rows that it writes are locked until its end, so who
+        changes the same rows waits for that; it waits half a second at most itself, and then raises Unavailable.
         """
-
-        def rehearsed(transaction: Transaction) -> NoReturn:
-            result = work(transaction)
-            transaction.settle()
-            raise _Rehearsed(result)
-
-        try:
-            await self.write(rehearsed, scope, is_long=is_long)
-        except _Rehearsed as end:
-            result: T = end.result
-            return result
-        raise AssertionError("a rehearsal was kept")
 
     @abstractmethod
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:

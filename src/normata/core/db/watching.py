@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-# What is waited for: SQLite's one reader and one writer in this process, its lock while another process writes, and a
-# connection of PostgreSQL's pool.
-WaitName = Literal["reader", "writer", "lock", "connection"]
+# What is waited for: SQLite's one thread each for reads, writes and dry runs in this process, its lock while another
+# one has it, and a connection of PostgreSQL's pool.
+WaitName = Literal["reader", "writer", "dry_run", "lock", "connection"]
 
 
 class Waits(Protocol):

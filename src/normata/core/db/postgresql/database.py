@@ -21,9 +21,12 @@ from normata.core.db.postgresql.pool import STALE_AT_MOST, Lease, Pool
 from normata.core.db.postgresql.runner import Runner
 from normata.core.db.postgresql.transaction import (
     ANOTHER_SERVER,
+    DRY_RUN,
     EVERY_ROW,
     READING,
     WRITING,
+    Mode,
+    PostgreSQLDryRun,
     PostgreSQLTransaction,
     finished,
     settings,
@@ -81,6 +84,16 @@ class PostgreSQL(Database):
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """See :meth:`Database.write`."""
         return await self._run(work, WRITING, scope, is_long=is_long)
+
+    async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """See :meth:`Database.dry_run`."""
+
+        def checked(transaction: Transaction) -> T:
+            result = work(transaction)
+            transaction.settle()
+            return result
+
+        return await self._run(checked, DRY_RUN, scope, is_long=is_long)
 
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
         """See :meth:`Database.look_up`."""
@@ -145,22 +158,22 @@ class PostgreSQL(Database):
         runner.close()
         self._runner = None
 
-    async def _run(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
+    async def _run(self, work: Work[T], mode: Mode, scope: TenantScope, *, is_long: bool) -> T:
         for _ in range(STALE_AT_MOST):
             # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
             # server costs nobody a 503 who comes after it.
             with suppress(_StaleConnection):
-                return await self._attempt(work, begin, scope, is_long=is_long)
-        return await self._attempt(work, begin, scope, is_long=is_long)
+                return await self._attempt(work, mode, scope, is_long=is_long)
+        return await self._attempt(work, mode, scope, is_long=is_long)
 
-    async def _attempt(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
+    async def _attempt(self, work: Work[T], mode: Mode, scope: TenantScope, *, is_long: bool) -> T:
         heartbeat = self._pool.heartbeat
         if heartbeat is None:
-            return await self._transact(work, f"{begin};{EVERY_ROW}", is_long=is_long)
-        server = await heartbeat.confirmed(writing=begin is WRITING)
-        own = settings(self._role, scope, self._timeout, server.timeline)
+            return await self._transact(work, mode, EVERY_ROW, is_long=is_long)
+        server = await heartbeat.confirmed(writing=mode.writes)
+        own = settings(self._role, scope, self._timeout, server.timeline, mode)
         try:
-            result = await self._transact(work, f"{begin};{own}", is_long=is_long)
+            result = await self._transact(work, mode, own, is_long=is_long)
         except _AnotherServer:
             heartbeat.doubt(server)
             raise
@@ -172,20 +185,21 @@ class PostgreSQL(Database):
             raise
         if await heartbeat.is_still(server):
             return result
-        if begin is READING:
+        if not (mode.writes and mode.is_stored):
             raise _AnotherServer(*_REPLACED)
         raise Unavailable(*_REPLACED)  # whether the next one has the change nobody can tell
 
-    async def _transact(self, work: Work[T], begin: str, *, is_long: bool) -> T:
+    async def _transact(self, work: Work[T], mode: Mode, own: str, *, is_long: bool) -> T:
         transaction: PostgreSQLTransaction | None = None
         working = False
         try:
             async with self._pool.lease() as lease:
                 connection = lease.connection
                 try:
-                    await connection.execute(begin)
+                    await connection.execute(f"{mode.begin};{own}")
                     wait = waits_on(asyncio.get_running_loop()) if is_long else await_only
-                    transaction = PostgreSQLTransaction(connection, self._statements, wait)
+                    make = PostgreSQLTransaction if mode.is_stored else PostgreSQLDryRun
+                    transaction = make(connection, self._statements, wait)
                     working = True
                     result: T = await (
                         asyncio.get_running_loop().run_in_executor(self._threads, finished, work, transaction)
@@ -193,7 +207,10 @@ class PostgreSQL(Database):
                         else greenlet_spawn(finished, work, transaction)
                     )
                     working = False
-                    await commit(connection)
+                    if mode.is_stored:
+                        await commit(connection)
+                    else:
+                        await connection.execute("ROLLBACK")
                 except BaseException as error:
                     # What the work raises by itself, such as a full disk that it writes to, says nothing of the server.
                     working = working and transaction is not None and transaction.failure is None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
+from typing_extensions import override
 
 from normata.core.db.postgresql.errors import tell
 from normata.core.db.postgresql.standing import TIMELINE
@@ -21,8 +22,24 @@ _MANY = 100
 
 Wait = Callable[[Awaitable[Any]], Any]
 
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-WRITING = "BEGIN"
+
+class Mode(NamedTuple):
+    """How a transaction begins, whether it may write, and whether what it writes is stored.
+
+    ``lock_timeout`` is in seconds, null for that of all statements.
+    """
+
+    begin: str = "BEGIN"
+    writes: bool = True
+    is_stored: bool = True
+    lock_timeout: float | None = None
+
+
+READING = Mode("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False)
+WRITING = Mode()
+# Without the locks that have names, it can wait for a writer that waits for it. The server looks for such a deadlock
+# after a second (`deadlock_timeout`), and might end the writer; before that the dry run gives up.
+DRY_RUN = Mode(is_stored=False, lock_timeout=0.5)
 
 # Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
 # next one may be somebody else's. That it is a SELECT, and no SETs, is for `pg_stat_statements`, which takes SELECTs of
@@ -32,7 +49,7 @@ _SETTINGS = (
     " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
     " set_config('statement_timeout',"
     " CASE WHEN timeline = {timeline} THEN {limit} ELSE ({other} || timeline)::int::text END, true),"
-    " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
+    " set_config('lock_timeout', {locks}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
 _SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
 # What a server says of a transaction that is meant for another timeline: such an error is how a SELECT can refuse. A
@@ -47,7 +64,7 @@ _EXTEND = "SELECT set_config('normata.readable', $1, true), set_config('normata.
 EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
 
 
-def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> str:
+def settings(role: str, scope: TenantScope, timeout: float, timeline: str, mode: Mode) -> str:
     """What tells a transaction who acts, which tenants are in scope, and how long anything may take.
 
     A server of another timeline refuses it with ANOTHER_SERVER.
@@ -62,6 +79,7 @@ def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> st
         "timeline": timeline,
         "other": "another timeline: ",
         "limit": str(round(timeout * 1000)),
+        "locks": str(round(min(timeout, mode.lock_timeout or timeout) * 1000)),
         "idle": str(round(timeout * 4000)),
     }
     filled = _SETTINGS.format(**{name: _literal(value) for name, value in values.items()})
@@ -154,6 +172,18 @@ class PostgreSQLTransaction(Transaction):
             self.failure = error
             raise
         return result
+
+
+class PostgreSQLDryRun(PostgreSQLTransaction):
+    """A transaction that will be rolled back: it takes no lock by its name, since it stores nothing."""
+
+    @override
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        pass
+
+    @override
+    def try_lock(self, name: str) -> bool:
+        return True
 
 
 def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:

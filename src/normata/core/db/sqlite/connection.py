@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,39 @@ _REASONS: Mapping[int, UnavailableReason] = {
 # SQLite's own number. A page that changed often meanwhile is written once, and each time takes some milliseconds.
 _LOG_PAGES = 2_000
 
+# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
+# two processes that write, one would hardly ever get it.
+_LOCK_POLL_INTERVAL = 0.001
+
 _Identity = tuple[int, int]
 
 
-def code(error: BaseException) -> int:
+def code(error: BaseException | None) -> int:
     """The primary result code of one of sqlite3's errors, which is its low byte; the rest says more about it."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
+def begin(connection: sqlite3.Connection, deadline: float, free_lock: Callable[[], bool] = lambda: False) -> None:
+    """Begin a transaction that has the lock for writing; ``deadline`` is on the monotonic clock.
+
+    It takes the lock at once, since a reader that turns into a writer can fail where no waiting helps. Where another
+    one has it, ``free_lock`` is called each time, and returns whether it has made somebody give it back.
+    """
+    ((timeout,),) = connection.execute("PRAGMA busy_timeout").fetchall()
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+            if not free_lock():
+                time.sleep(_LOCK_POLL_INTERVAL)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {timeout}")
 
 
 class File:

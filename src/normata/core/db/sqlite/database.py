@@ -16,10 +16,11 @@ from normata.core.db.batching import ENDING
 from normata.core.db.database import BadDatabaseUrl, Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.security import Security
-from normata.core.db.sqlite.connection import Connections, File
+from normata.core.db.sqlite.connection import Connections, File, begin
+from normata.core.db.sqlite.dry_runs import DryRuns
 from normata.core.db.sqlite.reader import Reader
 from normata.core.db.sqlite.transaction import SQLiteTransaction
-from normata.core.db.sqlite.writer import Writer, begin
+from normata.core.db.sqlite.writer import Writer
 from normata.core.db.statements import Rows, statements_for
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
 from normata.core.db.watching import Watcher
@@ -28,7 +29,7 @@ from normata.settings import Settings
 
 
 class SQLite(Database):
-    """SQLite, driven on two threads: one that reads, which waits for nobody under WAL, and one that writes."""
+    """SQLite on three threads: one for reads, which wait for nobody under WAL, one for writes, and one for dry runs."""
 
     embedded = True
 
@@ -41,7 +42,8 @@ class SQLite(Database):
         event.listen(self._engine, "begin", self._begin)
         self._statements = statements_for(self._engine.dialect)
         self._reader = Reader(self._file, self._statements, self._timeout, watcher)
-        self._writer = Writer(self._file, self._statements, self._timeout, watcher)
+        self._dry_runs = DryRuns(self._file, self._statements, self._timeout, watcher)
+        self._writer = Writer(self._file, self._statements, self._timeout, watcher, free_lock=self._dry_runs.interrupt)
         self._lookup_connections = Connections(self._file, waits=False, only_reads=True, cache_mib=2)
         self._prepared: dict[str, tuple[str, Rows]] = {}  # the lookups, by name
         self._closed = False
@@ -55,6 +57,11 @@ class SQLite(Database):
         """See :meth:`Database.write`."""
         del scope, is_long
         return await self._writer.run(work)
+
+    async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """See :meth:`Database.dry_run`."""
+        del scope, is_long
+        return await self._dry_runs.run(work)
 
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
         """See :meth:`Database.look_up`.
@@ -155,6 +162,7 @@ class SQLite(Database):
         """See :meth:`Database.close`."""
         self._closed = True
         self._writer.close()
+        self._dry_runs.close()
         self._reader.close()
         self._lookup_connections.close()
         self._engine.dispose()
@@ -171,7 +179,7 @@ class SQLite(Database):
     def _begin(self, connection: Connection) -> None:
         """Begin the transaction ourselves: sqlite3 would begin it late, and only before it writes."""
         driver: Any = connection.connection.driver_connection
-        begin(driver, time.monotonic() + self._timeout, self._timeout)
+        begin(driver, time.monotonic() + self._timeout)
 
 
 def _own(transaction: Transaction) -> SQLiteTransaction:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
 
 from normata.core.db.batching import ENDING, Batcher
-from normata.core.db.sqlite.connection import Connections, File, code
+from normata.core.db.sqlite.connection import Connections, File, begin
 from normata.core.db.sqlite.transaction import SQLiteTransaction, finished
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
@@ -24,31 +24,6 @@ from normata.errors import Unavailable
 
 _LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
 
-# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
-# two processes that write, one would hardly ever get it.
-_NAP = 0.001
-
-
-def begin(connection: sqlite3.Connection, deadline: float, timeout: float) -> None:
-    """Begin a transaction that has the lock for writing.
-
-    It takes the lock at once, since a reader that turns into a writer can fail where no waiting helps. ``timeout`` is
-    the connection's own for everything else.
-    """
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                    raise
-            else:
-                return
-            time.sleep(_NAP)
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {round(timeout * 1000)}")
-
 
 class Writer:
     """Runs work that writes.
@@ -56,7 +31,10 @@ class Writer:
     There is one thread, which makes a queue of what SQLite would otherwise make a race for its lock.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float, watcher: Watcher) -> None:
+    def __init__(
+        self, file: File, statements: Statements, timeout: float, watcher: Watcher, *, free_lock: Callable[[], bool]
+    ) -> None:
+        """``free_lock`` is called where the lock is taken; it returns whether it has made somebody give it back."""
         self._file = file
         self._statements = statements
         self._timeout = timeout
@@ -64,6 +42,7 @@ class Writer:
         self._batcher: Batcher[Work[Any], Any] = Batcher(
             self._serve, timeout, limit=_LIMIT, waits=watcher.waits("writer")
         )
+        self._free_lock = free_lock
         self._lock_waits = watcher.waits("lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
         self._closed = False
@@ -120,7 +99,7 @@ class Writer:
 
     def _begin(self, connection: sqlite3.Connection, deadline: float) -> None:
         with waiting(self._lock_waits):
-            begin(connection, deadline, self._timeout)
+            begin(connection, deadline, self._free_lock)
 
     def _run_together(self, connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
         """What each work returns, or its failure; null where one has failed after it had written.

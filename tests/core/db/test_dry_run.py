@@ -1,4 +1,4 @@
-"""Work that is rehearsed: it does everything, and nothing of it is kept."""
+"""Work that is tried: it does everything, and nothing of it is kept."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Opened:
         """What the tests have added."""
         return self.run(self.database.read(lambda transaction: transaction.scalars(WRITTEN)))
 
-    def rehearse(self, work: Work[Any]) -> Any:
-        """What comes of a rehearsal."""
-        return self.run(self.database.rehearse(work))
+    def dry_run(self, work: Work[Any]) -> Any:
+        """What comes of a dry run."""
+        return self.run(self.database.dry_run(work))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -51,21 +51,21 @@ def counted(transaction: Transaction) -> list[str]:
 
 
 def test_it_sees_what_it_does_and_leaves_nothing(opened: Opened) -> None:
-    assert opened.rehearse(counted) == ["new"]
+    assert opened.dry_run(counted) == ["new"]
     assert opened.labels() == []
 
 
 @pytest.mark.parametrize("error", [NotFound(), ValueError("mine"), KeyError("k")])
 def test_it_raises_what_the_work_raises(opened: Opened, error: Exception) -> None:
     with pytest.raises(type(error)) as caught:
-        opened.rehearse(adding("new", then=error))
+        opened.dry_run(adding("new", then=error))
     assert caught.value is error
     assert opened.labels() == []
 
 
 def test_a_unique_key_that_is_taken_is_told(opened: Opened) -> None:
     with pytest.raises(ConstraintViolation):
-        opened.rehearse(adding("new", "first"))
+        opened.dry_run(adding("new", "first"))
 
 
 def test_a_statement_that_has_failed_is_told_though_the_work_keeps_silent(opened: Opened) -> None:
@@ -74,7 +74,7 @@ def test_a_statement_that_has_failed_is_told_though_the_work_keeps_silent(opened
             adding("new", "first")(transaction)
 
     with pytest.raises(Exception):  # noqa: B017, PT011 - on PostgreSQL it is the next statement that fails
-        opened.rehearse(work)
+        opened.dry_run(work)
     assert opened.labels() == []
 
 
@@ -85,7 +85,7 @@ def dangle(transaction: Transaction) -> None:
 @pytest.mark.parametrize("opened", ["postgresql"], indirect=True)
 def test_references_are_checked_as_the_commit_would(opened: Opened) -> None:
     """SQLite cannot: there it is the rules of a change that look at them."""
-    for call in (opened.database.rehearse, opened.database.write):
+    for call in (opened.database.dry_run, opened.database.write):
         with pytest.raises(ConstraintViolation):
             opened.run(call(dangle))
 
@@ -99,8 +99,8 @@ def test_others_at_the_same_moment_are_kept(opened: Opened) -> None:
     async def all_at_once() -> Sequence[Any]:
         calls: list[Any] = []
         for one, other in zip(kept, planned, strict=True):
-            calls += [opened.database.write(one), opened.database.rehearse(other)]
-        return await asyncio.gather(*calls, opened.database.rehearse(broken), return_exceptions=True)
+            calls += [opened.database.write(one), opened.database.dry_run(other)]
+        return await asyncio.gather(*calls, opened.database.dry_run(broken), return_exceptions=True)
 
     *outcomes, failed = opened.run(all_at_once())
     assert outcomes == ["kept-0", "planned-0", "kept-1", "planned-1", "kept-2", "planned-2"]
@@ -125,5 +125,5 @@ def test_what_is_inserted_into_a_table_is_seen_however(opened: Opened) -> None:
         assert {row.organization_id for row in watching.added[-2:]} == {ALPHA}
         return [row.id for row in watching.added]
 
-    seen = opened.rehearse(work)
+    seen = opened.dry_run(work)
     assert sorted(seen) == sorted([*(row["id"] for row in LABELS), "label-alpha", "label-beta", "a", "b"])
