@@ -14,11 +14,11 @@ from sqlalchemy.util import await_only, greenlet_spawn
 from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.postgresql import security as rights
-from normata.core.db.postgresql.committing import commit
 from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, leads_astray, tell, told
 from normata.core.db.postgresql.lookup import Lookups
 from normata.core.db.postgresql.pool import STALE_AT_MOST, Lease, Pool
 from normata.core.db.postgresql.runner import Runner
+from normata.core.db.postgresql.server_status import commit
 from normata.core.db.postgresql.transaction import (
     ANOTHER_SERVER,
     DRY_RUN,

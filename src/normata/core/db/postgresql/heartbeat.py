@@ -18,10 +18,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from normata.core.db.postgresql.closing import Closing
-from normata.core.db.postgresql.hosts import Hosts
-from normata.core.db.postgresql.line import Line
-from normata.core.db.postgresql.standing import Standing
+from normata.core.db.postgresql.server_status import Closing, Hosts, Line, Standing
 from normata.errors import Unavailable
 
 log = structlog.get_logger("normata")

@@ -16,7 +16,7 @@ from normata.core.db.batching import Batcher
 from normata.core.db.lookup import Lookup
 from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, told
 from normata.core.db.postgresql.pool import STALE_AT_MOST, Pool
-from normata.core.db.postgresql.standing import TIMELINE
+from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Rows, Statements
 from normata.errors import Unavailable
 

@@ -15,10 +15,8 @@ from sqlalchemy import event, exc
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from normata.core.db.postgresql.closing import Closing
 from normata.core.db.postgresql.heartbeat import Heartbeat, Server
-from normata.core.db.postgresql.hosts import Hosts
-from normata.core.db.postgresql.primary import open_to_primary
+from normata.core.db.postgresql.server_status import Closing, Hosts, open_to_primary
 from normata.core.db.watching import Watcher, waiting
 from normata.errors import Unavailable
 from normata.settings import Settings

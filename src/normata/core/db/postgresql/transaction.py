@@ -11,7 +11,7 @@ import asyncpg
 from typing_extensions import override
 
 from normata.core.db.postgresql.errors import tell
-from normata.core.db.postgresql.standing import TIMELINE
+from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
