@@ -68,7 +68,7 @@ def create_app(settings: Settings | None = None) -> Service:
     settings = settings or Settings()
     log.configure(settings)
     metrics = Metrics()
-    database = open_database(settings, serving=True, watcher=metrics)
+    database = open_database(settings, serving=True, monitor=metrics)
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")

@@ -86,10 +86,10 @@ member = Table(
 )
 
 
-def _who(secret: str, place: str, *, asked: str, number: str) -> str:
+def _who(secret: str, place: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} account.id, member.organization_id, member.since"
-        f" FROM {asked and asked + ' JOIN'} account {asked and 'ON account.secret = ' + secret}"
+        f" FROM {source and source + ' JOIN'} account {source and 'ON account.secret = ' + secret}"
         " LEFT JOIN member ON member.account_id = account.id"
         f" AND ({place} IS NULL OR member.organization_id = {place})"
         f" WHERE account.secret = {secret} ORDER BY {number and number + ','} member.organization_id"

@@ -18,8 +18,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from normata.core.db.database import Database
+from normata.core.db.delegating import InsertRecorder
 from normata.core.db.transaction import ConstraintViolation, Transaction, Work
-from normata.core.db.wrapping import Watching
 from normata.errors import NotFound, Unavailable
 from tests.core.db.example import ALPHA, IN_ALPHA, LABELS, adding, framework, label, open_url
 from tests.core.db.sessions import Service, session
@@ -266,7 +266,7 @@ def test_on_postgresql_it_gives_up_a_lock_before_the_server_looks_for_deadlocks(
         assert service.run(service.database.dry_run(lambda transaction: transaction.rows(rename), IN_ALPHA)) == []
 
 
-# --- Watching
+# --- InsertRecorder
 
 
 def test_what_is_inserted_into_a_table_is_seen_however(opened: Opened) -> None:
@@ -275,7 +275,7 @@ def test_what_is_inserted_into_a_table_is_seen_however(opened: Opened) -> None:
     )
 
     def work(transaction: Transaction) -> list[str]:
-        watching = Watching(transaction, "framework")
+        watching = InsertRecorder(transaction, "framework")
         watching.execute_many(insert(label), LABELS)
         watching.rows(copied)
         watching.execute_many(insert(framework), [{"id": one, "organization_id": ALPHA, "name": one} for one in "ab"])

@@ -14,7 +14,7 @@ from typing import get_args
 
 import pytest
 
-from normata.core.db.watching import WaitName
+from normata.core.db.monitoring import WaitName
 from normata.core.http.problems import LimitReason
 from normata.errors import UnavailableReason
 from normata.records.kinds import Label
@@ -188,7 +188,7 @@ def test_waiting_for_a_turn_in_vain_is_a_reason(kind: str, database_url: str) ->
         assert waits(service.client, "wait_seconds_sum")[kind] > 0.09
 
 
-# --- Waits for the database
+# --- WaitMonitor for the database
 
 
 def waits(client: TestClient, kind: str) -> dict[str, float]:

@@ -14,9 +14,11 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import CompoundSelect, Select
+from typing_extensions import override
 
 from normata.core.changes.registry import table_named
 from normata.core.db.database import Database
+from normata.core.db.delegating import DelegatingTransaction, InsertRecorder, returns_rows
 from normata.core.db.security import Write, together
 from normata.core.db.transaction import (
     NO_ORGANIZATION,
@@ -28,7 +30,6 @@ from normata.core.db.transaction import (
     Transaction,
 )
 from normata.core.db.types import now
-from normata.core.db.wrapping import Watching, Wrapping, returns_rows
 from normata.core.schema.table import Table, derived_from
 from normata.errors import InsufficientRole, NotFound
 
@@ -82,7 +83,7 @@ class UndeclaredWrite(AssertionError):
     """A change writes what it has not declared, or writes and does not say so. It is a defect; nothing is kept."""
 
 
-class UnitOfWork(Wrapping):
+class UnitOfWork(DelegatingTransaction):
     """A transaction in which an ``actor`` makes a change at ``moment`` (the wire's text).
 
     ``scope`` has the organizations in reach: ``writable`` are those in which the actor's role is large enough for this
@@ -148,8 +149,8 @@ class UnitOfWork(Wrapping):
         """Whether the actor may know what belongs to an organization."""
         return self.scope is None or organization_id in self.scope.readable
 
+    @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """See :meth:`Transaction.rows`."""
         table = self._declared(statement)
         found = self._transaction.rows(statement, parameters)
         # What would return rows and has none has written nothing.
@@ -157,18 +158,19 @@ class UnitOfWork(Wrapping):
             self._written.add(table)
         return found
 
+    @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
-        """See :meth:`Transaction.execute_many`."""
         self._note(statement)
         self._transaction.execute_many(statement, parameters)
 
+    @override
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
-        """See :meth:`Transaction.stream`."""
         self._note(statement)
         return self._transaction.stream(statement, parameters)
 
+    @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """See :meth:`Transaction.lock`; what is held already is not asked for again."""
+        """What is held already is not asked for again."""
         if (name, shared) not in self._held:
             self._transaction.lock(name, shared=shared)
             self._held.add((name, shared))
@@ -270,7 +272,7 @@ class Changes:
         """
 
         def unit(transaction: Transaction) -> Preview[T]:
-            watching = Watching(transaction, self._watched)
+            watching = InsertRecorder(transaction, self._watched)
             units: list[UnitOfWork] = []
 
             def noted(unit: UnitOfWork) -> T:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Generic, NamedTuple, TypeVar
 
-from normata.core.db.watching import Waits
+from normata.core.db.monitoring import WaitMonitor
 from normata.errors import Unavailable
 
 CROWDED = "too many others are waiting for the database"
@@ -34,8 +34,8 @@ class Batcher(Generic[Q, A]):
 
     A batch begins after all its calls were made, so no answer is older than its call. What ``serve`` raises is raised
     for all calls of its batch. A call that waits longer than ``timeout`` seconds for its batch to begin raises
-    Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` is told
-    how long each call waits for its batch; null where that is not worth knowing.
+    Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` is
+    notified of how long each call waits for its batch; null where that is not worth knowing.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Batcher(Generic[Q, A]):
         timeout: float,
         *,
         limit: int | None = None,
-        waits: Waits | None = None,
+        waits: WaitMonitor | None = None,
     ) -> None:
         self._serve = serve
         self._timeout = timeout
@@ -79,7 +79,7 @@ class Batcher(Generic[Q, A]):
         with suppress(ValueError):  # its batch has begun, so it gets its answer
             self._waiting.remove(call)
             self._end_waits([call])
-            _settle(call.answer, Unavailable(CROWDED, "crowded"))
+            _set_result(call.answer, Unavailable(CROWDED, "crowded"))
 
     async def _serve_all(self) -> None:
         while self._waiting:
@@ -100,16 +100,16 @@ class Batcher(Generic[Q, A]):
         try:
             answers = await self._serve([call.question for call in batch])
             for call, answer in zip(batch, answers, strict=True):
-                _settle(call.answer, answer)
+                _set_result(call.answer, answer)
         except Exception as error:  # every call of the batch awaits it, so every one gets the error
             for call in batch:
-                _settle(call.answer, error)
+                _set_result(call.answer, error)
         finally:
             for call in batch:
                 call.answer.cancel()  # this task was cancelled, where a call has no answer by now
 
 
-def _settle(waiter: asyncio.Future[A], answer: A | Exception) -> None:
+def _set_result(waiter: asyncio.Future[A], answer: A | Exception) -> None:
     if waiter.done():
         return
     if isinstance(answer, Exception):

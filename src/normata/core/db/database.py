@@ -48,8 +48,8 @@ class Database(ABC):
     async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """What ``work`` returns, and what it raises, as if it were written; but nothing of it is stored.
 
-        References are checked as the commit would check them, see :meth:`Transaction.settle`. ``work`` may be run more
-        than once, and nobody else's because of it.
+        References are checked as the commit would check them, see :meth:`Transaction.check_constraints`. ``work`` may
+        be run more than once, and nobody else's because of it.
 
         Writers wait for it as little as each database allows, and never for what ``work`` does before its first write.
         On SQLite a writer of the same process interrupts it between two statements, and it is attempted anew; after

@@ -110,9 +110,9 @@ class _Expanded:
         return bound
 
 
-def _flat(given: Iterable[Any]) -> list[Any]:
+def _flat(values: Iterable[Any]) -> list[Any]:
     """The items of a list, or the values of its tuples one after the other."""
-    items = list(given)
+    items = list(values)
     return [value for item in items for value in item] if items and isinstance(items[0], tuple) else items
 
 

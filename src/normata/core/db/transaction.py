@@ -91,7 +91,7 @@ class Transaction(ABC):
         """Take the lock ``name`` as :meth:`lock` does, or return false at once where another transaction holds it."""
 
     @abstractmethod
-    def settle(self) -> None:
+    def check_constraints(self) -> None:
         """Check now what the commit would check: references, and that no statement has failed.
 
         Raises ConstraintViolation. SQLite has no way to check references before the commit. There the rules of a change

@@ -161,13 +161,13 @@ def as_wire(row: Any) -> dict[str, Any]:
 def _lookup(name: str, column: str) -> Lookup:
     """The question for the open invitations whose ``column`` is the argument, with their users, where there are any."""
 
-    def question(value: str, *, asked: str, number: str) -> str:
+    def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
             f"SELECT {first} invitation.id, invitation.organization_id, organization.name AS organization_name,"  # noqa: S608 - of our own making
             " invitation.email, invitation.role, invitation.expires_at, account.id AS user_id,"
             " account.name AS user_name, account.removed_at AS user_removed_at"
-            f" FROM {asked and asked + ' JOIN'} invitation {asked and f'ON invitation.{column} = {value}'}"
+            f" FROM {source and source + ' JOIN'} invitation {source and f'ON invitation.{column} = {value}'}"
             " JOIN organization ON organization.id = invitation.organization_id"
             " LEFT JOIN user_account AS account ON account.email_folded = invitation.email_folded"
             f" WHERE invitation.{column} = {value} AND invitation.accepted_at IS NULL"

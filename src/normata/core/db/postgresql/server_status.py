@@ -19,7 +19,7 @@ import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
 from normata.core.db.database import BadDatabaseUrl
-from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, words
+from normata.core.db.postgresql.errors import CONNECT_ERRORS, first_line, is_lost
 from normata.errors import Unavailable
 from normata.settings import Settings
 
@@ -32,17 +32,17 @@ STANDBY = ""  # the timeline of a server that is in recovery
 # that of the last checkpoint, which comes some time after a promotion.
 TIMELINE = "CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 
-_STANDING = (
+_STATUS_COLUMNS = (
     f"SELECT {TIMELINE} AS timeline, current_setting('transaction_read_only') = 'off' AS takes_writes,"  # noqa: S608 - of our own making
     " system_identifier AS system, pg_backend_pid() AS pid,"
     " CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0' AS position"
     "{more} FROM pg_control_system()"
 )
 
-STANDING = _STANDING.format(more="")
+_STATUS = _STATUS_COLUMNS.format(more="")
 # With a message in the WAL that nobody reads, the transaction gets an id, and its commit waits for the synchronous
 # standby as that of a change does. A transaction that only got an id would not wait.
-COMMITTED_STANDING = _STANDING.format(
+_COMMITTED_STATUS = _STATUS_COLUMNS.format(
     more=", CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'normata', '') END"
 )
 
@@ -87,24 +87,24 @@ def _addresses(url: str) -> list[str]:
     """A URL for each host of ``url``. Raises BadDatabaseUrl."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
-    given = dict(query)
-    wanted = given.get(_WANTED[0]) or os.environ.get(_WANTED[1]) or "any"
+    parameters = dict(query)
+    wanted = parameters.get(_WANTED[0]) or os.environ.get(_WANTED[1]) or "any"
     if wanted not in _TAKEN:
         raise BadDatabaseUrl(
             f"target_session_attrs={wanted} cannot be used: Normata takes the server that accepts writes; to read from"
             " a standby with a command, name that server alone"
         )
-    kept = [(name, value) for name, value in query if name != _WANTED[0]]
+    remaining = [(name, value) for name, value in query if name != _WANTED[0]]
     user, at, hosts = parts.netloc.rpartition("@")
     if hosts:
-        same = parts._replace(query=urlencode(kept))
+        same = parts._replace(query=urlencode(remaining))
         return [urlunsplit(same._replace(netloc=f"{user}{at}{host}")) for host in hosts.split(",")]
-    names = (given.get("host") or os.environ.get("PGHOST") or "").split(",")
+    names = (parameters.get("host") or os.environ.get("PGHOST") or "").split(",")
     if len(names) == 1:
-        return [urlunsplit(parts._replace(query=urlencode(kept)))]
-    ports = (given.get("port") or os.environ.get("PGPORT") or "").split(",")
+        return [urlunsplit(parts._replace(query=urlencode(remaining)))]
+    ports = (parameters.get("port") or os.environ.get("PGPORT") or "").split(",")
     ports *= len(names) if len(ports) == 1 else 1  # one port is that of all hosts
-    rest = [(name, value) for name, value in kept if name not in {"host", "port"}]
+    rest = [(name, value) for name, value in remaining if name not in {"host", "port"}]
     return [
         urlunsplit(parts._replace(query=urlencode([*rest, ("host", name), *([("port", port)] if port else [])])))
         for name, port in zip(names, ports, strict=False)
@@ -115,7 +115,7 @@ def _nothing() -> None:
     pass
 
 
-class Closing:
+class BackgroundClosing:
     """Closes connections that a statement may still hold, beside everything else, each within ``timeout`` seconds.
 
     A server notices that a client has gone only when it next writes or reads, and not while a commit waits for its
@@ -182,7 +182,7 @@ def warnings_of(connection: asyncpg.Connection[Any]) -> Iterator[list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServerStatus:
     """What a server said of itself at a moment."""
 
     system: int  # which cluster of servers it belongs to
@@ -202,14 +202,14 @@ class Standing:
         return self.timeline, self.takes_writes, self.position
 
 
-async def standing_of(connection: asyncpg.Connection[Any], *, commit: bool = False, within: float) -> Standing:
+async def fetch_status(connection: asyncpg.Connection[Any], *, commit: bool = False, within: float) -> ServerStatus:
     """What the server at the other end says of itself; with ``commit``, in a transaction that it commits as a change.
 
     Raises asyncpg's errors, TimeoutError among them.
     """
-    row = await connection.fetchrow(COMMITTED_STANDING if commit else STANDING, timeout=within)
+    row = await connection.fetchrow(_COMMITTED_STATUS if commit else _STATUS, timeout=within)
     assert row is not None  # noqa: S101 - the statement has one row
-    return Standing(
+    return ServerStatus(
         system=row["system"],
         timeline=row["timeline"],
         position=int(row["position"] or 0),
@@ -218,38 +218,38 @@ async def standing_of(connection: asyncpg.Connection[Any], *, commit: bool = Fal
     )
 
 
-class Line:
-    """Asks one host; ``why`` says why it has last been silent."""
+class HostProbe:
+    """Asks one host; ``reason`` says why it has last been silent."""
 
-    def __init__(self, hosts: Hosts, address: str, closing: Closing, patience: float) -> None:
+    def __init__(self, hosts: Hosts, address: str, closing: BackgroundClosing, patience: float) -> None:
         self.address = address
-        self.why = ""
+        self.reason = ""
         self._hosts = hosts
         self._closing = closing
         self._patience = patience
         self._connection: asyncpg.Connection[Any] | None = None
 
-    async def ask(self, *, commit: bool = False) -> Standing | None:
+    async def status(self, *, commit: bool = False) -> ServerStatus | None:
         """What the host says of itself, and with ``commit`` after it has committed; null where it does not in time."""
         try:
             async with asyncio.timeout(self._patience):
-                standing, warnings = await self._asked(commit=commit)
+                status, warnings = await self._status(commit=commit)
         except asyncpg.InsufficientPrivilegeError as error:
-            self.why = f"the login of the service may not ask whether the server is the primary: {words(error)}"
+            self.reason = f"the login of the service may not ask whether the server is the primary: {first_line(error)}"
         except (ValueError, Unavailable, *CONNECT_ERRORS) as error:
-            self.why = f"{self._hosts.label(self.address)}: {words(error)}"
+            self.reason = f"{self._hosts.label(self.address)}: {first_line(error)}"
         else:
             if not warnings:
-                return standing
-            self.why = warnings[0]  # a commit that was not waited for to its end
+                return status
+            self.reason = warnings[0]  # a commit that was not waited for to its end
         self.drop()
         return None
 
-    async def _asked(self, *, commit: bool) -> tuple[Standing, Sequence[str]]:
+    async def _status(self, *, commit: bool) -> tuple[ServerStatus, Sequence[str]]:
         """What the host says, and its warnings; over a new connection where the kept one turns out to be lost."""
         if self._connection is not None:
             try:
-                return await self._asked_over(self._connection, commit=commit)
+                return await self._status_over(self._connection, commit=commit)
             except CONNECT_ERRORS as error:
                 # A server that was restarted is not silent: waiters are not told so because of yesterday's connection.
                 if isinstance(error, TimeoutError) or not is_lost(error):
@@ -257,11 +257,13 @@ class Line:
                 self.drop()
         # Apart from the service's own in `pg_stat_activity`.
         self._connection = await self._hosts.open(self.address, within=self._patience, name="normata heartbeat")
-        return await self._asked_over(self._connection, commit=commit)
+        return await self._status_over(self._connection, commit=commit)
 
-    async def _asked_over(self, connection: asyncpg.Connection[Any], *, commit: bool) -> tuple[Standing, Sequence[str]]:
+    async def _status_over(
+        self, connection: asyncpg.Connection[Any], *, commit: bool
+    ) -> tuple[ServerStatus, Sequence[str]]:
         with warnings_of(connection) as warnings:
-            return await standing_of(connection, commit=commit, within=self._patience), warnings
+            return await fetch_status(connection, commit=commit, within=self._patience), warnings
 
     def drop(self) -> None:
         """Ask over a new connection the next time."""
@@ -293,11 +295,11 @@ async def open_to_primary(hosts: Hosts) -> asyncpg.Connection[Any]:
     raise Unavailable("; ".join(map(str, reasons)) if not answers else "no host of the database URL is a primary")
 
 
-async def _ask(hosts: Hosts, address: str, within: float) -> tuple[asyncpg.Connection[Any], Standing]:
+async def _ask(hosts: Hosts, address: str, within: float) -> tuple[asyncpg.Connection[Any], ServerStatus]:
     connection = await hosts.open(address, within=within)
     try:
-        return connection, await standing_of(connection, within=within)
+        return connection, await fetch_status(connection, within=within)
     except CONNECT_ERRORS as error:
         with suppress(*CONNECT_ERRORS):
             connection.terminate()
-        raise Unavailable(words(error)) from error
+        raise Unavailable(first_line(error)) from error

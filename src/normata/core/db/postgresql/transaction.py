@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import asyncpg
 from typing_extensions import override
 
-from normata.core.db.postgresql.errors import tell
+from normata.core.db.postgresql.errors import raise_translated
 from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
@@ -98,15 +98,15 @@ class PostgreSQLTransaction(Transaction):
         self._wait_for = wait
         self.failure: BaseException | None = None  # as asyncpg raised it
 
+    @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """See :meth:`Transaction.rows`."""
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
         found = self.fetch(sql, *values)
         return [] if prepared.rows is None else prepared.rows(found)
 
+    @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
-        """See :meth:`Transaction.execute_many`."""
         if not parameters:
             return
         prepared = self._statements.prepare(statement, parameters[0])
@@ -119,8 +119,8 @@ class PostgreSQLTransaction(Transaction):
         every = [prepared.bind(one)[1] for one in parameters]
         self._wait(self._connection.executemany(sql, every))
 
+    @override
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
-        """See :meth:`Transaction.stream`."""
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
         # Without a name it leaves nothing behind, which behind a pooler would be another's.
@@ -130,30 +130,31 @@ class PostgreSQLTransaction(Transaction):
             if prepared.rows is not None:
                 yield from prepared.rows(found)
 
+    @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """See :meth:`Transaction.lock`."""
         self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _lock_key(name))
 
+    @override
     def try_lock(self, name: str) -> bool:
-        """See :meth:`Transaction.try_lock`."""
         ((is_taken,),) = self.fetch("SELECT pg_try_advisory_xact_lock($1)", _lock_key(name))
         return bool(is_taken)
 
-    def settle(self) -> None:
-        """See :meth:`Transaction.settle`."""
+    @override
+    def check_constraints(self) -> None:
         self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
 
+    @override
     def extend(self, scope: TenantScope) -> None:
-        """See :meth:`Transaction.extend`."""
         self.fetch(_EXTEND, _array(scope.readable), _array(scope.writable))
 
+    @override
     def tables(self) -> frozenset[str]:
-        """See :meth:`Transaction.tables`."""
         found = self.fetch("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
         return frozenset(name for (name,) in found)
 
+    @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        """See :meth:`Transaction.analyze`. A table that somebody else has locked against it is left alone."""
+        """A table that somebody else has locked against it is left alone."""
         for table, rows in written.items():
             if rows >= _MANY:
                 self.fetch(f"ANALYZE (SKIP_LOCKED) {self._statements.quoted(table)}")
@@ -167,7 +168,7 @@ class PostgreSQLTransaction(Transaction):
             result: T = self._wait_for(call)
         except Exception as error:
             self.failure = error
-            tell(error)
+            raise_translated(error)
         except BaseException as error:
             self.failure = error
             raise
@@ -195,7 +196,7 @@ def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
     return lambda call: asyncio.run_coroutine_threadsafe(done(call), loop).result()
 
 
-def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
+def run_work(work: Work[T], transaction: PostgreSQLTransaction) -> T:
     """What ``work`` returns. Raises what it raises, and what it has kept silent about.
 
     Where one of its statements failed, the server would take COMMIT for ROLLBACK.

@@ -15,7 +15,7 @@ from normata.errors import Unavailable, UnavailableReason
 
 # Result codes that speak of the file or of who else uses it. The others, such as a table that is missing or a
 # statement that is wrong, are faults that no waiting mends.
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     {
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -123,11 +123,11 @@ class File:
         self._create = False
         return connection, identity
 
-    def told(self, error: Exception) -> Exception:
+    def translate(self, error: Exception) -> Exception:
         """The error as a caller of the database knows it."""
         if isinstance(error, sqlite3.IntegrityError):
             return ConstraintViolation(str(error))
-        if isinstance(error, sqlite3.Error) and code(error) in _PASSING:
+        if isinstance(error, sqlite3.Error) and code(error) in _TRANSIENT:
             return Unavailable(f"{self.path}: {error}", _REASONS.get(code(error), "unreachable"))
         return error
 
@@ -167,7 +167,7 @@ class Connections:
         try:
             yield connection
         except BaseException as error:
-            if isinstance(error, sqlite3.Error | Unavailable) or not _undone(connection):
+            if isinstance(error, sqlite3.Error | Unavailable) or not _rolled_back(connection):
                 connection.close()  # which undoes it, too; something is wrong with the file
             else:
                 self._idle.append((connection, identity))
@@ -205,7 +205,7 @@ class Connections:
             connection.close()
 
 
-def _undone(connection: sqlite3.Connection) -> bool:
+def _rolled_back(connection: sqlite3.Connection) -> bool:
     """Whether there is no open transaction now; one that is open is rolled back."""
     try:
         if connection.in_transaction:

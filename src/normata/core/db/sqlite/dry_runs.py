@@ -11,12 +11,12 @@ from typing import Any
 
 from typing_extensions import override
 
+from normata.core.db.monitoring import Monitor
 from normata.core.db.sqlite.connection import Connections, File, begin, code
-from normata.core.db.sqlite.transaction import SQLiteTransaction, finished
+from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.sqlite.worker import Worker
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, Work
-from normata.core.db.watching import Watcher
 from normata.errors import Unavailable
 
 _ATTEMPTS = 3  # that a writer may interrupt, before one that none may: a dry run must come to its end under load, too
@@ -33,13 +33,13 @@ class DryRuns:
     writer of another process cannot interrupt it either.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float, watcher: Watcher) -> None:
+    def __init__(self, file: File, statements: Statements, timeout: float, monitor: Monitor) -> None:
         self._file = file
         self._statements = statements
         self._timeout = timeout
         # Without waiting for the lock: who had it meanwhile has mostly changed the file, so that what was read is old.
         self._connections = Connections(file, waits=False, cache_mib=8)
-        self._worker = Worker("normata-dry-run", timeout, watcher.waits("dry_run"))
+        self._worker = Worker("normata-dry-run", timeout, monitor.waits("dry_run"))
         self._guard = threading.Lock()  # held while a statement runs
         self._interruptible: _Interruptible | None = None
 
@@ -70,11 +70,11 @@ class DryRuns:
                 time.sleep(_PAUSE)
             with self._connections.lease() as connection:
                 begin(connection, deadline)
-                result = finished(work, SQLiteTransaction(connection, self._statements, self._file))
+                result = run_work(work, SQLiteTransaction(connection, self._statements, self._file))
                 connection.execute("ROLLBACK")
                 return result
         except sqlite3.Error as error:
-            translated = self._file.told(error)
+            translated = self._file.translate(error)
             if translated is error:
                 raise
             raise translated from error
@@ -86,7 +86,7 @@ class DryRuns:
         with self._guard:
             self._interruptible = transaction
         try:
-            result = finished(work, transaction)
+            result = run_work(work, transaction)
         except Exception as error:
             if transaction.is_interrupted and not isinstance(error, _Interrupted):
                 raise _Interrupted from error

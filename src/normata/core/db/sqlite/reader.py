@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from functools import partial
 
+from normata.core.db.monitoring import Monitor
 from normata.core.db.sqlite.connection import Connections, File
-from normata.core.db.sqlite.transaction import SQLiteTransaction, finished
+from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.sqlite.worker import Worker
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
-from normata.core.db.watching import Watcher
 
 
 class Reader:
@@ -20,11 +20,11 @@ class Reader:
     of one process build fewer pages a second than one. More cores are for more processes.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float, watcher: Watcher) -> None:
+    def __init__(self, file: File, statements: Statements, timeout: float, monitor: Monitor) -> None:
         self._file = file
         self._statements = statements
         self._connections = Connections(file, only_reads=True)
-        self._worker = Worker("normata-read", timeout, watcher.waits("reader"))
+        self._worker = Worker("normata-read", timeout, monitor.waits("reader"))
 
     async def run(self, work: Work[T]) -> T:
         """What ``work`` returns on the thread. Raises Unavailable where its turn does not come in time."""
@@ -35,14 +35,14 @@ class Reader:
         try:
             with self._connections.lease() as connection:
                 connection.execute("BEGIN")
-                result = finished(work, SQLiteTransaction(connection, self._statements, self._file))
+                result = run_work(work, SQLiteTransaction(connection, self._statements, self._file))
                 if connection.in_transaction:  # a damaged file may have ended it
                     connection.execute("ROLLBACK")  # there is nothing to commit
         except sqlite3.Error as error:
-            told = self._file.told(error)
-            if told is error:
+            translated = self._file.translate(error)
+            if translated is error:
                 raise
-            raise told from error
+            raise translated from error
         return result
 
     def close(self) -> None:

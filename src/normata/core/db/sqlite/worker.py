@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from normata.core.db.batching import CROWDED, ENDING
+from normata.core.db.monitoring import WaitMonitor
 from normata.core.db.transaction import T
-from normata.core.db.watching import Waits
 from normata.errors import Unavailable
 
 
 class Worker:
     """Runs calls on one thread. ``waits`` is notified of how long each waits for its turn, ``timeout`` at most."""
 
-    def __init__(self, name: str, timeout: float, waits: Waits) -> None:
+    def __init__(self, name: str, timeout: float, waits: WaitMonitor) -> None:
         self._timeout = timeout
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._waits = waits

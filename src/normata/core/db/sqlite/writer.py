@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, cast
 
 from normata.core.db.batching import ENDING, Batcher
+from normata.core.db.monitoring import Monitor, measured_wait
 from normata.core.db.sqlite.connection import Connections, File, begin
-from normata.core.db.sqlite.transaction import SQLiteTransaction, finished
+from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
-from normata.core.db.watching import Watcher, waiting
 from normata.errors import Unavailable
 
 _LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
@@ -32,7 +32,7 @@ class Writer:
     """
 
     def __init__(
-        self, file: File, statements: Statements, timeout: float, watcher: Watcher, *, free_lock: Callable[[], bool]
+        self, file: File, statements: Statements, timeout: float, monitor: Monitor, *, free_lock: Callable[[], bool]
     ) -> None:
         """``free_lock`` is called where the lock is taken; it returns whether it has made somebody give it back."""
         self._file = file
@@ -40,10 +40,10 @@ class Writer:
         self._timeout = timeout
         self._connections = Connections(file, cache_mib=8)
         self._batcher: Batcher[Work[Any], Any] = Batcher(
-            self._serve, timeout, limit=_LIMIT, waits=watcher.waits("writer")
+            self._serve, timeout, limit=_LIMIT, waits=monitor.waits("writer")
         )
         self._free_lock = free_lock
-        self._lock_waits = watcher.waits("lock")
+        self._lock_waits = monitor.waits("lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
         self._closed = False
 
@@ -59,12 +59,12 @@ class Writer:
         return cast("T", outcome)
 
     async def finish(self) -> None:
-        """Take no more work, and wait for the batch under way; work that waits for the next raises Unavailable."""
+        """Take no more work, and wait for the batch in progress; work that waits for the next raises Unavailable."""
         self._closed = True
         await self._batcher.finish()
 
     def close(self) -> None:
-        """Wait for what is under way, and close the connections."""
+        """Wait for what is in progress, and close the connections."""
         self._closed = True
         self._thread.shutdown()
         self._connections.close()
@@ -82,7 +82,7 @@ class Writer:
             return self._committed(works, deadline)
         except Exception as error:
             if len(works) == 1 or not isinstance(error, sqlite3.IntegrityError):
-                return [_Failure(self._file.told(error))] * len(works)
+                return [_Failure(self._file.translate(error))] * len(works)
         # A broken reference that was found at the commit: whose fault it is shows when each is tried alone.
         return [outcome for work in works for outcome in self._outcomes([work], deadline)]
 
@@ -98,7 +98,7 @@ class Writer:
         return outcomes
 
     def _begin(self, connection: sqlite3.Connection, deadline: float) -> None:
-        with waiting(self._lock_waits):
+        with measured_wait(self._lock_waits):
             begin(connection, deadline, self._free_lock)
 
     def _run_together(self, connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
@@ -112,7 +112,7 @@ class Writer:
             transaction = SQLiteTransaction(connection, self._statements, self._file)
             written = connection.total_changes
             try:
-                outcomes.append(finished(work, transaction))
+                outcomes.append(run_work(work, transaction))
             except Exception as error:
                 if len(works) == 1:
                     raise
@@ -120,7 +120,7 @@ class Writer:
                     raise (transaction.failure or error) from error
                 if connection.total_changes != written:
                     return None
-                outcomes.append(_Failure(self._file.told(error)))
+                outcomes.append(_Failure(self._file.translate(error)))
         return outcomes
 
     def _attempt(self, connection: sqlite3.Connection, work: Work[Any]) -> Any:
@@ -128,12 +128,12 @@ class Writer:
         transaction = SQLiteTransaction(connection, self._statements, self._file)
         connection.execute("SAVEPOINT work")
         try:
-            outcome = finished(work, transaction)
+            outcome = run_work(work, transaction)
         except Exception as error:
             if not connection.in_transaction:  # SQLite has ended it, for all works
                 raise (transaction.failure or error) from error
             connection.execute("ROLLBACK TO work")
-            outcome = _Failure(self._file.told(error))
+            outcome = _Failure(self._file.translate(error))
         connection.execute("RELEASE work")
         return outcome
 
