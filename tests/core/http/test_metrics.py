@@ -205,6 +205,7 @@ def test_waits_are_counted(service: Served) -> None:
     assert before.keys() <= set(get_args(WaitName))
     client.get("/controls/", params=QUERY, headers=headers)
     assert client.post(LABEL, headers=headers).status_code == 200
+    assert client.post(LABEL, params={"dryRun": "true"}, headers=headers).status_code == 409
     after = waits(client, "wait_seconds_count")
     assert all(after[name] > before[name] for name in before)
     assert set(waits(client, "waiting").values()) == {0}

@@ -37,10 +37,10 @@ class Database(ABC):
 
     @abstractmethod
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
+        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it stored.
 
         ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
-        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is kept, unless the connection was lost
+        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is stored, unless the connection was lost
         during the commit: whether that one arrived nobody can tell.
         """
 

@@ -1,4 +1,4 @@
-"""Who waits for the database, and how long: told to whoever counts it, since this package knows no metrics."""
+"""Who waits for the database, and how long: reported to whoever counts it, since this package knows no metrics."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NoMonitor(Monitor, WaitMonitor):
 
 @contextmanager
 def measured_wait(waits: WaitMonitor) -> Iterator[None]:
-    """Tell ``waits`` of a block that does nothing but wait."""
+    """Report a block that does nothing but wait to ``waits``."""
     began = time.perf_counter()
     waits.begin()
     try:

@@ -16,7 +16,7 @@ def open_database(
     """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
 
     With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
-    is none. ``monitor`` is told who waits for it.
+    is none. ``monitor`` is notified of who waits for it.
     """
     monitor = monitor or NoMonitor()
     url = settings.database_url

@@ -25,7 +25,7 @@ NO_PARAMETERS: Parameters = {}
 
 
 class ConstraintViolation(Exception):
-    """A statement, or the commit, would have broken a unique key or a reference. Nothing of the transaction is kept.
+    """A statement, or the commit, would have broken a unique key or a reference. Nothing of the transaction is stored.
 
     The message is the database's own. It names the constraint and no values.
     """

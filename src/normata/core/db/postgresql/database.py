@@ -143,7 +143,7 @@ class PostgreSQL(Database):
 
     @override
     def scrub(self) -> bool:
-        """A server vacuums by itself, and keeps its log of changes as it was told to."""
+        """A server vacuums by itself, and keeps its log of changes as it is configured to."""
         return False
 
     @override
@@ -244,7 +244,7 @@ class PostgreSQL(Database):
         try:
             if lease.connection.is_in_transaction():
                 await lease.connection.execute("ROLLBACK")
-        except CONNECT_ERRORS as error:  # what the transaction has failed for is told, not this
+        except CONNECT_ERRORS as error:  # what the transaction has failed for is raised, not this
             lease.abandon()
             if is_lost(error):
                 self._pool.doubt()

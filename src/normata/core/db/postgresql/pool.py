@@ -28,7 +28,7 @@ STALE_AT_MOST = 2
 _COMMAND_PATIENCE = 1.0  # seconds
 
 # SQLAlchemy would print a traceback where a connection that it closes is lost meanwhile, or whoever closes it is
-# interrupted. The connection has gone either way, and what that means is told by whoever needed it.
+# interrupted. The connection has gone either way, and what that means is reported by whoever needed it.
 logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 
 
@@ -132,7 +132,7 @@ class Pool:
         if self.heartbeat is not None:
             await self.heartbeat.close()
         await self._closing.finish()
-        with suppress(TimeoutError):  # a server that does not answer need not be told
+        with suppress(TimeoutError):  # a server that does not answer need not be notified
             async with asyncio.timeout(self._timeout):
                 await self.engine.dispose()
 

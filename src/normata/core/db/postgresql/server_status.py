@@ -188,7 +188,7 @@ class ServerStatus:
     system: int  # which cluster of servers it belongs to
     timeline: str
     position: int  # how far it has got, in bytes of WAL
-    takes_writes: bool  # a primary can be told to be read-only
+    takes_writes: bool  # a primary can be set to be read-only
     is_pooled: bool  # a pooler stands in between: the next question may be answered by another server
 
     @property
@@ -246,7 +246,7 @@ class HostProbe:
         return None
 
     async def _status(self, *, commit: bool) -> tuple[ServerStatus, Sequence[str]]:
-        """What the host says, and its warnings; over a new connection where the kept one turns out to be lost."""
+        """What the host says, and its warnings; over a new connection where the open one turns out to be lost."""
         if self._connection is not None:
             try:
                 return await self._status_over(self._connection, commit=commit)

@@ -197,7 +197,7 @@ def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
 
 
 def run_work(work: Work[T], transaction: PostgreSQLTransaction) -> T:
-    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+    """What ``work`` returns. Raises what it raises, and what it has swallowed.
 
     Where one of its statements failed, the server would take COMMIT for ROLLBACK.
     """

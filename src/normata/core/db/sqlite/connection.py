@@ -149,7 +149,7 @@ def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_r
 
 
 class Connections:
-    """Connections that are kept open between uses, for any number of threads; each leads to the file of its moment.
+    """Connections that stay open between uses, for any number of threads; each leads to the file of its moment.
 
     A connection whose file has been moved or replaced is dropped: what it wrote would be acknowledged and lost.
     """

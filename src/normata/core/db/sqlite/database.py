@@ -95,7 +95,7 @@ class SQLite(Database):
         """The lock of the one writer keeps all others out.
 
         SQLite changes most of a table by making it anew, which seems to break the references to it until that is done.
-        So references are not kept meanwhile, but looked at before the commit.
+        So references are not enforced meanwhile, but looked at before the commit.
         """
         try:
             with self._engine.begin() as connection:
@@ -131,7 +131,7 @@ class SQLite(Database):
             for broken in reading.fetch("PRAGMA foreign_key_check"):
                 yield _broken(broken)
         except (sqlite3.DatabaseError, Unavailable) as error:
-            reading.failure = None  # it is told here
+            reading.failure = None  # it is reported here
             yield f"the database is damaged: {error}"
 
     @override

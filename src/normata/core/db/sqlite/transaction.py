@@ -109,9 +109,9 @@ class SQLiteTransaction(Transaction):
 
 
 def run_work(work: Work[T], transaction: SQLiteTransaction) -> T:
-    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+    """What ``work`` returns. Raises what it raises, and what it has swallowed.
 
-    Where one of its statements failed, nothing of the transaction may be kept: so it is on PostgreSQL, too.
+    Where one of its statements failed, nothing of the transaction may be stored: so it is on PostgreSQL, too.
     """
     result = work(transaction)
     if transaction.failure is not None:
