@@ -95,8 +95,8 @@ def create_app(settings: Settings | None = None) -> Service:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         background = [
-            asyncio.create_task(token_use.keep_storing()),
-            asyncio.create_task(session_use.keep_storing()),
+            asyncio.create_task(token_use.store_periodically()),
+            asyncio.create_task(session_use.store_periodically()),
             asyncio.create_task(sealer.seal_periodically()),
             asyncio.create_task(ForgetKeys(database).purge_periodically()),
             asyncio.create_task(Reminders(database, services.changes).remind_periodically()),

@@ -78,8 +78,8 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
         ('{"labels": [{"id": "\\ud800"}]}', "/labels/0/id", "must not hold half of a surrogate pair"),
         ('{"labels": [{"id": [{"\\ud800": 1}]}]}', "/labels/0/id/0", "must not hold half of a surrogate pair"),
         ('{"\\ud800": []}', "/\ufffd", "is not an array that a bundle has"),
-        ('{"labels": ' + "[" * 100_000, "/labels/0/0", "is nested deeper than 199 levels: in line 1 column 213"),
-        ('{"labels": [{"id":' * 100_000, "/labels/0/id", "is nested deeper than 199 levels: in line 1 column "),
+        ('{"labels": ' + "[" * 100_000, "/labels/0", "is nested deeper than 199 levels"),
+        ('{"labels": [{"id":' * 100_000, "/labels/0", "is nested deeper than 199 levels"),
         ("[]", "", "must be a JSON object"),
         ("null", "", "must be a JSON object"),
         ('"labels"', "", "must be a JSON object"),
@@ -124,8 +124,8 @@ def test_faults_of_all_files_are_told_together(tmp_path: Path) -> None:
         (
             '{"labels": [\n{"id": "l", "name": "One",\n "name": "Two", "x": {"y": 1, "y": 2}}]}',
             [
-                ("/labels/0/name", "is given twice: in line 2 column 13 and in line 3 column 2"),
-                ("/labels/0/x/y", "is given twice: in line 3 column 23 and in line 3 column 31"),
+                ("/labels/0/name", "is given twice"),
+                ("/labels/0/x/y", "is given twice"),
             ],
         ),
     ],

@@ -34,13 +34,14 @@ def test_as_deep_as_everything_reads_it_again(tmp_path: Path) -> None:
         assert from_json(to_json(row)) == row
 
 
-@pytest.mark.parametrize("levels", [200, 201, 254, 255, 900, 100_000])
-def test_what_is_too_deep_is_told_with_its_place(tmp_path: Path, levels: int) -> None:
+@pytest.mark.parametrize("levels", [200, 201, 254, 255, 600, 100_000])
+def test_what_is_too_deep_is_refused_with_its_place(tmp_path: Path, levels: int) -> None:
     deep = "[" * levels + "]" * levels
     content = f'{{"policies": [{{"id": "o", "content": {{}}}}, {{"id": "p", "title": [], "content": {deep}}}]}}'
     [(_, place, reason)] = faults_of(file_of(tmp_path, content))
-    assert place == "/policies/1/content"
-    assert reason == "is nested deeper than 199 levels: in line 1 column 278"
+    # What is so deep that Python does not decode it is blamed on its row.
+    assert place == ("/policies/1" if levels == 100_000 else "/policies/1/content")
+    assert reason == "is nested deeper than 199 levels"
 
 
 def test_a_device_is_refused(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def write_into(pipe: Path, start: bytes, again: bytes) -> None:
         ((b'{"labels": [{},{"name": "', b"x" * 10_000), "/labels/1", "is longer than 100,000 characters"),
         ((b'{"labels": [{},{"name": ', b"[1]," * 3_000), "", "is not JSON: expecting"),
         ((b'{"labels": [{},{"name": [', b"[1]," * 3_000), "/labels/1", "is longer than 100,000 characters"),
-        ((b'{"labels": [{},{"name": ', b"[" * 3_000), "/labels/1/name", "is nested deeper than 199 levels: in line 1"),
+        ((b'{"labels": [{},{"name": ', b"[" * 3_000), "/labels/1", "is nested deeper than 199 levels"),
         ((b'{"tags": [{}', b",{}" * 3_000), "", "is a pipe that holds more than 300,000 bytes: put them into a file"),
         ((b'{"', b"x" * 10_000), "", "is longer than 100,000 characters"),
     ],

@@ -159,7 +159,10 @@ def test_a_document_given_twice_is_one_fault(tmp_path: Path) -> None:
     [
         (
             "",
-            "is not recognised: expected an OSCAL catalog, an OSCAL mapping collection, a CISO Assistant ",
+            (
+                "is not recognised: expected a table with a column identifier (XLSX), a table with a column identifier "
+                "(CSV), an OSCAL catalog, an OSCAL mapping collection or a CISO Assistant library"
+            ),
         ),
         ("[]", "is not recognised"),
         ("just words", "is not recognised"),
@@ -181,8 +184,8 @@ def test_a_document_given_twice_is_one_fault(tmp_path: Path) -> None:
         (b"\xff\xfe", "is not UTF-8 text"),
         ("objects: " + "[" * 200_000, "nested deeper than 100 levels"),
         ("- " * 200_000, "nested deeper than 100 levels"),
-        ('{"objects":' * 200_000, "nested deeper than 100 levels: in line 1, column 1101"),
-        ('{"objects":' + "[" * 500 + "]" * 500 + "}", "nested deeper than 100 levels: in line 1, column 111"),
+        ('{"objects":' * 200_000, "nested deeper than 100 levels"),
+        ('{"objects":' + "[" * 500 + "]" * 500 + "}", "nested deeper than 100 levels"),
     ],
 )
 def test_refused(folder: Path, text: str | bytes, reason: str) -> None:
@@ -250,19 +253,16 @@ def test_aliases_are_read(folder: Path) -> None:
         ),
         (
             '{"urn": "u",\n "objects": {"x": 1,\n "x": 2},\n "urn": "v"}',
-            [
-                "/objects/x: is given twice: in line 2, column 14 and in line 3, column 2",
-                "/urn: is given twice: in line 1, column 2 and in line 4, column 2",
-            ],
+            ["/urn: is given twice", "/objects/x: is given twice"],
         ),
         (
             '{"objects": {}, "catalog": {"a/b": [{"\\u0061": 1, "a": 2}]}}',
-            ["/catalog/a~1b/0/a: is given twice: in line 1, column 38 and in line 1, column 51"],
+            ["/catalog/a~1b/0/a: is given twice"],
         ),
         (
             '{"objects": {"\\ud800": 1, "\\ud800": 2}}',
             [
-                "/objects/\ufffd: is given twice: in line 1, column 14 and in line 1, column 27",
+                "/objects/\ufffd: is given twice",
                 "/objects: must not hold NUL or half of a surrogate pair",
             ],
         ),
@@ -366,8 +366,13 @@ def test_any_text_is_rows_or_faults(folder: Path, text: str) -> None:
         read_text(folder, text)
 
 
+def published(catalogs: Path) -> list[Path]:
+    """The files of catalogs and mappings; OSCAL's profiles, which lie beside them, are neither."""
+    return sorted([*(catalogs / "ciso-assistant").iterdir(), *(catalogs / "oscal").glob("*catalog*")])
+
+
 def test_everything_published_in_a_few_seconds(catalogs: Path) -> None:
-    paths = sorted(path for kind in ("ciso-assistant", "oscal") for path in (catalogs / kind).iterdir())
+    paths = published(catalogs)
     start = time.monotonic()
     rows = read(paths)
     assert time.monotonic() - start < 10

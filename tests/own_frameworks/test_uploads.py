@@ -14,9 +14,8 @@ import pytest
 import yaml
 from httpx2 import Response
 
-from normata.catalogs import uploads
-from normata.catalogs.documents import Input
-from normata.catalogs.reading import read_inputs
+from normata.catalogs import tables, uploads
+from normata.catalogs.reading import Input, read_inputs
 from normata.core.changes.row_counts import RowCounts
 from normata.core.db.database import Database
 from normata.frameworks.model import Control, ControlMatch, Framework
@@ -348,7 +347,7 @@ def test_too_many_rows(ask: Asked) -> None:
 def test_as_many_controls_as_there_may_be() -> None:
     """The framework itself does not count."""
     text = "identifier\n" + "".join(f"{number}\n" for number in range(20_000))
-    upload = uploads.read_upload(Input("body", "Many", text.encode, "csv"))
+    upload = uploads.read_upload(Input("body", "Many", text.encode, [tables.CSV]))
     assert upload.faults == []
     assert len(upload.published.rows) == 20_001
 

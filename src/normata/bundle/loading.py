@@ -2,7 +2,7 @@
 
 A load goes through its rows in passes, each of which looks at all of them: it reads the values, runs the rules that
 make rows valid, writes, and brings coverage up to date. Faults are gathered up to the first write, so that one run
-tells them all.
+reports them all.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def load(
     sync: bool = False,
     faults: Sequence[Fault] = (),
 ) -> dict[str, RowCounts]:
-    """Insert or update all ``rows`` by id, and tell by array what was done.
+    """Insert or update all ``rows`` by id; returns what was done, by array.
 
-    A field that a row leaves out stays as it is, or gets its default where the row is new. ``progress`` is told the
+    A field that a row leaves out stays as it is, or gets its default where the row is new. ``progress`` gets the
     step, how many rows are done, and how many there are. With ``sync``, frameworks that are new or changed remember
     the time as that of their last synchronization with their source. ``faults`` has what reading the input has found:
     where there is anything, the rows are only checked. Raises FaultyInput with all faults; then nothing is written.
     """
     unit.lock("content")
     found = list(faults)
-    row_buffer = RowBuffer()
-    groups, refused = _read(rows, row_buffer, found, progress)
+    buffer = RowBuffer()
+    groups, refused = _read(rows, buffer, found, progress)
     make_valid(
         unit,
         groups,
         own_rules=RULES,
-        buffer=row_buffer.put,
+        buffer=buffer.put,
         refused=refused,
         stamped=("last_sync_at",) if sync else (),
     )
@@ -77,7 +77,7 @@ def load(
 
 
 def _read(
-    rows: Sequence[Row], row_buffer: RowBuffer, faults: list[Fault], progress: Progress
+    rows: Sequence[Row], buffer: RowBuffer, faults: list[Fault], progress: Progress
 ) -> tuple[PendingRows, set[tuple[str, str]]]:
     """The pending rows of all rows whose values are good, by table, and the tables and ids of the other rows.
 
@@ -89,7 +89,7 @@ def _read(
         if done % 1_000 == 0:
             progress("Checking rows", done, len(rows))
         table = ARRAYS[row.array]
-        pending = read_row(table, row, faults, row_buffer.put)
+        pending = read_row(table, row, faults, buffer.put)
         if pending is None:
             refused.add((str(table.__tablename__), str(row.values.get("id"))))
         else:
@@ -108,13 +108,13 @@ def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress, action: st
     done = 0
     framework_ids: set[str] = set()
 
-    def report_progress(count: int) -> None:
+    def report(count: int) -> None:
         nonlocal done
         progress("Writing rows", done, total)
         done += count
 
     for table, group in groups.items():
-        written = write(unit, table, group, report_progress)
+        written = write(unit, table, group, report)
         if table is Control:
             framework_ids |= {row.final["framework_id"] for row in written}
         if table.published:

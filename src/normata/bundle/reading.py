@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from json import JSONDecodeError
 from pathlib import Path
@@ -13,13 +13,13 @@ from typing import IO, Any, NoReturn
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.row_buffer import RowBuffer
 from normata.core.changes.source import Fault, FaultyInput, Row
-from normata.core.documents import json_text
 from normata.core.documents.files import Unreadable, open_input
-from normata.core.documents.json_text import Flaw, Step, is_too_large, place
+from normata.core.documents.json_text import Rules, StrictDecoder, flaws, mended, place
 
-# The levels of a row, the row itself counted. Pydantic reads no more of them, be it from the row spool or from the body
-# of a request. orjson and Pydantic write 254. Python's own json reads and writes some 900.
+# The levels of a row, the row itself counted. Pydantic reads no more of them, from the row buffer or from the body of a
+# request. orjson and Pydantic write 254. Python's own json reads and writes some 900.
 DEEPEST_ROW = 200
+_RULES = Rules(levels=DEEPEST_ROW, faulty=1)
 
 _LONGEST_VALUE = 64 * 2**20  # characters of one row
 _MAX_ROWS = 5_000_000  # of one load: each takes about a kilobyte of memory, whatever it says
@@ -43,14 +43,14 @@ def read_all(paths: Sequence[Path]) -> tuple[list[Row], list[Fault]]:
     rows: list[Row] = []
     faults: list[Fault] = []
     is_whole = True
-    row_buffer = RowBuffer()
+    buffer = RowBuffer()
     for path in paths:
-        reader = _Reader(str(path), row_buffer, rows, faults)
+        reader = _Reader(str(path), buffer, rows, faults)
         try:
             with TextIOWrapper(open_input(path), encoding="utf-8-sig", newline="") as file:
                 reader.read(_Text(file))
         except _Stop as stop:
-            faults.append(Fault(str(path), reader.place + place(*stop.steps) if stop.of_value else "", stop.reason))
+            faults.append(Fault(str(path), reader.place if stop.of_value else "", stop.reason))
             is_whole = False
         except (Unreadable, UnicodeDecodeError, OSError) as error:
             faults.append(Fault(str(path), "", _unreadable(error)))
@@ -69,24 +69,24 @@ def _unreadable(error: Unreadable | UnicodeDecodeError | OSError) -> str:
 
 
 class _Stop(Exception):
-    """A file cannot be read any further. ``of_value`` tells that the value at hand is to blame, after these steps."""
+    """A file cannot be read any further. ``of_value`` says that the current value is to blame."""
 
-    def __init__(self, reason: str, *, of_value: bool = False, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, reason: str, *, of_value: bool = False) -> None:
         super().__init__(reason)
-        self.reason, self.of_value, self.steps = reason, of_value, steps
+        self.reason, self.of_value = reason, of_value
 
 
 class _Reader:
     """Reads one file into ``rows`` and ``faults``.
 
-    ``place`` is that of the value at hand. ``is_whole`` tells that all rows of the file were there to be read.
+    ``place`` is that of the current value. ``is_whole`` tells that all rows of the file were there to be read.
     """
 
-    def __init__(self, file: str, row_buffer: RowBuffer, rows: list[Row], faults: list[Fault]) -> None:
+    def __init__(self, file: str, buffer: RowBuffer, rows: list[Row], faults: list[Fault]) -> None:
         self.place = ""
         self.is_whole = True
         self._file = file
-        self._row_buffer = row_buffer
+        self._buffer = buffer
         self._rows = rows
         self._faults = faults
 
@@ -121,47 +121,25 @@ class _Reader:
                 self.place = f"{within}/{index}"
                 if len(self._rows) + len(self._faults) >= _MAX_ROWS:
                     raise _Stop(f"is row {_MAX_ROWS + 1:,} of one load: load the rows in several parts", of_value=True)
-                item, flaws = text.value()
+                item = text.value()
                 if isinstance(item, dict):
-                    self._row(array, item, flaws)
+                    self._row(array, item, is_sound=text.is_sound)
                 else:
                     self._add_fault("must be an object")
 
-    def _row(self, array: str, item: dict[str, Any], flaws: list[Flaw]) -> None:
-        if flaws:
-            _cut(item)
-        try:
-            values = self._row_buffer.put(item)
-        except ValueError:
-            broken = list(json_text.texts_with(_SURROGATE, item))
-            if not broken:
-                raise
-            flaws = [*flaws, *(Flaw(steps, "must not hold half of a surrogate pair") for steps in broken)]
-            values = self._row_buffer.put(json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace")))
-        for flaw in flaws:
-            self._faults.append(Fault(self._file, self.place + place(*flaw.steps), flaw.reason))
+    def _row(self, array: str, item: dict[str, Any], *, is_sound: bool) -> None:
+        values = None
+        if is_sound:
+            with suppress(ValueError):  # half of a surrogate pair
+                values = self._buffer.put(item)
+        if values is None:
+            for flaw in flaws(item, _RULES):
+                self._faults.append(Fault(self._file, self.place + place(*flaw.steps), flaw.reason))
+            values = self._buffer.put(mended(item, DEEPEST_ROW))
         self._rows.append(Row(array, self._file, self.place, values))
 
     def _add_fault(self, reason: str) -> None:
         self._faults.append(Fault(self._file, self.place, reason))
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: JSON can spell it out, and no encoding has it
-
-
-def _cut(item: dict[str, Any]) -> None:
-    """Leave out what is below the deepest level of a row."""
-    within: list[Any] = [item]
-    for _ in range(DEEPEST_ROW - 1):
-        within = [inner for outer in within for _, inner in _items(outer) if isinstance(inner, (dict, list))]
-    for outer in within:
-        for step, inner in list(_items(outer)):
-            if isinstance(inner, (dict, list)):
-                outer[step] = None
-
-
-def _items(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
-    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
 # --- JSON, as strict as RFC 8259 wants it
@@ -181,14 +159,14 @@ class _Text:
         self._file = file
         self._text = ""
         self._at = 0
-        self._line, self._column = 1, 1  # of the first character at hand
-        self._is_sound = True  # of the value that is being decoded
-        self._decoder = json.JSONDecoder(
-            object_pairs_hook=self._object,
-            parse_int=self._whole,
-            parse_float=self._fraction,
-            parse_constant=self._constant,
-        )
+        self._line, self._column = 1, 1  # of the first character that is held
+        self._decoder = StrictDecoder()
+        self._is_deep = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing can be wrong with the last value, except half of a surrogate pair."""
+        return self._decoder.is_sound and not self._is_deep
 
     def peek(self) -> str:
         """The next character that is not blank; empty at the end."""
@@ -210,25 +188,24 @@ class _Text:
         if self.peek():
             self._refuse("expected the end", self._at)
 
-    def value(self) -> tuple[Any, list[Flaw]]:
-        """Pass a whole value. The flaws are what is wrong with it though it is JSON."""
+    def value(self) -> Any:
+        """Pass a whole value."""
         self.peek()
         while True:
-            self._is_sound = True
+            self._decoder.is_sound = True
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except JSONDecodeError as error:
                 if not (self._may_go_on(error) and self._read_on()):
                     self._refuse(error.msg[:1].lower() + error.msg[1:], error.pos)
             except RecursionError:
-                flaw = (self._flaws() or [Flaw((), f"is nested deeper than {DEEPEST_ROW} levels")])[-1]
-                raise _Stop(flaw.reason, of_value=True, steps=flaw.steps) from None
+                raise _Stop(f"is nested deeper than {DEEPEST_ROW - 1} levels", of_value=True) from None
             else:
                 # A number may go on in the next piece.
                 if end < len(self._text) or not self._read_on():
-                    flaws = [] if self._is_sound and not self._is_too_deep(value, end) else self._flaws()
+                    self._is_deep = sum(self._text.count(bracket, self._at, end) for bracket in "[{") > DEEPEST_ROW
                     self._at = end
-                    return value, flaws
+                    return value
 
     def pass_over(self) -> None:
         """Pass a value that nobody wants, of any length where it is an array or object."""
@@ -257,12 +234,12 @@ class _Text:
         for _ in self.series("}"):
             if self.peek() != '"':
                 self._refuse("expected a name", self._at)
-            name, _ = self.value()
+            name = self.value()
             self.take(":")
             yield name
 
     def _read_on(self) -> bool:
-        """Have more of the text at hand: twice as much each time, so that a long value takes no more than its due."""
+        """Read more of the text: twice as much each time, so that a long value takes no more than its due."""
         passed, rest = self._text[: self._at], self._text[self._at :]
         if len(rest) > _LONGEST_VALUE:
             raise _Stop(f"is longer than {_LONGEST_VALUE:,} characters", of_value=True)
@@ -274,21 +251,8 @@ class _Text:
         return True
 
     def _may_go_on(self, error: JSONDecodeError) -> bool:
-        """Whether more text may heal this: it is the text at hand that ends too early."""
+        """Whether more text may heal this: it is the text read so far that ends too early."""
         return error.msg.startswith("Unterminated string") or error.pos + _LONGEST_TOKEN >= len(self._text)
-
-    def _is_too_deep(self, value: Any, end: int) -> bool:
-        if end - self._at <= 2 * DEEPEST_ROW:  # too short for that many pairs of brackets
-            return False
-        brackets = self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
-        return brackets > DEEPEST_ROW and json_text.levels(value, DEEPEST_ROW) > DEEPEST_ROW
-
-    def _flaws(self) -> list[Flaw]:
-        def position(offset: int) -> str:
-            return "line {} column {}".format(*self._position(offset))
-
-        found, _ = json_text.flaws(self._text, self._at, deepest=DEEPEST_ROW, steps=1, position=position)
-        return found
 
     def _position(self, offset: int) -> tuple[int, int]:
         """The line and column of a character."""
@@ -300,26 +264,3 @@ class _Text:
     def _refuse(self, reason: str, offset: int) -> NoReturn:
         line, column = self._position(offset)
         raise _Stop(f"is not JSON: {reason} at line {line} column {column}")
-
-    # What Python's decoder would pass over, or refuse without a place, is noted and told later.
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            self._is_sound = False
-        return values
-
-    def _whole(self, number: str) -> int:
-        if is_too_large(number, is_whole=True):
-            self._is_sound = False
-            return 0
-        return int(number)
-
-    def _fraction(self, number: str) -> float:
-        if is_too_large(number, is_whole=False):
-            self._is_sound = False
-            return 0.0
-        return float(number)
-
-    def _constant(self, _name: str) -> None:
-        self._is_sound = False

@@ -1,4 +1,4 @@
-"""The row spool: row values that are needed again later wait on disk, so that memory does not grow with them."""
+"""The row buffer: row values that are needed again later wait on disk, so that memory does not grow with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowBuffer:
         self._is_at_end = True
 
     def put(self, values: Mapping[str, Any]) -> BufferedRow:
-        """Keep ``values``, which must be what JSON can hold; raises ValueError for half of a surrogate pair."""
+        """Store ``values``, which must be what JSON can hold; raises ValueError for half of a surrogate pair."""
         if not self._is_at_end:  # a seek writes the buffer out, so there should be few
             self._file.seek(self._end)
             self._is_at_end = True
@@ -50,12 +50,12 @@ class RowBuffer:
 
 
 class BufferedRow(Mapping[str, Any]):
-    """An object in a spool, read from it on each access."""
+    """An object in a row buffer, read from it on each access."""
 
-    __slots__ = ("_row_buffer", "_start")
+    __slots__ = ("_buffer", "_start")
 
-    def __init__(self, row_buffer: RowBuffer, start: int) -> None:
-        self._row_buffer, self._start = row_buffer, start
+    def __init__(self, buffer: RowBuffer, start: int) -> None:
+        self._buffer, self._start = buffer, start
 
     def __getitem__(self, name: str) -> Any:
         return self._load()[name]
@@ -71,4 +71,4 @@ class BufferedRow(Mapping[str, Any]):
         return self._load().items()
 
     def _load(self) -> dict[str, Any]:
-        return self._row_buffer.get(self._start)
+        return self._buffer.get(self._start)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from normata.catalogs.import_format import JSON, YAML, ImportFormat
 from normata.catalogs.matches import (
     MAX_MATCHES,
     MappingSet,
@@ -234,3 +235,36 @@ class _Entry:
             yield _Entry(self.file, self.place + place(key), value, self.faults)
         elif value is not None:
             yield from self.entries(key)
+
+
+_EXAMPLE = {
+    "urn": "urn:harbourlight:library:docks",
+    "name": "Harbourlight Dock Rules",
+    "version": 1,
+    "objects": {
+        "framework": {
+            "urn": "urn:harbourlight:framework:docks",
+            "ref_id": "DOCKS",
+            "name": "Harbourlight Dock Rules",
+            "requirement_nodes": [
+                {"urn": "urn:harbourlight:docks:1", "ref_id": "1", "name": "Berths", "assessable": False},
+                {
+                    "urn": "urn:harbourlight:docks:1.1",
+                    "parent_urn": "urn:harbourlight:docks:1",
+                    "ref_id": "1.1",
+                    "name": "Berths are locked at night",
+                    "assessable": True,
+                },
+            ],
+        }
+    },
+}
+
+FORMAT = ImportFormat(
+    name="CISO Assistant library",
+    recognizes=lambda document: "objects" in document.values,
+    identity=lambda document: document.values.get("urn"),
+    read=lambda document, _, faults: read_library(document, faults),
+    media_types=(JSON, YAML),
+    example=_EXAMPLE,
+)

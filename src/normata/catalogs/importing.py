@@ -24,8 +24,9 @@ def import_for_all(
 ) -> tuple[dict[str, RowCounts], list[LeftOut]]:
     """Make what is published centralized: what was done, by array, and the mappings that were left out.
 
-    See :func:`rows_to_load` for ``skip_unknown`` and ``option``, and :func:`load` for ``progress`` and ``faults``.
-    Raises FaultyInput.
+    With ``skip_unknown``, mappings that name unknown controls are left out; ``option`` is what the sender calls that.
+    ``progress`` gets the step, how many rows are done, and how many there are. Where reading has found ``faults``, the
+    rows are only checked. Raises FaultyInput with all faults.
     """
     unit.lock("content")  # what is stored now must still be stored when the rows are written
     rows, left_out = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown, option=option)

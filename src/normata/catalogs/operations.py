@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from normata.catalogs import uploads
-from normata.catalogs.documents import Input
+from normata.catalogs.import_format import ImportFormat
 from normata.catalogs.importing import import_for_all
+from normata.catalogs.reading import Input
+from normata.catalogs.registry import by_media_type, list_of_formats
 from normata.catalogs.tables import COLUMNS
 from normata.catalogs.unknown import LeftOut
 from normata.core.changes.row_counts import RowCounts
@@ -30,7 +32,6 @@ from normata.frameworks.model import Control, ControlMatch, Framework
 _MAX_REPORTED = 50  # faults, or mappings that are left out
 _SKIP_UNKNOWN = "skipUnknown=true"
 _ARRAYS = ("frameworks", "controls", "controlMatches")
-_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 class CatalogImportQuery(Query):
@@ -75,11 +76,11 @@ class ImportResult(Wire):
     first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MAX_REPORTED} of these.")
 
 
-def _read(form: Literal["document", "csv", "xlsx"], content: bytes, query: CatalogImportQuery) -> uploads.Upload:
-    if form != "document" and query.name is None:
+def _read(formats: Sequence[ImportFormat], content: bytes, query: CatalogImportQuery) -> uploads.Upload:
+    if query.name is None and all(one.needs_name for one in formats):
         message = "is required: a table does not say what its framework is called"
         raise InvalidRequest.of([FieldFault(in_="query", name="name", code="required", message=message, allowed=None)])
-    return uploads.read_upload(Input(BODY, query.name or "", lambda: content, form))
+    return uploads.read_upload(Input(BODY, query.name or "", lambda: content, formats))
 
 
 def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
@@ -130,29 +131,6 @@ def _result(
     }
 
 
-_LIBRARY = {
-    "urn": "urn:harbourlight:library:docks",
-    "name": "Harbourlight Dock Rules",
-    "version": 1,
-    "objects": {
-        "framework": {
-            "urn": "urn:harbourlight:framework:docks",
-            "ref_id": "DOCKS",
-            "name": "Harbourlight Dock Rules",
-            "requirement_nodes": [
-                {"urn": "urn:harbourlight:docks:1", "ref_id": "1", "name": "Berths", "assessable": False},
-                {
-                    "urn": "urn:harbourlight:docks:1.1",
-                    "parent_urn": "urn:harbourlight:docks:1",
-                    "ref_id": "1.1",
-                    "name": "Berths are locked at night",
-                    "assessable": True,
-                },
-            ],
-        }
-    },
-}
-_TABLE = f"{','.join(COLUMNS)}\n1,Berths,,,,\n1.1,Berths are locked at night,1,,From ten to six.,yes\n"
 _NONE = {"new": 0, "changed": 0, "unchanged": 0}
 _RESULT = {
     "frameworks": _NONE | {"new": 1},
@@ -163,10 +141,10 @@ _RESULT = {
 }
 _LARGEST = 16 * 2**20  # bytes
 _FORMATS = {
-    "application/json": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
-    "application/yaml": BodyFormat(partial(_read, "document"), {"type": "object"}, _LIBRARY),
-    "text/csv": BodyFormat(partial(_read, "csv"), {"type": "string"}, _TABLE),
-    _XLSX: BodyFormat(partial(_read, "xlsx"), {"type": "string", "format": "binary"}),
+    media_type.name: BodyFormat(
+        partial(_read, formats), media_type.schema, next((one.example for one in formats if one.example), None)
+    )
+    for media_type, formats in by_media_type().items()
 }
 _WRITES = (
     insert_of(Framework),
@@ -187,8 +165,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Frameworks",
         summary="Import a catalog as a framework of your own",
         description=f"""\
-Takes what `normata import` takes: an OSCAL catalog or mapping collection, or a CISO Assistant library, as JSON or YAML,
-and a table as CSV or XLSX (its first sheet). The first row of a table names its columns: {", ".join(COLUMNS)}. Only
+Takes what `normata import` takes: {list_of_formats()}.
+Of an XLSX workbook, the first sheet is read. The first row of a table names its columns: {", ".join(COLUMNS)}. Only
 `identifier` is required. `parent` is the identifier of another row, `mandatory` is yes or no, and a row that others
 name as their parent becomes a category.
 
@@ -203,7 +181,7 @@ says what would be stored.""",
         body_formats=_FORMATS,
         body_required=True,
         body_limit=_LARGEST,
-        body_example=_LIBRARY,
+        body_example=next(iter(_FORMATS.values())).example,
         has_rules=True,
         work=_take_as_own,
         present=lambda result: result,
@@ -233,7 +211,7 @@ import` does the same on the command line.""",
         body_formats=_FORMATS,
         body_required=True,
         body_limit=_LARGEST,
-        body_example=_LIBRARY,
+        body_example=next(iter(_FORMATS.values())).example,
         has_rules=True,
         changes_catalogs=True,
         work=_take_for_all,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID, uuid5
 
 from normata.catalogs.documents import MAX_CHARACTERS
+from normata.catalogs.import_format import JSON, YAML, ImportFormat
 from normata.catalogs.oscal_parameters import Parameters
 from normata.catalogs.oscal_validation import validated
 from normata.core.changes.source import Fault, Row, pointer
@@ -82,7 +83,7 @@ def _creator(metadata: common.Metadata) -> str | None:
 
 
 class _CatalogReader:
-    """The groups and controls of one catalog, with the parameters of all of it at hand for their text."""
+    """The groups and controls of one catalog, with all its parameters, which their texts refer to."""
 
     def __init__(self, file: str, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
         self._file = file
@@ -167,3 +168,13 @@ def _label(props: Iterable[common.Property] | None) -> str | None:
     labels = [prop for prop in props or () if prop.name == "label"]
     plain = [prop for prop in labels if prop.class_ is None]
     return next((str(prop.value) for prop in plain or labels), None)
+
+
+FORMAT = ImportFormat(
+    name="OSCAL catalog",
+    recognizes=lambda document: "catalog" in document.values,
+    identity=lambda document: document.member("catalog").get("uuid"),
+    read=lambda document, _, faults: (read_catalog(document, faults), []),
+    media_types=(JSON, YAML),
+    extra="oscal",
+)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from normata.catalogs import oscal_catalog
+from normata.catalogs.import_format import JSON, YAML, ImportFormat
 from normata.catalogs.matches import (
     MAX_MATCHES,
     MappingSet,
@@ -21,7 +23,7 @@ from normata.catalogs.oscal_validation import validated
 from normata.core.changes.source import Fault, pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trestle.oscal import common
     from trestle.oscal import mapping as mapping_model
@@ -179,3 +181,20 @@ def _addresses(href: str, back_matter: common.BackMatter | None) -> list[str]:
 
 def _file_name(address: str) -> str:
     return unquote(address.partition("#")[0].partition("?")[0].rpartition("/")[2])
+
+
+def _uuids_of_catalogs(documents: Sequence[Document]) -> dict[str, str]:
+    return {one.file: one.identity for one in documents if one.format is oscal_catalog.FORMAT}
+
+
+FORMAT = ImportFormat(
+    name="OSCAL mapping collection",
+    recognizes=lambda document: "mapping-collection" in document.values,
+    identity=lambda document: document.member("mapping-collection").get("uuid"),
+    read=lambda document, all_documents, faults: (
+        [],
+        read_mapping_collection(document, _uuids_of_catalogs(all_documents), faults),
+    ),
+    media_types=(JSON, YAML),
+    extra="oscal",
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from normata.core.changes.source import Fault, pointer
-from normata.core.documents.json_text import MAX_REPORTED
+from normata.core.documents.json_text import MOST_FLAWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -93,7 +93,7 @@ class Parameters:
 
     def _report_cycle(self, row: list[str], name: str) -> None:
         self._circles += 1
-        if self._circles > MAX_REPORTED:
+        if self._circles > MOST_FLAWS:
             return
         place, _ = self._by_name[name]
         way = row[row.index(name) + 1 :]

@@ -1,9 +1,7 @@
 """Frameworks and mappings that others publish, read into rows of a bundle.
 
-Four formats are known, and told apart by what a document holds, not by the name of its file: OSCAL catalogs, OSCAL
-mapping collections, and CISO Assistant libraries, each as JSON or as YAML, and tables as CSV or XLSX. The readers
-beside this module translate one format each. What must hold for all of them is here: what a control without a name is
-called, and that identifiers and parents fit together.
+``registry.py`` has their formats; the content of a file, and not its name, says which one it has. What must hold for
+all formats is here: what a control without a name is called, and that identifiers and parents fit together.
 """
 
 from __future__ import annotations
@@ -13,16 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from normata.catalogs import ciso_assistant, oscal_catalog, oscal_mapping
-from normata.catalogs.documents import MAX_CHARACTERS, Document, Input, read_documents
+from normata.catalogs.documents import MAX_CHARACTERS, Document
 from normata.catalogs.matches import Relation, matches_of
-from normata.catalogs.tables import Sheet, rows_of
+from normata.catalogs.registry import FORMATS, format_of
 from normata.core.changes.source import Fault, FaultyInput, Row
-from normata.core.documents.files import read_bytes
+from normata.core.documents.files import Unreadable, read_bytes
+from normata.core.documents.json_text import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from normata.catalogs.import_format import ImportFormat, Reader
 
 LONGEST_ID = 255  # as the column type Identifier has it
 _LONGEST_NAME = 500
@@ -37,8 +37,22 @@ class Published:
     relations: list[Relation]
 
 
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file, or the body of a request, that is read when its turn comes.
+
+    ``read`` returns its content, or raises Unreadable. ``name`` is that of the framework, if the format has no name for
+    it. ``formats`` are those that the content may have.
+    """
+
+    file: str
+    name: str
+    read: Callable[[], bytes]
+    formats: Sequence[ImportFormat] = FORMATS
+
+
 def _silent(file: str) -> None:
-    """Tells nobody."""
+    """Report no progress."""
 
 
 def read_published(
@@ -55,17 +69,16 @@ def read_published(
 
 
 def read_inputs(inputs: Sequence[Input], progress: Callable[[str], None] = _silent) -> Published:
-    """What these inputs hold, see :func:`read_published`."""
+    """What these inputs hold, in their order. Raises FaultyInput with the faults of all."""
     faults: list[Fault] = []
-    documents = read_documents(inputs, progress, faults)
-    catalogs = {
-        document.file: document.identity
-        for document in documents
-        if isinstance(document, Document) and "catalog" in document.values
-    }
+    documents = _recognized(inputs, progress, faults)
     published = Published([], [])
-    for document in documents:
-        rows, relations = _read(document, catalogs, faults)
+    for document, read in documents:
+        try:
+            rows, relations = read(document, [one for one, _ in documents], faults)
+        except Unreadable as error:
+            faults.append(Fault(document.file, "", str(error)))
+            continue
         published.rows.extend(map(_named, rows))
         published.relations.extend(relations)
     faults += _misfits(published)
@@ -80,17 +93,30 @@ def read(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> li
     return [*published.rows, *matches_of(published.relations)]
 
 
-def _read(
-    document: Document | Sheet, catalogs: Mapping[str, str], faults: list[Fault]
-) -> tuple[list[Row], list[Relation]]:
-    """What one document holds. ``catalogs`` has the uuid of each OSCAL catalog that is read along, by file."""
-    if isinstance(document, Sheet):
-        return rows_of(document, faults), []
-    if "catalog" in document.values:
-        return oscal_catalog.read_catalog(document, faults), []
-    if "mapping-collection" in document.values:
-        return [], oscal_mapping.read_mapping_collection(document, catalogs, faults)
-    return ciso_assistant.read_library(document, faults)
+def _recognized(
+    inputs: Sequence[Input], progress: Callable[[str], None], faults: list[Fault]
+) -> list[tuple[Document, Reader]]:
+    """The documents that can be read, each with its reader. What is wrong with the others goes to ``faults``."""
+    found: dict[str, tuple[Document, Reader]] = {}
+    for one in inputs:
+        progress(one.file)
+        try:
+            document = Document(one.file, one.name, one.read())
+            document.format = format_of(document, one.formats)
+            identity = document.format.identity(document)
+        except Unreadable as error:
+            faults.append(Fault(one.file, "", str(error)))
+            continue
+        if isinstance(identity, str) and identity:
+            document.identity = identity
+        faults += [Fault(one.file, place(*flaw.steps), flaw.reason) for flaw in document.flaws]
+        if document.identity in found:
+            # Reported once for the document: without this, each of its rows would be a duplicate of its own.
+            first = found[document.identity][0]
+            faults.append(Fault(one.file, "", f"{document.identity} has been read from {first.file} already"))
+        elif not document.flaws:
+            found[document.identity] = document, document.format.read
+    return list(found.values())
 
 
 # Names
@@ -123,10 +149,10 @@ def _shortened(text: str, longest: int) -> str:
     line = " ".join(text.split())
     if len(line) <= longest:
         return line
-    shortened = line[: longest - 1]
+    cut = line[: longest - 1]
     if line[longest - 1] != " ":  # the cut goes through a word; a single word that fills the line is cut all the same
-        shortened = shortened.rpartition(" ")[0] or shortened
-    return shortened.rstrip(" .:;,") + "…"
+        cut = cut.rpartition(" ")[0] or cut
+    return cut.rstrip(" .:;,") + "…"
 
 
 # What must hold for the rows together

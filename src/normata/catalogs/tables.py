@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
+from normata.catalogs.import_format import ImportFormat, MediaType
 from normata.catalogs.workbooks import LAST_ROW, require_harmless
 from normata.core.changes.source import Fault, Row, pointer
 from normata.core.documents.files import Unreadable
@@ -178,3 +179,29 @@ def _column(cell: str) -> str:
 
 def _delimiter(line: str) -> str:
     return max(_DELIMITERS, key=line.count)
+
+
+CSV = ImportFormat(
+    name="table with a column identifier (CSV)",
+    recognizes=lambda document: is_csv(document.text),
+    identity=lambda document: document.name,
+    read=lambda document, _, faults: (
+        rows_of(read_csv(document.file, document.name, document.text, faults), faults),
+        [],
+    ),
+    media_types=(MediaType("text/csv", {"type": "string"}),),
+    example=f"{','.join(COLUMNS)}\n1,Berths,,,,\n1.1,Berths are locked at night,1,,From ten to six.,yes\n",
+    needs_name=True,
+)
+_XLSX_MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+XLSX = ImportFormat(
+    name="table with a column identifier (XLSX)",
+    recognizes=lambda document: is_workbook(document.content),
+    identity=lambda document: document.name,
+    read=lambda document, _, faults: (
+        rows_of(read_workbook(document.file, document.name, document.content, faults), faults),
+        [],
+    ),
+    media_types=(MediaType(_XLSX_MEDIA_TYPE, {"type": "string", "format": "binary"}),),
+    needs_name=True,
+)

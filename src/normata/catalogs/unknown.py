@@ -1,4 +1,4 @@
-"""Mappings that name controls that no catalog has: told once for each framework, or left out."""
+"""Mappings that name controls that no catalog has: one fault for each framework, or left out."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ def rows_to_load(
     Unless ``skip_unknown``, nothing is left out: then unknown controls raise FaultyInput. ``option`` is what the sender
     can use to have them left out.
     """
-    accepted, left_out = known_relations(published, stored, skip_unknown=skip_unknown, option=option)
-    return [*published.rows, *matches_of(accepted)], left_out
+    relations, left_out = known_relations(published, stored, skip_unknown=skip_unknown, option=option)
+    return [*published.rows, *matches_of(relations)], left_out
 
 
 def known_relations(
     published: Published, stored: Stored, *, skip_unknown: bool, option: str
 ) -> tuple[Sequence[Relation], list[LeftOut]]:
-    """The mappings between known controls, and the others, as :func:`rows_to_load` has it."""
+    """The mappings between known controls, and the others. Raises FaultyInput for these, unless ``skip_unknown``."""
     unknown = _unknown(published, stored)
     if not unknown:
         return published.relations, []
     if not skip_unknown:
         raise FaultyInput(_faults(published, stored, unknown, option))
     left_out = []
-    accepted = []
+    relations = []
     for relation in published.relations:
         missing = tuple(control for _, control in relation.ends() if control in unknown)
         if missing:
             left_out.append(_left_out(relation, missing))
         else:
-            accepted.append(relation)
-    return accepted, left_out
+            relations.append(relation)
+    return relations, left_out
 
 
 def _left_out(relation: Relation, missing: tuple[str, ...]) -> LeftOut:

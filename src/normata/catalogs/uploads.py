@@ -10,9 +10,8 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import and_, bindparam, select
 
-from normata.catalogs.documents import Input
 from normata.catalogs.matches import matches_of
-from normata.catalogs.reading import Published, read_inputs
+from normata.catalogs.reading import Input, Published, read_inputs
 from normata.catalogs.unknown import LeftOut, known_relations
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, good, read_row

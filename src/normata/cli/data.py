@@ -127,10 +127,11 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Import catalogs and mappings: OSCAL (JSON, YAML), CISO Assistant libraries (YAML), and tables (CSV, XLSX).
+    """Import catalogs and mappings.
 
-    The format of each file is told by its content. Importing the same version again changes nothing. OSCAL needs the
-    extra normata[oscal].
+    The content of a file, and not its name, decides which format it has: OSCAL catalog, OSCAL mapping collection, CISO
+    Assistant library, table with a column identifier (CSV), table with a column identifier (XLSX). OSCAL needs the
+    extra normata[oscal]. Importing the same version again changes nothing.
     """
     from normata.catalogs import uploads
     from normata.catalogs.importing import import_for_all
@@ -140,7 +141,7 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
     if left_out is not None and not skip_unknown:
         fail("--left-out goes with --skip-unknown", code=2)
     path = left_out or Path(f"left-out-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.csv")
-    if skip_unknown and os.path.lexists(path):  # told before the work, not after it
+    if skip_unknown and os.path.lexists(path):  # refused before the work, not after it
         fail(f"{path} exists already; name another file with --left-out")
     with many_objects(), progress() as report_progress:
         published = read_published(files, lambda file: report_progress(f"Reading {file}", 0, 0), name=name)
@@ -206,7 +207,7 @@ def check(database: DatabaseOption = None) -> None:
     from normata.core.db.opening import open_database
     from normata.core.schema import migrations
     from normata.errors import Unavailable
-    from normata.identity.openid.from_settings import single_sign_on
+    from normata.identity.openid.configuration import single_sign_on
     from normata.operations import SECURITY
 
     settings = settings_with(database_url=database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from normata.console.site import Site
 from normata.core.http.negotiation import Headers
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 

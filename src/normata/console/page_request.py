@@ -26,8 +26,8 @@ from normata.core.http.context import RequestContext, context_of
 from normata.core.http.operation import Operation
 from normata.core.http.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
 from normata.core.http.services import Services
+from normata.identity.errors import SignInRefused
 from normata.identity.last_use import SessionUse
-from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret
 from normata.identity.sessions import sessions
 from normata.identity.sessions.lookup import SESSION_LOOKUP

@@ -31,14 +31,14 @@ def _page(transaction: Transaction, statement: Select[Any], query: NameQuery) ->
     """All members are read: their names are not stored folded, and no organization has many thousands of them."""
     rows = transaction.rows(statement, {"organization": query.organization_id})
     words = fold(query.search or "").split()
-    found = [row for row in rows if _is_meant(row, query) and all(word in _texts(row) for word in words)]
+    found = [row for row in rows if _matches(row, query) and all(word in _texts(row) for word in words)]
     start = min(query.offset or 0, len(found)) if query.offset is not None else len(found)
     page: Sequence[Any] = found[start : start + query.limit]
     items = [name_of({"id": row.id, "label": row.name, "is_live": row.removed_at is None}) for row in page]
     return envelope(items, len(found), query)
 
 
-def _is_meant(row: Any, query: NameQuery) -> bool:
+def _matches(row: Any, query: NameQuery) -> bool:
     return (query.id is None or row.id in query.id) and (query.archived == "include" or row.removed_at is None)
 
 

@@ -49,7 +49,7 @@ from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import encode
 from normata.errors import InsufficientRole, NotFound
 from normata.identity.secrets import new_secret
-from normata.identity.sessions.sessions import Place, Visitor
+from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
 _NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
 _UNREAD = "countUnreadNotifications"
@@ -61,7 +61,9 @@ OrganizationHandler = Callable[["OrganizationRequest"], Awaitable[Response]]
 class OrganizationRequest(PageRequest):
     """A request of a member to a page of an organization."""
 
-    def __init__(self, console: Console, request: HttpRequest, visitor: Visitor, membership: Place) -> None:
+    def __init__(
+        self, console: Console, request: HttpRequest, visitor: Visitor, membership: SignedInMembership
+    ) -> None:
         super().__init__(console, request)
         self.person = visitor
         self.membership = membership
@@ -388,7 +390,9 @@ def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Han
     async def answer(page_request: PageRequest) -> Response:
         visitor = await page_request.required_visitor()
         slug = unquote(page_request.request.path_params["organization"])
-        membership = next((membership for membership in visitor.places if membership.organization_slug == slug), None)
+        membership = next(
+            (membership for membership in visitor.memberships if membership.organization_slug == slug), None
+        )
         if membership is None:
             raise NotFound
         organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)

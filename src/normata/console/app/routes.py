@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from normata.console.app import assessing as stating
-from normata.console.app import controls, due, events, frameworks, home, inbox, own_frameworks, reports, start
-from normata.console.app import gap_work as working
-from normata.console.app import search as finding
+from normata.console.app import (
+    assessing,
+    controls,
+    due,
+    events,
+    frameworks,
+    gap_work,
+    home,
+    inbox,
+    own_frameworks,
+    reports,
+    search,
+    start,
+)
 from normata.console.app.organization_request import OrganizationHandler, of_organization
 from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
@@ -31,10 +41,10 @@ class Page(NamedTuple):
 PAGES: tuple[Page, ...] = (
     Page("", get=home.show),
     Page("controls/", get=controls.show_list),
-    Page("coverage/", post=stating.assess_many),
+    Page("coverage/", post=assessing.assess_many),
     Page("controls/{id}/", get=controls.show_one),
-    Page("controls/{id}/coverage/", post=stating.assess_one),
-    Page("find/", get=finding.find),
+    Page("controls/{id}/coverage/", post=assessing.assess_one),
+    Page("find/", get=search.find),
     Page("frameworks/", get=frameworks.show_list),
     Page("frameworks/{id}/", get=frameworks.show_one),
     Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),
@@ -42,7 +52,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/gaps/file/", get=reports.gaps_file),
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
-    Page("frameworks/{id}/work/", get=working.show, post=working.assess),
+    Page("frameworks/{id}/work/", get=gap_work.show, post=gap_work.assess),
     Page("upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
     Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
     Page("due/", get=due.show),

@@ -1,30 +1,26 @@
-"""What no reader of a JSON text may pass over, with the place of each.
+"""JSON as strict as RFC 8259 wants it: what Python's decoder passes over is marked, and found with its place.
 
-Python's decoder is fast, but it drops a name that is given twice, and it can tell no place. So it decodes every text,
-and a text with something wrong is walked once more, here. Nothing here calls itself, so depth is no danger.
+The decoder drops a repeated name, and its hooks do not know where in the document they are. So they leave a mark in the
+value, and a walk through the value finds the marks. That walk is needed only where something is wrong.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
-from json import JSONDecodeError
-from json.decoder import scanstring  # type: ignore[attr-defined]  # the stubs lack it
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from json import JSONDecoder
+from typing import Any, TypeAlias
 
 from normata.core.changes.source import pointer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 Step: TypeAlias = str | int
 
-MAX_REPORTED = 100  # flaws of one text: to find a line takes a look at all that stands before it
+MOST_FLAWS = 100  # of one text
 _MAX_DIGITS = 4_300  # of a whole number: Python converts no more
-_BLANKS = re.compile(r"[ \t\n\r]*")
-_PLAIN = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: JSON can spell it out, and no encoding has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,159 +36,104 @@ def place(*steps: Step) -> str:
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", pointer(*steps))
 
 
-def is_too_large(number: str, *, is_whole: bool) -> bool:
-    """Whether Python cannot hold a number."""
-    return len(number.lstrip("-")) > _MAX_DIGITS if is_whole else math.isinf(float(number))
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """Stands in a value for what JSON does not have or Python cannot hold."""
+
+    reason: str
 
 
-def flaws(
-    text: str, start: int, *, deepest: int, steps: int = 0, position: Callable[[int], str], numbers: bool = True
-) -> tuple[list[Flaw], int]:
-    """What is wrong with the JSON value that starts at ``start``, and how far it was walked.
+class _Repeating(dict[str, object]):
+    """An object that repeats names: of each, it has the last value."""
 
-    Told are names that are given twice and, if ``numbers``, numbers that are too large and constants that JSON does not
-    have; the first 100 of them. The walk ends early below the level ``deepest``. That is a flaw of the value that this
-    many ``steps`` lead to. ``position`` words an offset. Raises JSONDecodeError where the text is not JSON.
-    """
-    walk = _Walk(text, start, position, numbers=numbers)
-    if not walk.run(deepest):
-        reason = f"is nested deeper than {deepest - steps} levels: in {position(walk.at)}"
-        walk.found.append(Flaw(walk.steps()[:steps], reason))
-    return walk.found, walk.at
+    names: tuple[str, ...] = ()
 
 
-def levels(value: object, most: int) -> int:
-    """How many levels of objects and arrays a value has, counted up to one more than ``most``."""
-    count, within = 0, [value] if isinstance(value, (dict, list)) else []
-    while within and count <= most:
-        count += 1
-        within = [
-            inner
-            for outer in within
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-    return count
+class StrictDecoder(JSONDecoder):
+    """Decodes what is JSON. ``is_sound`` says whether nothing was marked since it was last set."""
+
+    def __init__(self, *, exact_numbers: bool = False) -> None:
+        """With ``exact_numbers``, a number stays the text that it is."""
+        self.is_sound = True
+        super().__init__(
+            object_pairs_hook=self._object,
+            parse_int=str if exact_numbers else self._whole,
+            parse_float=str if exact_numbers else self._fraction,
+            parse_constant=str if exact_numbers else self._constant,
+        )
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) == len(pairs):
+            return values
+        self.is_sound = False
+        marked = _Repeating(values)
+        names = [name for name, _ in pairs]
+        for name in values:
+            names.remove(name)
+        marked.names = tuple(dict.fromkeys(names))
+        return marked
+
+    def _whole(self, number: str) -> object:
+        return self._too_large(number) if len(number.lstrip("-")) > _MAX_DIGITS else int(number)
+
+    def _fraction(self, number: str) -> object:
+        value = float(number)
+        return self._too_large(number) if math.isinf(value) else value
+
+    def _constant(self, name: str) -> object:
+        self.is_sound = False
+        return _Wrong(f"is {name}, which is no value of JSON")
+
+    def _too_large(self, number: str) -> _Wrong:
+        self.is_sound = False
+        return _Wrong(f"is a number that is too large: {number[:20]}…")
 
 
-def texts_with(characters: re.Pattern[str], value: object) -> Iterator[tuple[Step, ...]]:
-    """The steps to each text that has one of these characters, and to each object with such a name.
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a decoded value may be.
 
-    What occurs in several places, by an alias of YAML, is told of once.
-    """
-    seen: set[int] = set()
-    steps: list[Step] = []
-    within: list[Iterator[tuple[Step, object]]] = [iter([("", value)])]
-    while within:
-        for step, found in within[-1]:
-            if isinstance(found, str):
-                if characters.search(found):
-                    yield (*steps, step)[1:]
-            elif isinstance(found, (dict, list)) and id(found) not in seen:
-                seen.add(id(found))
-                steps.append(step)
-                within.append(iter(found.items()) if isinstance(found, dict) else iter(enumerate(found)))
-                if isinstance(found, dict) and any(map(characters.search, found)):
-                    yield tuple(steps[1:])
-                break
-        else:
-            within.pop()
-            del steps[len(within) - 1 :]
-
-
-@dataclass(slots=True)
-class _Container:
-    """An object or array that the walk is in, and the step to the value that it is at.
-
-    ``names`` has the offset of each name of an object.
+    It may have so many ``levels``; what is deeper is a flaw of the value that the first ``faulty`` steps lead to. No
+    text may have a character that is ``unusable``, which ``reason`` words.
     """
 
-    closing: str
-    step: Step
-    names: dict[str, int] = field(default_factory=dict)
+    levels: int
+    faulty: int
+    unusable: re.Pattern[str] = _SURROGATE
+    reason: str = "must not hold half of a surrogate pair"
 
 
-class _Walk:
-    def __init__(self, text: str, start: int, position: Callable[[int], str], *, numbers: bool) -> None:
-        self.at = start
-        self.found: list[Flaw] = []
-        self._text = text
-        self._position = position
-        self._numbers = numbers
-        self._within: list[_Container] = []
+def flaws(value: object, rules: Rules) -> list[Flaw]:
+    """The first hundred flaws of a decoded value. What is in several places, by an alias of YAML, is reported once."""
+    return list(dict.fromkeys(islice(_walk(value, rules, (), set()), MOST_FLAWS)))
 
-    def run(self, deepest: int) -> bool:
-        """Walk to the end of the value, or to the first level below ``deepest``; tell whether the end was reached."""
-        while True:
-            char = self._next()
-            if char in ("{", "["):
-                if len(self._within) == deepest:
-                    return False
-                self.at += 1
-                self._within.append(_Container("}", "") if char == "{" else _Container("]", -1))
-                if self._next() != self._within[-1].closing:
-                    self._go_on()
-                    continue
-            elif char == '"':
-                self._string()
-            else:
-                self._plain()
-            while self._within and self._next() == self._within[-1].closing:
-                self.at += 1
-                self._within.pop()
-            if not self._within:
-                return True
-            self._pass(",")
-            self._go_on()
 
-    def steps(self) -> tuple[Step, ...]:
-        """The steps to where the walk is."""
-        return tuple(container.step for container in self._within)
-
-    def _go_on(self) -> None:
-        """Go on to the next item, or to the value of the next name."""
-        container = self._within[-1]
-        if isinstance(container.step, int):
-            container.step += 1
+def _walk(value: object, rules: Rules, steps: tuple[Step, ...], seen: set[int]) -> Iterator[Flaw]:
+    if isinstance(value, str):
+        if rules.unusable.search(value):
+            yield Flaw(steps, rules.reason)
+    elif isinstance(value, _Wrong):
+        yield Flaw(steps, value.reason)
+    elif isinstance(value, (dict, list)) and id(value) not in seen:
+        seen.add(id(value))
+        if len(steps) == rules.levels:
+            yield Flaw(steps[: rules.faulty], f"is nested deeper than {rules.levels - rules.faulty} levels")
             return
-        if self._next() != '"':
-            raise JSONDecodeError("Expecting property name enclosed in double quotes", self._text, self.at)
-        start = self.at
-        container.step = self._string()
-        first = container.names.setdefault(container.step, start)
-        if first != start and len(self.found) < MAX_REPORTED:  # to word a position takes a look at all before it
-            self._add_flaw(f"is given twice: in {self._position(first)} and in {self._position(start)}")
-        self._pass(":")
+        if isinstance(value, _Repeating):
+            yield from (Flaw((*steps, name), "is given twice") for name in value.names)
+        if isinstance(value, dict) and any(map(rules.unusable.search, value)):
+            yield Flaw(steps, rules.reason)
+        for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _walk(inner, rules, (*steps, step), seen)
 
-    def _string(self) -> str:
-        value: str
-        value, self.at = scanstring(self._text, self.at + 1)
-        return value
 
-    def _plain(self) -> None:
-        match = _PLAIN.match(self._text, self.at)
-        if match is None:
-            raise JSONDecodeError("Expecting value", self._text, self.at)
-        self.at = match.end()
-        whole, fraction, exponent = match.groups()
-        if not self._numbers:
-            return
-        if whole is None:
-            if match[0] not in ("true", "false", "null"):
-                self._add_flaw(f"is {match[0]}, which is no value of JSON")
-        elif is_too_large(match[0], is_whole=not (fraction or exponent)):
-            self._add_flaw(f"is a number that is too large: {match[0][:20]}…")
-
-    def _next(self) -> str:
-        """The next character that is not blank; empty at the end."""
-        self.at = _BLANKS.match(self._text, self.at).end()  # type: ignore[union-attr]  # it may match nothing
-        return self._text[self.at : self.at + 1]
-
-    def _pass(self, expected: str) -> None:
-        if self._next() != expected:
-            raise JSONDecodeError(f"Expecting {expected!r} delimiter", self._text, self.at)
-        self.at += 1
-
-    def _add_flaw(self, reason: str) -> None:
-        if len(self.found) < MAX_REPORTED:
-            self.found.append(Flaw(self.steps(), reason))
+def mended(value: Any, levels: int) -> Any:
+    """A copy of a decoded value without its flaws, so that the rest of it can be checked."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {mended(name, 0): mended(inner, levels - 1) for name, inner in value.items()} if levels else None
+    if isinstance(value, list):
+        return [mended(inner, levels - 1) for inner in value] if levels else None
+    return None if isinstance(value, _Wrong) else value

@@ -1,21 +1,21 @@
 """YAML as the catalogs use it: mappings, lists and text, within limits.
 
-The document is made from the parser's events and not from its tree of nodes: libyaml builds that by recursion without
-an end, it takes many times the memory of the document, and it drops a key that is given twice.
+YAML 1.1 takes much for what it was not meant to be: a reference ``164.310`` is the number 164.31, ``NO`` is false and
+``2024-06-29`` a date. None of it is a number or a date to the formats read here. So true, false and null are what they
+are, and everything else is the text that it is. The parser's events are read, and not its tree of nodes: libyaml builds
+that by recursion without an end, and it takes four times the memory and up to four times the time.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import yaml
 
-from normata.core.documents.json_text import MAX_REPORTED, Flaw, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from normata.core.documents.json_text import MOST_FLAWS, Flaw, Step
 
 try:
     from yaml import CSafeLoader as _Loader
@@ -24,9 +24,8 @@ except ImportError:  # PyYAML was built without libyaml: some ten times slower, 
 
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset(_TAG + kind for kind in ("str", "int", "float", "timestamp"))
-_TRUTH = {"true": True, "false": False}
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_PLAIN_TRUTH = re.compile(r"true|True|TRUE|false|False|FALSE")
+_TRUTH = re.compile(r"(true|True|TRUE)|false|False|FALSE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +42,17 @@ class YamlError(Exception):
 
 
 def load(text: str, limits: Limits) -> tuple[object, list[Flaw]]:
-    """The document that the text is, and which of its keys are given twice. Raises YamlError.
-
-    YAML 1.1 takes much for what it was not meant to be: a reference ``164.310`` is the number 164.31, ``NO`` is false
-    and ``2024-06-29`` a date. None of it is a number or a date to the formats read here. So true, false and null are
-    what they are, and everything else is the text that it is.
-    """
+    """The document that the text is, and which of its keys are given twice. Raises YamlError."""
     try:
-        return _Composer(limits).document(yaml.parse(text, Loader=_Loader))
+        reader = _Reader(yaml.parse(text, Loader=_Loader), limits)
+        return reader.document(), reader.repeated
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(f"{_at(mark)}: {error.problem or error.context}" if mark else str(error)) from error
     except yaml.reader.ReaderError as error:
-        raise YamlError(f"{position(text, error.position)}: {error.reason}") from error
-
-
-def position(text: str, offset: int) -> str:
-    """Line and column of a character."""
-    return f"line {text.count(chr(10), 0, offset) + 1}, column {offset - text.rfind(chr(10), 0, offset)}"
+        line = text.count("\n", 0, error.position) + 1
+        column = error.position - text.rfind("\n", 0, error.position)
+        raise YamlError(f"line {line}, column {column}: {error.reason}") from error
 
 
 def _at(mark: Any) -> str:
@@ -71,26 +63,9 @@ def _refuse(event: yaml.Event, reason: str) -> NoReturn:
     raise YamlError(f"{_at(event.start_mark)}: {reason}")
 
 
-@dataclass(slots=True)
-class _Open:
-    """A collection whose end has not been read yet, and the step to the value that comes next.
-
-    ``keys`` has the place in the text of each key of a mapping. ``values`` and ``characters`` are what the document
-    held before it. ``levels`` is how many levels the deepest of its values has.
-    """
-
-    event: yaml.CollectionStartEvent
-    content: dict[str, object] | list[object]
-    values: int
-    characters: int
-    step: Step | None = None
-    keys: dict[str, str] = field(default_factory=dict)
-    levels: int = 0
-
-
 @dataclass(frozen=True, slots=True)
-class _Anchored:
-    """A value that aliases may repeat, and what it adds to the document each time."""
+class _Node:
+    """A value, its text where it is a scalar, and what it adds to the document wherever an alias repeats it."""
 
     content: object
     text: str | None
@@ -99,141 +74,125 @@ class _Anchored:
     characters: int
 
 
-class _Composer:
-    def __init__(self, limits: Limits) -> None:
+class _Reader:
+    """``repeated`` has the keys that are given twice."""
+
+    def __init__(self, events: Iterator[Any], limits: Limits) -> None:
+        self.repeated: list[Flaw] = []
+        self._events = events
         self._limits = limits
-        self._open: list[_Open] = []
-        self._anchored: dict[str, _Anchored | None] = {}  # null while the value is open
-        self._root: object = None
-        self._values = 0
-        self._characters = 0
-        self._repeated: list[Flaw] = []
+        self._steps: list[Step] = []
+        self._anchored: dict[str, _Node | None] = {}  # null while the value is read
+        self._values = self._characters = 0
 
-    def document(self, events: Iterator[yaml.Event]) -> tuple[object, list[Flaw]]:
-        documents = 0
-        for event in events:
-            if isinstance(event, yaml.ScalarEvent):
-                self._scalar(event)
-            elif isinstance(event, yaml.CollectionStartEvent):
-                self._begin(event)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                self._end()
-            elif isinstance(event, yaml.AliasEvent):
-                self._alias(event)
-            elif isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    _refuse(event, "a second document begins; one is expected")
-        return self._root, self._repeated
+    def document(self) -> object:
+        next(self._events)  # the stream starts
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        content = self._node(next(self._events)).content
+        next(self._events)  # the document ends
+        if not isinstance(end := next(self._events), yaml.StreamEndEvent):
+            _refuse(end, "a second document begins; one is expected")
+        return content
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
-        text: str = event.value
-        self._count(event, 1, len(text))
-        content = text if self._is_key() else _meaning(event, text)
+    def _node(self, event: Any, *, is_key: bool = False) -> _Node:
+        """The value that starts with this event."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._repeat(event)
+        values, characters, levels, text = self._values, self._characters, 0, None
         if event.anchor is not None:
-            self._anchored[event.anchor] = _Anchored(content, text, 0, 1, len(text))
-        self._add(event, content, text)
+            self._anchored[event.anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            text = event.value
+            self._count(event, 1, len(text))
+            content = text if is_key else _meaning(event, text)
+        else:
+            if is_key:
+                _refuse(event, "a key must be text")
+            content, levels = self._collection(event)
+        node = _Node(content, text, levels, self._values - values, self._characters - characters)
+        if event.anchor is not None:
+            self._anchored[event.anchor] = node
+        return node
 
-    def _begin(self, event: yaml.CollectionStartEvent) -> None:
+    def _repeat(self, event: yaml.AliasEvent) -> _Node:
+        if event.anchor not in self._anchored:
+            _refuse(event, f"the alias *{event.anchor} has no anchor before it")
+        node = self._anchored[event.anchor]
+        if node is None:
+            _refuse(event, f"a value must not contain itself, as *{event.anchor} would")
+        self._require_levels(event, node.levels)
+        self._count(event, node.values, node.characters)
+        return node
+
+    def _collection(self, event: yaml.CollectionStartEvent) -> tuple[object, int]:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if is_mapping else "seq")):
             _refuse(event, f"the tag {event.tag} is not read")
-        if self._is_key():
-            _refuse(event, "a key must be text")
-        if len(self._open) == self._limits.levels:
-            self._refuse_depth(event)
-        self._open.append(_Open(event, {} if is_mapping else [], self._values, self._characters))
+        self._require_levels(event, 1)
         self._count(event, 1, 0)
-        if event.anchor is not None:
-            self._anchored[event.anchor] = None
+        return self._mapping() if is_mapping else self._list()
 
-    def _end(self) -> None:
-        ended = self._open.pop()
-        levels = ended.levels + 1
-        if ended.event.anchor is not None:
-            self._anchored[ended.event.anchor] = _Anchored(
-                ended.content, None, levels, self._values - ended.values, self._characters - ended.characters
-            )
-        self._add(ended.event, ended.content, None, levels)
-
-    def _alias(self, event: yaml.AliasEvent) -> None:
-        if event.anchor not in self._anchored:
-            _refuse(event, f"the alias *{event.anchor} has no anchor before it")
-        anchored = self._anchored[event.anchor]
-        if anchored is None:
-            _refuse(event, f"a value must not contain itself, as *{event.anchor} would")
-        if len(self._open) + anchored.levels > self._limits.levels:
-            self._refuse_depth(event)
-        self._count(event, anchored.values, anchored.characters)
-        self._add(event, anchored.content, anchored.text, anchored.levels)
-
-    def _is_key(self) -> bool:
-        return bool(self._open) and isinstance(self._open[-1].content, dict) and self._open[-1].step is None
-
-    def _add(self, event: yaml.Event, content: object, text: str | None, levels: int = 0) -> None:
-        """Put a value where it belongs: into the collection around it, as a key, or as the document itself."""
-        if not self._open:
-            self._root = content
-            return
-        within = self._open[-1]
-        if isinstance(within.content, list):
-            within.content.append(content)
-        elif within.step is None:
-            if text is None:
+    def _mapping(self) -> tuple[dict[str, object], int]:
+        content: dict[str, object] = {}
+        marks: dict[str, Any] = {}
+        levels = 0
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._node(event, is_key=True).text
+            if key is None:
                 _refuse(event, "a key must be text")
-            self._key(within, event, text)
-            return
-        else:
-            within.content[str(within.step)] = content
-            within.step = None
-        within.levels = max(within.levels, levels)
+            if key == "<<":  # each level of merging copies all below it: a few lines would fill the memory
+                _refuse(event, "merge keys are not read")
+            self._steps.append(key)
+            first = marks.setdefault(key, event.start_mark)
+            if first is not event.start_mark and len(self.repeated) < MOST_FLAWS:
+                reason = f"is given twice: in {_at(first)} and in {_at(event.start_mark)}"
+                self.repeated.append(Flaw(tuple(self._steps), reason))
+            node = self._node(next(self._events))
+            content[key] = node.content
+            levels = max(levels, node.levels)
+            self._steps.pop()
+        return content, levels + 1
 
-    def _key(self, within: _Open, event: yaml.Event, key: str) -> None:
-        if key == "<<":
-            # Each level of merging copies all below it: a few lines would fill the memory.
-            _refuse(event, "merge keys are not read")
-        within.step = key
-        here = _at(event.start_mark)
-        first = within.keys.setdefault(key, here)
-        if first != here and len(self._repeated) < MAX_REPORTED:
-            self._repeated.append(Flaw(tuple(self._steps()), f"is given twice: in {first} and in {here}"))
+    def _list(self) -> tuple[list[object], int]:
+        content: list[object] = []
+        levels = 0
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            self._steps.append(len(content))
+            node = self._node(event)
+            content.append(node.content)
+            levels = max(levels, node.levels)
+            self._steps.pop()
+        return content, levels + 1
 
-    def _steps(self) -> Iterator[Step]:
-        for within in self._open:
-            # A list is at the item that its length names: the item is added once it is complete.
-            yield len(within.content) if isinstance(within.content, list) else within.step or ""
+    def _require_levels(self, event: yaml.Event, more: int) -> None:
+        if len(self._steps) + more > self._limits.levels:
+            _refuse(event, f"it is nested deeper than {self._limits.levels} levels")
 
     def _count(self, event: yaml.Event, values: int, characters: int) -> None:
         self._values += values
         self._characters += characters
-        limits = self._limits
-        for count, most, what in (
-            (self._values, limits.values, "values"),
-            (self._characters, limits.characters, "characters"),
-        ):
-            if count > most:
-                _refuse(event, f"the document holds more than {most:,} {what} once its aliases are written out")
+        if self._values > self._limits.values:
+            self._refuse_size(event, self._limits.values, "values")
+        if self._characters > self._limits.characters:
+            self._refuse_size(event, self._limits.characters, "characters")
 
-    def _refuse_depth(self, event: yaml.Event) -> NoReturn:
-        _refuse(event, f"it is nested deeper than {self._limits.levels} levels")
+    def _refuse_size(self, event: yaml.Event, most: int, what: str) -> NoReturn:
+        _refuse(event, f"the document holds more than {most:,} {what} once its aliases are written out")
 
 
 def _meaning(event: yaml.ScalarEvent, text: str) -> object:
-    if event.tag not in (None, "!"):
-        return _tagged(event, text)
-    is_plain = event.implicit[0] and not event.style
-    if is_plain and text in _NULL:
-        return None
-    if is_plain and _PLAIN_TRUTH.fullmatch(text):
-        return _TRUTH[text.lower()]
-    return text
-
-
-def _tagged(event: yaml.ScalarEvent, text: str) -> object:
     if event.tag in _TEXT_TAGS:
         return text
     if event.tag == _TAG + "bool":
-        return _TRUTH.get(text.lower(), text)
+        return {"true": True, "false": False}.get(text.lower(), text)
     if event.tag == _TAG + "null":
         return None
-    _refuse(event, f"the tag {event.tag} is not read")
+    if event.tag not in (None, "!"):
+        _refuse(event, f"the tag {event.tag} is not read")
+    if event.style or not event.implicit[0]:
+        return text
+    if text in _NULL:
+        return None
+    truth = _TRUTH.fullmatch(text)
+    return text if truth is None else truth[1] is not None

@@ -49,7 +49,7 @@ class Gateway:
     """Gives each request an id, refuses large and slow bodies, logs, counts, and answers every exception.
 
     ``operations`` finds the resource at a path. What has none goes through the framework's router; for those that have
-    one it is spared, since it takes as long as to answer from a kept page. docs/decisions.md has the measurement.
+    one it is bypassed, since it takes as long as to answer from a cached page (measured in docs/decisions/).
     """
 
     def __init__(

@@ -29,7 +29,7 @@ from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Invitation, Membership, Organization, User
 from normata.identity.secrets import digest_of, is_secret, new_secret
 
-GOOD_FOR = timedelta(days=7)
+LIFETIME = timedelta(days=7)
 PATH = "/sign-in/invitation/"
 
 INVITING_WRITES = (insert_of(Invitation), update_of(Invitation, "revoked_at"))
@@ -71,11 +71,11 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
     if unit.scalar(_IS_REMOVED, {"organization": organization_id}):
         raise NotFound("The organization was removed.")
     folded = fold(email)
-    meant = {"organization": organization_id, "email": folded}
-    member = unit.scalar(_MEMBER_WITH, meant)
+    parameters = {"organization": organization_id, "email": folded}
+    member = unit.scalar(_MEMBER_WITH, parameters)
     if member is not None:
         raise AlreadyMember(member)
-    for older in unit.rows(_OPEN_OF, meant):
+    for older in unit.rows(_OPEN_OF, parameters):
         _end(unit, older)
     secret = new_secret()
     row: dict[str, Any] = {
@@ -86,7 +86,7 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
         "role": role,
         "created_at": unit.moment,
         "created_by": unit.actor.user_id,
-        "expires_at": format_timestamp(datetime.fromisoformat(unit.moment) + GOOD_FOR),
+        "expires_at": format_timestamp(datetime.fromisoformat(unit.moment) + LIFETIME),
         "accepted_at": None,
         "revoked_at": None,
     }
@@ -151,7 +151,7 @@ def one_invitation(transaction: Transaction, organization_id: str, invitation_id
 
 
 def as_wire(row: Any) -> dict[str, Any]:
-    """An invitation as it travels: without its secret, and what is kept of it."""
+    """An invitation as it travels: without its secret and the digest."""
     return {to_camel(column.name): getattr(row, column.name) for column in _SHOWN}
 
 

@@ -26,10 +26,10 @@ from normata.core.db.types import UtcTimestamp, now, text
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.text import fold
 from normata.errors import NotFound
+from normata.identity.errors import SignInRefused
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
 from normata.identity.openid.person import Person
-from normata.identity.refusals import SignInRefused
 from normata.identity.sign_in_model import ExternalIdentity
 
 CONNECT_WRITES = (insert_of(ExternalIdentity),)
@@ -98,7 +98,7 @@ async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
     return tuple(row for row in found if row.expires_at > now())
 
 
-def arrive(unit: UnitOfWork, known: Known, person: Person) -> None:
+def sign_in(unit: UnitOfWork, known: Known, person: Person) -> None:
     """Make the person the user who was found: accept what they were invited to, and connect them.
 
     ``unit`` has the user and the organizations of ``known`` in its scope, and may write IDENTITY_WRITES. Raises
@@ -158,10 +158,10 @@ def own(transaction: Transaction, user_id: str) -> list[Any]:
 
 def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
     """Look once more: an operator, or who was removed meanwhile, is not connected by an address."""
-    asked = {"user": user_id}
-    if unit.scalar(_OPERATOR, asked) is not None:
+    parameters = {"user": user_id}
+    if unit.scalar(_OPERATOR, parameters) is not None:
         raise SignInRefused("operator_not_connected")
-    user = unit.row(_USER_ROW, asked)
+    user = unit.row(_USER_ROW, parameters)
     if user is None or user.removed_at is not None:
         raise SignInRefused("user_removed")
 

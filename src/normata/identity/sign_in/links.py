@@ -10,7 +10,7 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, upd
 from normata.core.db.lookup import Lookup
 from normata.core.db.types import UtcTimestamp, format_timestamp, text
 from normata.core.schema.table import new_id, sql_table
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.secrets import digest_of, new_secret
 from normata.identity.sign_in_model import SignInLink
 

@@ -1,6 +1,6 @@
 """The token lookup: whose token is this, of which organizations is its user a member, in which role?
 
-Every request asks it. It also returns the revision of the list that the request is for, so that a kept page costs no
+Every request asks it. It also returns the revision of the list that the request is for, so that a cached page costs no
 other question.
 """
 

@@ -14,8 +14,8 @@ from normata.errors import Unavailable, UnavailableReason
 CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 # Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
-# system; serialization, deadlock, lock not available, and read-only (a standby). The last comes where no host of the URL
-# takes writes, as between the loss of a primary and the next.
+# system; serialization, deadlock, lock not available, and read-only (a standby). The last comes where no host of the
+# URL takes writes, as between the loss of a primary and the next.
 _TRANSIENT_CLASSES = frozenset({"08", "53", "57", "58"})
 _TRANSIENT_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
 
