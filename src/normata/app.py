@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, ExceptionHandler
 from normata.console.routes import console_routes
 from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.core.http import documentation, health, openapi
 from normata.core.http.counters import Counters
 from normata.core.http.gateway import Gateway, install_error_handlers
@@ -68,7 +68,7 @@ def create_app(settings: Settings | None = None) -> Service:
     settings = settings or Settings()
     log.configure(settings)
     metrics = Metrics()
-    database = open_database(settings, serving=True, watcher=metrics)
+    database = open_database(settings, serving=True, monitor=metrics)
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")

@@ -39,7 +39,7 @@ def serve(
 ) -> None:
     """Serve the HTTP interface until interrupted."""
     from normata.console.site import Site
-    from normata.core.db.database import open_database
+    from normata.core.db.opening import open_database
     from normata.core.http.server import require_free_address, run
     from normata.core.http.telemetry import require_possible
     from normata.core.schema import migrations

@@ -90,10 +90,8 @@ class OrganizationRequest(PageRequest):
     def path(self, *steps: str, query: Query | None = None) -> str:
         """A path of the organization's pages, without the prefix: ``path("controls", control_id)``."""
         within = "".join(f"{quote(step, safe='')}/" for step in steps)
-        pairs = pairs_of(query or {})
-        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}" + (
-            f"?{urlencode(pairs)}" if pairs else ""
-        )
+        pairs = urlencode(pairs_of(query or {}))
+        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}{pairs and '?'}{pairs}"
 
     @property
     def here(self) -> str:
@@ -210,8 +208,9 @@ class OrganizationRequest(PageRequest):
         filled_from: FilledFrom | None = None,
         upload: Upload | None = None,
         dry_run: bool = False,
+        checks_only: bool = False,
     ) -> Outcome:
-        """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
+        """Make a change as the interface makes it, or try it, or check the body. Raises what no form can mend.
 
         ``if_match`` is the entity tag of what the form was filled with, ``filled_from`` the same for an operation that
         does not heed it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the body
@@ -223,6 +222,8 @@ class OrganizationRequest(PageRequest):
             if filled_from is not None:
                 operation = self._unless_changed(operation, filled_from)
             request, sent = self._change_request(operation, row_id, body, query or {})
+            if checks_only:  # the form has faults already: nothing runs for those that only a transaction can find
+                return Outcome(None)
             if upload is not None:
                 reading = operation.body_formats[upload.media_type].read
                 request = replace(request, body=await asyncio.to_thread(reading, upload.content, request.query))
@@ -251,10 +252,7 @@ class OrganizationRequest(PageRequest):
         return replace(operation, work=work)
 
     async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
-        """What a change would answer, and what the questions would be answered with after it; nothing is done.
-
-        Raises what :meth:`change` raises.
-        """
+        """What a change would answer, and what the questions would after it. Raises what :meth:`change` raises."""
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
         requests = self._requests(api_queries)

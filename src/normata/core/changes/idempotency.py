@@ -184,10 +184,10 @@ _REST = 600.0  # seconds between two looks at them
 _PAUSE = 0.1  # seconds between two steps
 
 
-def _oldest(user: str, *, calls: str, number: str) -> str:
+def _oldest(user: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} oldest.user_id, oldest.created_at"  # noqa: S608 - of our own making
-        f" FROM {calls and calls + ' CROSS JOIN'}"
+        f" FROM {source and source + ' CROSS JOIN'}"
         f" (SELECT user_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
         f" WHERE {user} IS NULL OR oldest.user_id = {user}"
         f" ORDER BY {number and number + ','} oldest.created_at"

@@ -139,7 +139,7 @@ async def preview(
     """
     request, reach = _reach(operation, request)
     with _http_errors(operation):
-        planned = await services.changes.rehearse(
+        planned = await services.changes.dry_run(
             lambda unit: look(unit, execute(operation, services, unit, request)[1]),
             actor=request.actor,
             scope=reach,
@@ -198,7 +198,7 @@ async def _dry_run(
     work: Callable[[UnitOfWork], Answer],
 ) -> Answer:
     """What ``work`` would do. It is no state of anything, so it has no entity tag."""
-    planned = await services.changes.rehearse(
+    planned = await services.changes.dry_run(
         work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
     )
     # An operator's change may reach more than the operator may see.

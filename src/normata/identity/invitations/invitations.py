@@ -1,7 +1,7 @@
 """Invitations: what makes members of people.
 
 An invitation is sent to an address of e-mail, and carries a secret in a link. Whoever opens the link within seven days
-becomes a member, once. Nobody is calls for anything before: the link is all that they have. So it is looked up past
+becomes a member, once. Nobody is asked for anything before: the link is all that they have. So it is looked up past
 row-level security, and accepted in reach of its organization and of the one user whom it makes a member.
 """
 
@@ -161,13 +161,13 @@ def as_wire(row: Any) -> dict[str, Any]:
 def _lookup(name: str, column: str) -> Lookup:
     """The question for the open invitations whose ``column`` is the argument, with their users, where there are any."""
 
-    def question(value: str, *, calls: str, number: str) -> str:
+    def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
             f"SELECT {first} invitation.id, invitation.organization_id, organization.name AS organization_name,"  # noqa: S608 - of our own making
             " invitation.email, invitation.role, invitation.expires_at, account.id AS user_id,"
             " account.name AS user_name, account.removed_at AS user_removed_at"
-            f" FROM {calls and calls + ' JOIN'} invitation {calls and f'ON invitation.{column} = {value}'}"
+            f" FROM {source and source + ' JOIN'} invitation {source and f'ON invitation.{column} = {value}'}"
             " JOIN organization ON organization.id = invitation.organization_id"
             " LEFT JOIN user_account AS account ON account.email_folded = invitation.email_folded"
             f" WHERE invitation.{column} = {value} AND invitation.accepted_at IS NULL"

@@ -109,11 +109,11 @@ def _largest(roles: Collection[Role]) -> Role | None:
     return max(roles, key=ROLES.index) if roles else None
 
 
-def _select(name: str, *, calls: str, number: str) -> str:
+def _select(name: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} organization.id AS organization_id"  # noqa: S608 - of our own making
-        f" FROM {calls and calls + ' JOIN'} organization"
-        f" {calls and f'ON organization.id = {name} OR organization.slug = {name}'}"
+        f" FROM {source and source + ' JOIN'} organization"
+        f" {source and f'ON organization.id = {name} OR organization.slug = {name}'}"
         f" WHERE (organization.id = {name} OR organization.slug = {name}) AND organization.removed_at IS NULL"
         f" ORDER BY {number and number + ','} organization.id"
     )

@@ -166,19 +166,19 @@ def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
         raise SignInRefused("user_removed")
 
 
-def _identity(issuer: str, subject: str, *, calls: str, number: str) -> str:
+def _identity(issuer: str, subject: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} identity.id AS identity_id, account.id AS user_id,"  # noqa: S608 - of our own making
         " account.name AS user_name, account.removed_at"
-        f" FROM {calls and calls + ' JOIN'} external_identity AS identity"
-        f" {calls and f'ON identity.issuer = {issuer} AND identity.subject = {subject}'}"
+        f" FROM {source and source + ' JOIN'} external_identity AS identity"
+        f" {source and f'ON identity.issuer = {issuer} AND identity.subject = {subject}'}"
         " JOIN user_account AS account ON account.id = identity.user_id"
         f" WHERE identity.issuer = {issuer} AND identity.subject = {subject}"
         f" ORDER BY {number and number + ','} identity.id"
     )
 
 
-def _address(email: str, issuer: str, *, calls: str, number: str) -> str:
+def _address(email: str, issuer: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - of our own making
         " operator.user_id AS operator,"
@@ -192,7 +192,7 @@ def _address(email: str, issuer: str, *, calls: str, number: str) -> str:
         " AND session.ended_at IS NULL) AS session_until,"
         " (SELECT max(token.expires_at) FROM access_token AS token WHERE token.user_id = account.id"
         " AND token.revoked_at IS NULL) AS token_until"
-        f" FROM {calls and calls + ' JOIN'} user_account AS account {calls and f'ON account.email_folded = {email}'}"
+        f" FROM {source and source + ' JOIN'} user_account AS account {source and f'ON account.email_folded = {email}'}"
         " LEFT JOIN operator ON operator.user_id = account.id"
         f" WHERE account.email_folded = {email} AND account.organization_id IS NULL"
         f" ORDER BY {number and number + ','} account.id"

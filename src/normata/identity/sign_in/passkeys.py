@@ -67,11 +67,11 @@ def remove(unit: UnitOfWork, user_id: str, passkey_id: str) -> None:
     unit.publish(Change("remove", Passkey, None, passkey_id, None, row._asdict()))
 
 
-def _select(credential_id: str, *, calls: str, number: str) -> str:
+def _select(credential_id: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} passkey.id AS passkey_id, passkey.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
         " passkey.credential"
-        f" FROM {calls and calls + ' JOIN'} passkey {calls and 'ON passkey.credential_id = ' + credential_id}"
+        f" FROM {source and source + ' JOIN'} passkey {source and 'ON passkey.credential_id = ' + credential_id}"
         " JOIN user_account AS account ON account.id = passkey.user_id"
         f" WHERE passkey.credential_id = {credential_id}"
         " AND account.removed_at IS NULL AND account.organization_id IS NULL"

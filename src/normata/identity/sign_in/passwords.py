@@ -56,7 +56,7 @@ def normal(password: str) -> str:
 def require_fit(password: str, *about: str | None) -> None:
     """Raise UnfitPassword unless a password may be chosen by somebody whom ``about`` names: their name, their address.
 
-    Length is what counts. Besides, only what is tried first is refused; no mixture of characters is calls for.
+    Length is what counts. Besides, only what is tried first is refused; no mixture of characters is asked for.
     """
     password = normal(password)
     if len(password) < SHORTEST:
@@ -172,12 +172,12 @@ def _lookup(name: str, column: str) -> Lookup:
     Nobody signs in as who was removed, or as a service account.
     """
 
-    def question(value: str, *, calls: str, number: str) -> str:
+    def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
             f"SELECT {first} account.id AS user_id, account.name AS user_name, account.email, password.hash,"  # noqa: S608 - of our own making
             " password.changed_at"
-            f" FROM {calls and calls + ' JOIN'} user_account AS account {calls and f'ON account.{column} = {value}'}"
+            f" FROM {source and source + ' JOIN'} user_account AS account {source and f'ON account.{column} = {value}'}"
             " LEFT JOIN password ON password.user_id = account.id"
             f" WHERE account.{column} = {value} AND account.removed_at IS NULL AND account.organization_id IS NULL"
             f" ORDER BY {first} account.id"
