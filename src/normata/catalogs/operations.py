@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from normata.catalogs import uploads
-from normata.catalogs.import_format import ImportFormat
+from normata.catalogs.documents import ImportFormat
 from normata.catalogs.importing import import_for_all
 from normata.catalogs.reading import Input
 from normata.catalogs.registry import by_media_type, list_of_formats
