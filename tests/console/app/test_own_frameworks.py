@@ -128,7 +128,7 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
         (None, "file is required."),
         (("docks.pdf", b"%PDF"), "file must be JSON, YAML, CSV or XLSX"),
         (("docks", CSV), "file must be JSON, YAML, CSV or XLSX"),
-        (("docks.csv", CSV), "name is required: a table does not say what its framework is called"),
+        (("docks.csv", CSV), "name is required: a table does not contain the name of its framework"),
         (("docks.json", b"{"), "file is neither JSON nor YAML"),
         (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is required"),
     ],
