@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import time
 from pathlib import Path
 from typing import Any
 
