@@ -11,7 +11,6 @@ from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.http.authenticator import Authenticator
 from normata.core.http.caller import Caller
-from normata.core.http.counters import Counters
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
@@ -29,7 +28,6 @@ class Services:
     changes: Changes
     authenticator: Authenticator
     require_operator: Callable[[Transaction, Caller], None]
-    counters: Counters
     requests_by_address: Limit
     requests_by_token: Limit
     bad_tokens_by_address: Limit
