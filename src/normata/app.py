@@ -33,7 +33,7 @@ from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
 from normata.identity.tokens.authenticator import TokenAuthenticator
-from normata.notifications import pages as texts
+from normata.notifications import texts
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
@@ -92,8 +92,8 @@ def create_app(settings: Settings | None = None) -> Service:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         background = [
-            asyncio.create_task(token_use.keep_storing()),
-            asyncio.create_task(session_use.keep_storing()),
+            asyncio.create_task(token_use.store_periodically()),
+            asyncio.create_task(session_use.store_periodically()),
             asyncio.create_task(sealer.seal_periodically()),
             asyncio.create_task(ForgetKeys(database).purge_periodically()),
             asyncio.create_task(Reminders(database, services.changes).remind_periodically()),

@@ -10,7 +10,7 @@ import pytest
 from normata.console import throttles as module
 from normata.console.throttles import Throttles
 from normata.core.db.types import format_timestamp
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in_model import SignInCount
 from tests import stored
 from tests.served import Served

@@ -207,7 +207,7 @@ def check(database: DatabaseOption = None) -> None:
     from normata.core.db.database import open_database
     from normata.core.schema import migrations
     from normata.errors import Unavailable
-    from normata.identity.openid.from_settings import single_sign_on
+    from normata.identity.openid.configuration import single_sign_on
     from normata.operations import SECURITY
 
     settings = settings_with(database_url=database)

@@ -9,7 +9,7 @@ from normata.core.changes.unit_of_work import Actor, Changes
 from normata.core.db.transaction import NO_TENANT
 from normata.core.http.rate_limit import network_of
 from normata.core.schema.text import fold
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in.attempt_counts import COUNT_WRITES, Quota, count_attempt
 
 _ADDRESSES = 20  # times as many as an account: behind one address may be an office, or a proxy

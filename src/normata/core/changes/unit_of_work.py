@@ -15,7 +15,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import CompoundSelect, Select
 
-from normata.core.changes.registry import table_named
 from normata.core.db.database import Database
 from normata.core.db.security import Write, together
 from normata.core.db.transaction import (
@@ -29,7 +28,7 @@ from normata.core.db.transaction import (
 )
 from normata.core.db.types import now
 from normata.core.db.wrapping import Watching, Wrapping, returns_rows
-from normata.core.schema.table import Table, derived_from
+from normata.core.schema.table import Table, derived_from, table_named
 from normata.errors import InsufficientRole, NotFound
 
 T = TypeVar("T")

@@ -64,19 +64,19 @@ class Lookups:
         for place, (lookup, _) in enumerate(calls):
             places.setdefault(lookup.name, []).append(place)
         for alike in places.values():
-            asked = [calls[place][1] for place in alike]
+            requested = [calls[place][1] for place in alike]
             try:
-                found = await self._answers(calls[alike[0]][0], asked)
+                found = await self._answers(calls[alike[0]][0], requested)
             except Exception as error:
                 found = [error] * len(alike)
             for place, answer in zip(alike, found, strict=True):
                 answers[place] = answer
         return answers
 
-    async def _answers(self, lookup: Lookup, asked: Sequence[Sequence[str | None]]) -> list[list[Any] | Exception]:
+    async def _answers(self, lookup: Lookup, requested: Sequence[Sequence[str | None]]) -> list[list[Any] | Exception]:
         sql, rows = self._prepared.get(lookup.name) or self._prepare(lookup)
-        found: list[list[Any]] = [[] for _ in asked]
-        for _, number, *row in await self._fetch(sql, [list(values) for values in zip(*asked, strict=True)]):
+        found: list[list[Any]] = [[] for _ in requested]
+        for _, number, *row in await self._fetch(sql, [list(values) for values in zip(*requested, strict=True)]):
             if number is not None:
                 found[number - 1].append(row)
         return [rows(answer) for answer in found]
@@ -182,11 +182,11 @@ _MAY_EXECUTE = (
 def _definition(lookup: Lookup, dialect: Dialect) -> str:
     quote = dialect.identifier_preparer.quote
     arguments = [quote(argument) for argument in lookup.arguments]
-    asked = f"unnest({', '.join(_arrays(lookup))}) WITH ORDINALITY AS asked ({', '.join(arguments)}, number)"
+    calls = f"unnest({', '.join(_arrays(lookup))}) WITH ORDINALITY AS calls ({', '.join(arguments)}, number)"
     return _FUNCTION.format(
         signature=_signature(lookup, named=True),
         columns=", ".join(f"{quote(name)} {_type(column, dialect)}" for name, column in lookup.columns.items()),
-        question=lookup.sql(*(f"asked.{argument}" for argument in arguments), asked=asked, number="asked.number"),
+        question=lookup.sql(*(f"calls.{argument}" for argument in arguments), calls=calls, number="calls.number"),
     )
 
 
