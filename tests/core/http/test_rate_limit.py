@@ -51,9 +51,9 @@ def test_each_key_has_its_own_count(limit: Limit) -> None:
 
 def test_the_limit_tells_how_it_stands(limit: Limit) -> None:
     for left in (b"1", b"0", b"0"):
-        marks: list[tuple[bytes, bytes]] = []
-        limit.seconds_to_wait("key", marks)
-        policy, (name, value) = marks
+        headers: list[tuple[bytes, bytes]] = []
+        limit.seconds_to_wait("key", headers)
+        policy, (name, value) = headers
         assert policy == (b"ratelimit-policy", b'"guesses";q=2;w=3600')
         assert name == b"ratelimit"
         assert value.startswith(b'"guesses";r=' + left + b";t=")
@@ -62,11 +62,11 @@ def test_the_limit_tells_how_it_stands(limit: Limit) -> None:
 @pytest.mark.parametrize(("quota", "workers", "share"), [(60, 4, 15), (10, 4, 3), (1, 8, 1), (7, 1, 7), (0, 4, 0)])
 def test_each_worker_allows_its_share_of_the_quota(quota: int, workers: int, share: int) -> None:
     limit = Limit("guesses", quota, workers=workers)
-    marks: list[tuple[bytes, bytes]] = []
-    allowed = sum(limit.seconds_to_wait("key", marks) == 0 for _ in range(20))
+    headers: list[tuple[bytes, bytes]] = []
+    allowed = sum(limit.seconds_to_wait("key", headers) == 0 for _ in range(20))
     assert limit.quota == share
     assert allowed == (share or 20)
-    assert [value for name, value in marks[:1]] == ([b'"guesses";q=%d;w=60' % share] if share else [])
+    assert [value for name, value in headers[:1]] == ([b'"guesses";q=%d;w=60' % share] if share else [])
 
 
 def test_a_window_begins_with_the_first_request_and_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:

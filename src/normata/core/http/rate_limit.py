@@ -33,10 +33,10 @@ class Limit:
         self._header_format = b'"%s";r=%%d;t=%%d' % name.encode()
         self._counts: dict[str, tuple[float, int]] = {}  # when the window of a key ends, and its requests so far
 
-    def seconds_to_wait(self, key: str, marks: list[tuple[bytes, bytes]] | None = None) -> int:
+    def seconds_to_wait(self, key: str, response_headers: list[tuple[bytes, bytes]] | None = None) -> int:
         """Count one; 0 where it is within the limit, else the whole seconds until the next one may be.
 
-        How the limit stands is added to ``marks``, the headers that the answer will have.
+        How the limit stands is added to ``response_headers``.
         """
         quota = self.quota
         if not quota:
@@ -52,9 +52,10 @@ class Limit:
         count += 1
         self._counts[key] = end, count
         seconds = ceil(end - now)
-        if marks is not None:
-            marks.append(self._policy)
-            marks.append((b"ratelimit", self._header_format % (quota - count if count < quota else 0, seconds)))
+        if response_headers is not None:
+            response_headers.append(self._policy)
+            remaining = max(quota - count, 0)
+            response_headers.append((b"ratelimit", self._header_format % (remaining, seconds)))
         return 0 if count <= quota else seconds
 
     def _forget(self, now: float) -> None:
