@@ -104,17 +104,11 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     whole = Settings(database_url=url, **chosen)
     if not settings and (kept := to_lend(whole)) is not None:
         with kept.served(whole) as (app, client):
-            try:
-                yield Served(url, app, client, kept.past)
-            finally:
-                app.services.counters.path.unlink(missing_ok=True)
+            yield Served(url, app, client, kept.past)
         return
     app = create_app(whole)
     with closing(open_database(whole)) as database, TestClient(app) as client:
-        try:
-            yield Served(url, app, client, database)
-        finally:
-            app.services.counters.path.unlink(missing_ok=True)
+        yield Served(url, app, client, database)
 
 
 def refused(response: Response, status: int, code: str) -> Problem:

@@ -91,7 +91,7 @@ def rows(database: Database, table: type[Table], **wanted: object) -> Rows:
     """The rows of a table that have these values."""
     columns = sql_table(table).c
     statement = select(*columns).where(*(columns[name] == value for name, value in wanted.items()))
-    ordered = statement.order_by(columns.id)
+    ordered = statement.order_by(*sql_table(table).primary_key.columns)
     return database.read_now(lambda transaction: [row._asdict() for row in transaction.rows(ordered)])
 
 

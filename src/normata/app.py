@@ -18,7 +18,6 @@ from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
 from normata.core.db.opening import open_database
 from normata.core.http import documentation, health, openapi
-from normata.core.http.counters import Counters
 from normata.core.http.gateway import Gateway, install_error_handlers
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
@@ -73,7 +72,6 @@ def create_app(settings: Settings | None = None) -> Service:
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
     signer = Signer(settings.event_key_file)
-    counters = Counters(settings.database_url)
     token_use, session_use = LastUse(database), SessionUse(database)
     sealer = Sealer(database, signer)
     mailer = Mailer(settings.smtp_url, settings.mail_from)
@@ -82,10 +80,9 @@ def create_app(settings: Settings | None = None) -> Service:
         changes=changes_of(database),
         authenticator=TokenAuthenticator(database, token_use),
         require_operator=require_operator,
-        counters=counters,
-        requests_by_address=Limit(counters, "address", settings.address_rate_limit),
-        requests_by_token=Limit(counters, "token", settings.rate_limit),
-        bad_tokens_by_address=Limit(counters, "bad-tokens", settings.bad_token_limit),
+        requests_by_address=Limit("address", settings.address_rate_limit, workers=settings.workers),
+        requests_by_token=Limit("token", settings.rate_limit, workers=settings.workers),
+        bad_tokens_by_address=Limit("bad-tokens", settings.bad_token_limit, workers=settings.workers),
         metrics=metrics,
         pages=PageCache(settings.page_cache_mib * 2**20),
         in_progress=InProgress(),
@@ -112,7 +109,6 @@ def create_app(settings: Settings | None = None) -> Service:
                 await session_use.store()
                 await sealer.finish()
             finally:
-                counters.close()
                 await database.aclose()
                 if tracing is not None:
                     await asyncio.to_thread(tracing.close)

@@ -117,14 +117,13 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=10_000_000,
-        description="Requests a minute that one token may make on one machine; further ones are answered 429."
-        " 0 means no limit.",
+        description="Requests a minute that one token may make; further ones are answered 429. 0 means no limit.",
     )
     address_rate_limit: int = Field(
         default=0,
         ge=0,
         le=10_000_000,
-        description="Requests a minute that one address may make on one machine, of IPv6 one /64; further ones are"
+        description="Requests a minute that one address may make, of IPv6 one /64; further ones are"
         " answered 429. 0 means no limit. Behind a proxy all requests have its address.",
     )
     bad_token_limit: int = Field(
@@ -132,7 +131,7 @@ class Settings(BaseSettings):
         ge=0,
         le=10_000_000,
         description="Requests a minute without a valid token that are answered at once, for one address (of IPv6 one"
-        " /64) on one machine. Further ones wait a second and are answered 429. 0 means no limit.",
+        " /64). Further ones wait a second and are answered 429. 0 means no limit.",
     )
     oidc_issuer: str = Field(
         default="",

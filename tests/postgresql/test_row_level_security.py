@@ -216,7 +216,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     noted = {"archive_entry", "short_id_counter", "idempotency_key"}
     people = {"user_account", "membership", "organization", "invitation", "access_token"}
     # Links to sign in with are made by commands alone.
-    signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt"}
+    signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count"}
     assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted, *people, *signing_in)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
@@ -232,6 +232,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("passkey", name) for name in ("sign_count", "last_used_at")),
         ("external_identity", "last_used_at"),
         *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),
+        *(("sign_in_count", name) for name in ("count", "expires_at")),
         ("list_revision", "revision"),
         ("notification", "read_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank")),
@@ -257,10 +258,11 @@ SECRET = {
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
-# Keys have served their time after a day, attempts to sign in after ten minutes, sessions a month after their end.
+# Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one, sessions a
+# month after their end.
 DELETED = {
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
-    *("idempotency_key", "sign_in_attempt", "session", "passkey", "external_identity"),
+    *("idempotency_key", "sign_in_attempt", "sign_in_count", "session", "passkey", "external_identity"),
 }
 
 REFUSED = {

@@ -1,13 +1,19 @@
-"""How often passwords may be guessed, and attempts begun."""
+"""How often passwords may be guessed, and attempts to sign in begun."""
 
 from __future__ import annotations
 
-from normata.core.http.counters import Counters
-from normata.core.http.rate_limit import Limit, network_of
+from math import ceil
+from time import monotonic
+
+from normata.core.changes.unit_of_work import Actor, Changes
+from normata.core.db.transaction import NO_TENANT
+from normata.core.http.rate_limit import network_of
 from normata.core.schema.text import fold
 from normata.identity.errors import SignInRefused
+from normata.identity.sign_in.attempt_counts import COUNT_WRITES, Quota, count_attempt
 
 _ADDRESSES = 20  # times as many as an account: behind one address may be an office, or a proxy
+_MAX_REFUSED = 10_000  # keys that are refused without asking the database again
 
 
 class Throttles:
@@ -17,18 +23,34 @@ class Throttles:
     address of e-mail can use its attempts up; links and passkeys go on, since these cannot be guessed.
     """
 
-    def __init__(self, counters: Counters, per_minute: int) -> None:
-        self._by_account = Limit(counters, "sign-in-by-account", per_minute)
-        self._by_address = Limit(counters, "sign-in-by-address", per_minute * _ADDRESSES)
+    def __init__(self, changes: Changes, per_minute: int) -> None:
+        self._changes = changes
+        self._per_minute = per_minute
+        # When a key that has used up its attempts may try again: a flood of further ones writes nothing.
+        self._refused: dict[str, float] = {}
 
-    def count_account(self, email: str) -> None:
-        """Count an attempt to guess the password of an account. Raises SignInRefused."""
-        wait = self._by_account.seconds_to_wait(fold(email))
-        if wait:
-            raise SignInRefused("too_many_for_account", wait=wait)
+    async def count(self, address: str, email: str | None = None) -> None:
+        """Count an attempt that comes from an address, and with ``email`` one to guess the password of that account.
 
-    def count_address(self, address: str) -> None:
-        """Count an attempt that comes from an address. Raises SignInRefused."""
-        wait = self._by_address.seconds_to_wait(network_of(address))
-        if wait:
-            raise SignInRefused("too_many_from_address", wait=wait)
+        Raises SignInRefused. What is refused for the address does not count for the account.
+        """
+        if not self._per_minute:
+            return
+        quotas = [Quota("too_many_from_address", f"address {network_of(address)}", self._per_minute * _ADDRESSES)]
+        if email is not None:
+            quotas.append(Quota("too_many_for_account", f"account {fold(email)}", self._per_minute))
+        for quota in quotas:
+            self._require(quota, self._refused.get(quota.digest, 0.0) - monotonic())
+        exceeded, wait = await self._changes.make(
+            lambda unit: count_attempt(unit, quotas), actor=Actor(), scope=NO_TENANT, writes=COUNT_WRITES
+        )
+        if exceeded is not None:
+            if len(self._refused) >= _MAX_REFUSED:
+                self._refused.clear()
+            self._refused[exceeded.digest] = monotonic() + wait
+            self._require(exceeded, wait)
+
+    def _require(self, quota: Quota, wait: float) -> None:
+        """Raise SignInRefused where the next attempt has to wait."""
+        if wait > 0:
+            raise SignInRefused(quota.cause, wait=ceil(wait))

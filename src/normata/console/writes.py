@@ -10,6 +10,7 @@ from normata.identity.sessions.lookup import SESSION_LOOKUP
 from normata.identity.sign_in import attempts as sign_in_attempts
 from normata.identity.sign_in import links as sign_in_links
 from normata.identity.sign_in import passkeys, passwords
+from normata.identity.sign_in.attempt_counts import COUNT_WRITES
 from normata.identity.tokens import tokens
 
 SIGN_IN_WRITES = (
@@ -18,6 +19,7 @@ SIGN_IN_WRITES = (
     *sign_in_links.USE_WRITES,
     *sign_in_attempts.BEGIN_WRITES,
     *sign_in_attempts.FINISH_WRITES,
+    *COUNT_WRITES,
     *passwords.SET_WRITES,
     *passwords.REHASH_WRITES,
     *passkeys.ADD_WRITES,

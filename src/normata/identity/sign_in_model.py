@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Index, Integer, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.core.db.types import text
-from normata.core.schema.fields import Identifier, Name, Timestamp
+from normata.core.schema.fields import Count, Identifier, Name, Timestamp
 from normata.core.schema.table import CODED, Table, foreign_key
 from normata.identity.model import Digest
 
@@ -84,6 +84,24 @@ class SignInAttempt(Table):
     created_at: Mapped[Timestamp]
     expires_at: Mapped[Timestamp]
     used_at: Mapped[Timestamp | None]
+
+    __table_args__ = (Index(None, "expires_at"),)
+
+
+class SignInCount(Table):
+    """How many attempts to sign in there were within a minute, to one account or from one address.
+
+    ``digest`` is of the account or the address. ``expires_at`` is the end of the minute; the next attempt of anybody
+    removes the row then. All processes of all hosts count here.
+    """
+
+    __tablename__ = "sign_in_count"
+    published = False
+    transient = True
+
+    digest: Mapped[Digest] = mapped_column(primary_key=True)
+    count: Mapped[Count]
+    expires_at: Mapped[Timestamp]
 
     __table_args__ = (Index(None, "expires_at"),)
 

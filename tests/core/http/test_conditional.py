@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import brotli
 import pytest
 
 from normata.core.http.operation import ListOperation
@@ -30,7 +29,6 @@ else:
 UNPACK: dict[str, Callable[[bytes], bytes]] = {
     "identity": lambda body: body,
     "gzip": gzip.decompress,
-    "br": brotli.decompress,
     "zstd": zstd.decompress,
 }
 SMALL = {"page": "1000"}  # a page without items, less than is worth packing
@@ -288,7 +286,8 @@ def test_a_body_is_the_same_in_every_coding(operation: ListOperation, coding: st
     ("accept", "coding"),
     [
         *(("", "identity"), ("deflate", "identity"), ("gzip, deflate, br, zstd", "zstd"), ("gzip, deflate", "gzip")),
-        *(("br;q=0.5, gzip;q=0.6", "gzip"), ("*", "zstd"), ("zstd;q=0, *;q=0.5", "br"), ("identity;q=0, br", "br")),
+        *(("zstd;q=0.5, gzip;q=0.6", "gzip"), ("*", "zstd"), ("zstd;q=0, *;q=0.5", "gzip"), ("gzip, br", "gzip")),
+        *(("br", "identity"), ("identity;q=0, zstd", "zstd")),
         *(("gzip;q=0", "identity"), ("*;q=0", "identity"), ("identity, gzip;q=0.9", "identity")),
         ("nonsense;;q", "identity"),
     ],

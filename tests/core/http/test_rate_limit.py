@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import http_sf
 import pytest
 from httpx2 import Response
 
-from normata.core.http.counters import Counters
+from normata.core.http import rate_limit as module
 from normata.core.http.rate_limit import Limit, network_of
 from tests.served import Served, refused, served
 from tests.world import ALPHA
@@ -41,10 +39,8 @@ def standing(response: Response) -> Fields:
 
 
 @pytest.fixture
-def limit(tmp_path: Path) -> Iterator[Limit]:
-    counters = Counters("sqlite:///normata.db", tmp_path)
-    yield Limit(counters, "guesses", 2, window=3_600)
-    counters.close()
+def limit() -> Limit:
+    return Limit("guesses", 2, window=3_600)
 
 
 def test_each_key_has_its_own_count(limit: Limit) -> None:
@@ -55,12 +51,52 @@ def test_each_key_has_its_own_count(limit: Limit) -> None:
 
 def test_the_limit_tells_how_it_stands(limit: Limit) -> None:
     for left in (b"1", b"0", b"0"):
-        marks: list[tuple[bytes, bytes]] = []
-        limit.seconds_to_wait("key", marks)
-        policy, (name, value) = marks
+        headers: list[tuple[bytes, bytes]] = []
+        limit.seconds_to_wait("key", headers)
+        policy, (name, value) = headers
         assert policy == (b"ratelimit-policy", b'"guesses";q=2;w=3600')
         assert name == b"ratelimit"
         assert value.startswith(b'"guesses";r=' + left + b";t=")
+
+
+@pytest.mark.parametrize(("quota", "workers", "share"), [(60, 4, 15), (10, 4, 3), (1, 8, 1), (7, 1, 7), (0, 4, 0)])
+def test_each_worker_allows_its_share_of_the_quota(quota: int, workers: int, share: int) -> None:
+    limit = Limit("guesses", quota, workers=workers)
+    headers: list[tuple[bytes, bytes]] = []
+    allowed = sum(limit.seconds_to_wait("key", headers) == 0 for _ in range(20))
+    assert limit.quota == share
+    assert allowed == (share or 20)
+    assert [value for name, value in headers[:1]] == ([b'"guesses";q=%d;w=60' % share] if share else [])
+
+
+def test_a_window_begins_with_the_first_request_and_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(module, "monotonic", lambda: now)
+    limit = Limit("guesses", 1)
+    assert limit.seconds_to_wait("key") == 0
+    now += 59.5
+    assert limit.seconds_to_wait("key") == 1
+    now += 0.4
+    assert limit.seconds_to_wait("key") == 1
+    now += 0.1
+    assert limit.seconds_to_wait("key") == 0
+    assert limit.seconds_to_wait("key") == 60
+
+
+def test_many_keys_do_not_free_those_that_have_used_up_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_KEYS", 100)
+    limit = Limit("guesses", 1)
+    assert [limit.seconds_to_wait("busy") for _ in range(3)] == [0, 60, 60]
+    for number in range(1_000):
+        assert limit.seconds_to_wait(f"other {number}") == 0
+        assert len(limit._counts) <= 100
+    assert limit.seconds_to_wait("busy") > 0
+
+
+def test_of_a_long_key_the_digest_is_stored(limit: Limit) -> None:
+    key = "\ud800" * 10_000
+    assert [limit.seconds_to_wait(key) == 0 for _ in range(3)] == [True, True, False]
+    assert max(map(len, limit._counts)) < 100
 
 
 @pytest.mark.parametrize(
@@ -109,7 +145,6 @@ def test_without_a_limit_nothing_is_said(shared: Served) -> None:
     answers = [shared.client.get(PAGE, params=QUERY, headers=headers) for headers in ({}, shared.bearer("viewer"))]
     for answer in answers:
         assert not {"ratelimit", "ratelimit-policy", "retry-after"} & {*answer.headers}
-    assert not shared.app.services.counters.path.exists()
 
 
 # --- By address

@@ -54,7 +54,7 @@ class SingleSignOn:
 
     async def start(self, page_request: PageRequest) -> Response:
         """Send the browser to the provider. Raises SignInRefused."""
-        page_request.console.throttles.count_address(page_request.address)
+        await page_request.console.throttles.count(page_request.address)
         try:
             url, cookie = await self._begin(page_request, return_to=safe_path(page_request.query.get("return_to", "")))
         except ProviderFailed as error:

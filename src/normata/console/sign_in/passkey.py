@@ -62,7 +62,7 @@ def relying_party(page_request: PageRequest) -> RelyingParty:
 
 async def begin_challenge(page_request: PageRequest, user_id: str) -> str:
     """A new challenge for a user, or for whoever signs in. It counts as an attempt. Raises SignInRefused."""
-    page_request.console.throttles.count_address(page_request.address)
+    await page_request.console.throttles.count(page_request.address)
     challenge = new_secret()
     await page_request.console.services.changes.make(
         lambda unit: sign_in_attempts.begin(unit, _KIND, challenge, {"user": user_id}),

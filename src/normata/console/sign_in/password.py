@@ -49,9 +49,7 @@ async def proves(page_request: PageRequest, email: str, password: str, found: An
 
     Raises SignInRefused, and ServiceUnavailable where too many passwords are being compared.
     """
-    throttles = page_request.console.throttles
-    throttles.count_address(page_request.address)
-    throttles.count_account(email)
+    await page_request.console.throttles.count(page_request.address, email)
     try:
         return await page_request.console.hashing.is_right(password, None if found is None else found.hash)
     except passwords.Crowded:

@@ -45,14 +45,14 @@ async def authenticate(
         caller = await _caller(services, headers, organization_id, list_name, is_use=is_use)
     except Unauthenticated:
         address = network_of((request.get("client") or ("",))[0])
-        wait = services.bad_tokens_by_address.seconds_to_wait(address, context.marks)
+        wait = services.bad_tokens_by_address.seconds_to_wait(address, context.response_headers)
         if wait:
             # A good token from the same address goes on undisturbed: it never comes here.
             await asyncio.sleep(_DELAY)
             raise TooManyRequests(_TOO_MANY_BAD_TOKENS, wait=wait, reason="bad_tokens") from None
         raise
     context.caller = caller
-    wait = services.requests_by_token.seconds_to_wait(caller.token_id, context.marks)
+    wait = services.requests_by_token.seconds_to_wait(caller.token_id, context.response_headers)
     if wait:
         raise TooManyRequests(wait=wait)
     if media_types and best_media_type(headers.get(b"accept", b""), media_types) is None:

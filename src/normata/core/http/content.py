@@ -8,7 +8,6 @@ import sys
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import brotli
 from starlette.types import Send
 
 from normata.core.http.negotiation import CODINGS, Headers, best_coding, entity_tag, is_current, matches
@@ -68,8 +67,6 @@ class Content:
         match coding:
             case "zstd":
                 body = zstd.compress(self.body, level=3)
-            case "br":
-                body = brotli.compress(self.body, quality=5)
             case "gzip":
                 body = gzip.compress(self.body, compresslevel=6, mtime=0)
             case _:

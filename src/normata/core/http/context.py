@@ -36,18 +36,18 @@ class RequestContext:
     """One request.
 
     ``headers`` are combined, see :func:`normata.core.http.negotiation.combined`. ``raw_path`` is the path as it was
-    sent, without ``prefix``, under which a proxy serves the application. ``marks`` are headers that the answer will
-    have, whatever it is. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where it sent
-    none. The rest is found on the way: the template of the path, the caller, the organization that the request is
-    about, the code of the problem that it is answered with, with the word for its reason where that code has several,
-    and how many bytes its body may have, null for the setting's limit. Where it is for a page of the console,
+    sent, without ``prefix``, under which a proxy serves the application. ``response_headers`` are headers that the
+    answer will have, whatever it is. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where
+    it sent none. The rest is found on the way: the template of the path, the caller, the organization that the request
+    is about, the code of the problem that it is answered with, with the word for its reason where that code has
+    several, and how many bytes its body may have, null for the setting's limit. Where it is for a page of the console,
     ``session`` is who has signed in, and ``problem_page`` makes a page of a problem.
     """
 
     request_id: str
     raw_path: str
     headers: Headers
-    marks: list[tuple[bytes, bytes]]
+    response_headers: list[tuple[bytes, bytes]]
     prefix: str = ""
     trace_id: str | None = None
     parent_id: str | None = None

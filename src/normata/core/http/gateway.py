@@ -83,11 +83,11 @@ class Gateway:
         is_head = scope["method"] == "HEAD"
         status = 0
 
-        async def send_marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *context.marks]
+                message["headers"] = [*message["headers"], *context.response_headers]
             elif is_head:
                 message = {**message, "body": b""}
             await send(message)
@@ -102,14 +102,14 @@ class Gateway:
             if self._requests_by_address is not None:
                 self._require_within(self._requests_by_address, scope, context)
             _require_one_host(scope, context.headers)
-            await application(scope, self._bounded(context, receive), send_marked)
+            await application(scope, self._bounded(context, receive), send_with_headers)
         except Exception as error:
             if status:
-                self._note_fault(scope, error)
+                self._log_fault(scope, error)
                 raise  # the answer has begun: the server must cut the connection, or the client takes it as complete
-            await self._refusal(scope, error)(scope, receive, send_marked)
+            await self._refusal(scope, error)(scope, receive, send_with_headers)
         finally:
-            self._note(scope, status, time.perf_counter() - started)
+            self._log_request(scope, status, time.perf_counter() - started)
 
     def _context(self, scope: Scope) -> RequestContext:
         """What is known of a request from its first line and its headers."""
@@ -118,8 +118,8 @@ class Gateway:
         sent = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = sent if _REQUEST_ID.fullmatch(sent) else new_id()
         raw_path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
-        marks = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
-        context = RequestContext(request_id, raw_path, headers, marks, self._root_path)
+        response_headers = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
+        context = RequestContext(request_id, raw_path, headers, response_headers, self._root_path)
         if b"traceparent" in headers:
             context.trace(headers[b"traceparent"])
         if self._trusts_forwarded_prefix and b"x-forwarded-prefix" in headers:
@@ -135,7 +135,7 @@ class Gateway:
         if context.raw_path in _WATCHED:
             return
         address = network_of((scope.get("client") or ("",))[0])
-        wait = limit.seconds_to_wait(address, context.marks)
+        wait = limit.seconds_to_wait(address, context.response_headers)
         if wait:
             raise TooManyRequests(_TOO_MANY, wait=wait, reason="address_rate")
 
@@ -175,15 +175,15 @@ class Gateway:
                 request_id = context_of(scope).request_id
                 self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
             return _problem(scope, ServiceUnavailable(reason=error.reason))
-        self._note_fault(scope, error)
+        self._log_fault(scope, error)
         return _problem(scope, InternalError())
 
-    def _note_fault(self, scope: Scope, error: Exception) -> None:
+    def _log_fault(self, scope: Scope, error: Exception) -> None:
         context = context_of(scope)
         with suppress(OSError, ValueError):  # a log that cannot be written keeps no client from an answer
             self._log.error("internal_error", request_id=context.request_id, path=context.raw_path, exc_info=error)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _log_request(self, scope: Scope, status: int, seconds: float) -> None:
         context = context_of(scope)
         self._metrics.end(context, scope["method"], status, seconds)
         caller = context.caller

@@ -27,7 +27,7 @@ _SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-# Anyone may send any method; as a label each would be kept for ever.
+# Anyone may send any method; as a label each would be stored for ever.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -98,11 +98,11 @@ class Metrics:
         (self._hit if cached else self._missed).inc()
 
     def waits(self, name: WaitName) -> _Waits:
-        """Who counts those who wait for this; see :class:`normata.core.db.monitoring.Monitor`."""
+        """The counter of those who wait for ``name``."""
         return _Waits(self._database.waiting.labels(name), self._database.seconds.labels(name))
 
     def connections(self, *, used: int, idle: int, limit: int) -> None:
-        """Note the connections of the pool; see :class:`normata.core.db.monitoring.Monitor`."""
+        """Record the connections of the pool: in use, idle, and the most that it opens."""
         self._database.used.set(used)
         self._database.idle.set(idle)
         self._database.limit.set(limit)
@@ -153,7 +153,7 @@ class _Database:
 
 
 class _Waits:
-    """Counts those who wait for one thing; see :class:`normata.core.db.monitoring.WaitMonitor`."""
+    """Counts those who wait for one resource, and for how long."""
 
     def __init__(self, waiting: Gauge, seconds: Histogram) -> None:
         self._waiting = waiting

@@ -9,7 +9,9 @@ from functools import lru_cache
 
 Headers = dict[bytes, bytes]
 
-CODINGS = ("zstd", "br", "gzip")  # that bodies are sent in, the best first
+# The codings that bodies are sent in, the best first. A page of 100 controls (199 kB) takes zstd 0.5 ms and 30.6 kB,
+# gzip 3.7 to 4.5 ms and 30.7 kB. Brotli would take 2.6 to 3.7 ms and save 3.5 kB, for clients without zstd alone.
+CODINGS = ("zstd", "gzip")
 
 _ENTITY_TAG = re.compile(rb'(W/)?("[^"]*")')  # whether it is weak, and the tag
 
@@ -87,7 +89,7 @@ def matches_any(if_match: bytes, body: bytes) -> bool:
 
 
 def _weights(header: bytes) -> dict[str, float]:
-    """The weight of each element of a list such as ``gzip;q=0.5, br``; of an element that is repeated, the largest."""
+    """The weight of each element of a list such as ``gzip;q=0.5, zstd``; of a repeated element, the largest."""
     weights: dict[str, float] = {}
     for element in header.decode("latin-1").lower().split(","):
         name, *parameters = (piece.strip() for piece in element.split(";"))

@@ -1,6 +1,6 @@
-"""Limits on how often something is done, by whom or from where; one count for all processes of the machine.
+"""Limits on how many requests there may be in a minute, by token or by address. Each process counts for itself.
 
-The answer says how a limit stands, in the fields of draft-ietf-httpapi-ratelimit-headers (11):
+The answer reports the limit, in the fields of draft-ietf-httpapi-ratelimit-headers (11):
 
     RateLimit-Policy: "token";q=600;w=60
     RateLimit: "token";r=599;t=60
@@ -10,50 +10,58 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
+from heapq import nlargest
 from ipaddress import IPv6Address
+from math import ceil
+from time import monotonic
 
-from normata.core.http.counters import LONGEST_WINDOW, TICKS, Counters
-
-_REMEMBERED = 10_000  # keys whose windows are known
-_LONGEST_KEY = 255  # characters; of longer ones a digest is remembered
-_MAX_QUOTA = 10_000_000
+_MAX_KEYS = 20_000  # that are counted at a time
+_LONGEST_KEY = 255  # characters; of a longer one the digest is stored
 
 
 class Limit:
-    """So many in a window of so many seconds, for each key; 0 is no limit.
+    """At most ``quota`` requests in a window of so many seconds, for each key; 0 is no limit.
 
-    A window is fixed: it begins with the first that is counted, and who has used up the quota can go on when it ends.
+    A window is fixed: it begins with the first request that is counted, and who has used up the quota can go on when it
+    ends. Each of several ``workers`` allows its share of the quota, rounded up, so that all together keep to it.
     """
 
-    def __init__(self, counters: Counters, name: str, quota: int, window: int = 60) -> None:
-        if not (0 <= quota <= _MAX_QUOTA and 0 < window <= LONGEST_WINDOW):
-            raise ValueError(f"{quota} in {window} seconds cannot be counted")
-        self.quota = quota
-        self._counters = counters
-        self._name = name
-        self._length = window * TICKS
-        self._policy = (b"ratelimit-policy", b'"%s";q=%d;w=%d' % (name.encode(), quota, window))
+    def __init__(self, name: str, quota: int, window: int = 60, *, workers: int = 1) -> None:
+        self.quota = ceil(quota / workers)
+        self._window = window
+        self._policy = (b"ratelimit-policy", b'"%s";q=%d;w=%d' % (name.encode(), self.quota, window))
         self._header_format = b'"%s";r=%%d;t=%%d' % name.encode()
-        self._windows = counters.windows()
+        self._counts: dict[str, tuple[float, int]] = {}  # when the window of a key ends, and its requests so far
 
-    def seconds_to_wait(self, key: str, marks: list[tuple[bytes, bytes]] | None = None) -> int:
+    def seconds_to_wait(self, key: str, response_headers: list[tuple[bytes, bytes]] | None = None) -> int:
         """Count one; 0 where it is within the limit, else the whole seconds until the next one may be.
 
-        How the limit stands is added to ``marks``, the headers that the answer will have.
+        How the limit stands is added to ``response_headers``.
         """
-        quota, windows = self.quota, self._windows
+        quota = self.quota
         if not quota:
             return 0
         if len(key) > _LONGEST_KEY:
             key = sha256(key.encode(errors="surrogatepass")).hexdigest()
-        if len(windows) > _REMEMBERED:
-            windows.clear()
-        count, left = self._counters.count(windows, self._name, key, self._length)
-        seconds = -(-left // TICKS)
-        if marks is not None:
-            marks.append(self._policy)
-            marks.append((b"ratelimit", self._header_format % (quota - count if count < quota else 0, seconds)))
+        now = monotonic()
+        end, count = self._counts.get(key, (now, 0))
+        if now >= end:
+            end, count = now + self._window, 0
+            if len(self._counts) >= _MAX_KEYS:
+                self._forget(now)
+        count += 1
+        self._counts[key] = end, count
+        seconds = ceil(end - now)
+        if response_headers is not None:
+            response_headers.append(self._policy)
+            remaining = max(quota - count, 0)
+            response_headers.append((b"ratelimit", self._header_format % (remaining, seconds)))
         return 0 if count <= quota else seconds
+
+    def _forget(self, now: float) -> None:
+        """Make room: forget what is over, and of the rest the keys with the fewest requests."""
+        current = [entry for entry in self._counts.items() if now < entry[1][0]]
+        self._counts = dict(nlargest(_MAX_KEYS // 2, current, key=lambda entry: entry[1][1]))
 
 
 @lru_cache(maxsize=10_000)

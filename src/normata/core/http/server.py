@@ -71,7 +71,7 @@ def run(
             workers=settings.workers,
             loop=Loops.uvloop,
             websockets=False,
-            log_enabled=False,  # it is no JSON; what it would tell of workers is told below
+            log_enabled=False,  # it is no JSON; what it would report of workers is logged below
             workers_kill_timeout=_GRACE,
         )
         if settings.workers > 1:
@@ -84,7 +84,7 @@ def run(
 
 def _import_once(application: str) -> None:
     """Import what several workers are going to serve. They are forked, so they share it."""
-    with suppress(Exception):  # the workers fail the same way, and tell
+    with suppress(Exception):  # the workers fail the same way, and log it
         importlib.import_module(application.partition(":")[0])
     gc.collect()
     gc.freeze()  # or the collector would write to what is shared
@@ -152,11 +152,11 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
         self._settings = settings
 
     def _spawn_workers(self, *arguments: Any) -> None:
-        with _signals_held():
+        with _signals_blocked():
             super()._spawn_workers(*arguments)
 
     def _respawn_workers(self, *arguments: Any) -> None:
-        with _signals_held():
+        with _signals_blocked():
             super()._respawn_workers(*arguments)
 
     def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
@@ -171,7 +171,7 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
                 is_young = time.monotonic() - worker.birth < _YOUNG
                 failures[worker.idx] = failures.get(worker.idx, 0) + 1 if is_young else 0
                 self._log_worker_exit(worker)
-                _forget_figures(worker.inner.pid)
+                _remove_metrics(worker.inner.pid)
                 if self.interrupt_signal:
                     break
                 if failures[worker.idx] >= _ATTEMPTS:
@@ -196,8 +196,8 @@ class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the cl
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold back what ends processes while a block starts some: they get it once they are ready, see :func:`_load`."""
+def _signals_blocked() -> Iterator[None]:
+    """Hold back what ends processes while a block starts some: they get it once `_load` has made them ready."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
@@ -205,7 +205,7 @@ def _signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _forget_figures(pid: int) -> None:
+def _remove_metrics(pid: int) -> None:
     """Take a process that has died out of the metrics: what it was doing then it does no more."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - mostly no worker dies

@@ -10,7 +10,6 @@ from normata.core.changes.unit_of_work import Changes
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.http.caller import Authenticator, Caller
-from normata.core.http.counters import Counters
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
@@ -28,7 +27,6 @@ class Services:
     changes: Changes
     authenticator: Authenticator
     require_operator: Callable[[Transaction, Caller], None]
-    counters: Counters
     requests_by_address: Limit
     requests_by_token: Limit
     bad_tokens_by_address: Limit

@@ -25,7 +25,7 @@ def exporter() -> str:
 def require_possible(settings: Settings) -> None:
     """Raise TracingImpossible where the settings ask for tracing and the installation or the environment rules it out.
 
-    To be told at the start, once, and not by each worker.
+    Call it once at the start, so that not every worker reports the same.
     """
     if not settings.tracing:
         return

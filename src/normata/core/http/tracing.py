@@ -1,4 +1,4 @@
-"""Tracing with OpenTelemetry: a span for each request, and one for each thing that it asks of the database.
+"""Tracing with OpenTelemetry: a span for each request, and one for each call of the database that it makes.
 
 Names and attributes follow OpenTelemetry's semantic conventions for HTTP servers and databases. Nothing of a query
 string, a body or a header gets into a span, and no address of a client: like the log, spans have paths and ids only.
@@ -51,7 +51,7 @@ class Tracing:
         if exporter() in _EXPORTERS:
             self.provider.add_span_processor(BatchSpanProcessor(_EXPORTERS[exporter()]()))
         self._tracer = self.provider.get_tracer("normata", __version__)
-        _log_as_we_do()
+        _redirect_logs()
 
     def close(self) -> None:
         """Send what is left, and end; it may take as long as OTEL_EXPORTER_OTLP_TIMEOUT says."""
@@ -89,7 +89,7 @@ class Tracing:
                 except DomainError:
                     raise  # an answer, and no failure of the database
                 except Exception as error:
-                    _note_failure(span, type(error).__qualname__)
+                    _mark_failed(span, type(error).__qualname__)
                     raise
 
         return traced
@@ -101,7 +101,7 @@ class _TracedRequests:
     def __init__(self, application: ASGIApp, tracer: trace.Tracer) -> None:
         self._application = application
         self._tracer = tracer
-        self._hand_on = TraceContextTextMapPropagator().inject
+        self._inject = TraceContextTextMapPropagator().inject
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].rstrip("/") in _PROBES:
@@ -115,7 +115,7 @@ class _TracedRequests:
         name = scope["method"] if is_known else "HTTP"
         status = 0
 
-        async def send_noted(message: Message) -> None:
+        async def send_with_status(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
@@ -128,19 +128,19 @@ class _TracedRequests:
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
-            inner = self._handing_on(scope)
+            inner = self._with_traceparent(scope)
             try:
-                await self._application(inner, receive, send_noted)
+                await self._application(inner, receive, send_with_status)
             except Exception as error:
-                _note_failure(span, type(error).__qualname__)
+                _mark_failed(span, type(error).__qualname__)
                 raise
             finally:
                 _describe(span, name, inner, status)
 
-    def _handing_on(self, scope: Scope) -> Scope:
+    def _with_traceparent(self, scope: Scope) -> Scope:
         """``scope`` with the request's own span as its `traceparent`, so that lines of the log name it."""
         carrier: dict[str, str] = {}
-        self._hand_on(carrier)
+        self._inject(carrier)
         own = [(name.encode(), value.encode()) for name, value in carrier.items()]
         remaining = [header for header in scope["headers"] if header[0].decode("latin-1") not in carrier]
         return {**scope, "headers": [*remaining, *own]}
@@ -172,19 +172,19 @@ def _describe(span: trace.Span, name: str, scope: Scope, status: int) -> None:
     if context.problem is not None:
         span.set_attribute("normata.problem", context.problem)
         if status >= 500:
-            _note_failure(span, context.problem)
+            _mark_failed(span, context.problem)
 
 
-def _note_failure(span: trace.Span, sort: str) -> None:
+def _mark_failed(span: trace.Span, error_type: str) -> None:
     """Mark a span as failed, by a word; what an exception says may be what people wrote."""
-    span.set_attribute("error.type", sort)
+    span.set_attribute("error.type", error_type)
     span.set_status(StatusCode.ERROR)
 
 
 # --- The log of OpenTelemetry's own packages
 
 
-class _InOurLog(logging.Handler):
+class _LogHandler(logging.Handler):
     """Passes on what the packages log: their plain lines would stand between lines of JSON."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -192,8 +192,8 @@ class _InOurLog(logging.Handler):
             structlog.get_logger("normata").warning("tracing", logger=record.name, reason=record.getMessage())
 
 
-def _log_as_we_do() -> None:
+def _redirect_logs() -> None:
     logger = logging.getLogger("opentelemetry")
-    if not any(isinstance(handler, _InOurLog) for handler in logger.handlers):
-        logger.addHandler(_InOurLog(logging.WARNING))
+    if not any(isinstance(handler, _LogHandler) for handler in logger.handlers):
+        logger.addHandler(_LogHandler(logging.WARNING))
         logger.propagate = False

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from normata.core.http.counters import path_of
 from tests.core.http.serving.processes import Processes, Serve
 
 
 @pytest.fixture
 def serve(database_url: str, tmp_path: Path) -> Iterator[Serve]:
     """Starts servers over the test world; whatever is left of them in the end is killed."""
-    path_of(database_url).unlink(missing_ok=True)  # what earlier tests counted there is no business of these
     started: list[Processes] = []
 
     def start(workers: int = 1, host: str = "127.0.0.1", **options: Any) -> Processes:

@@ -20,7 +20,6 @@ import httpx2
 import pytest
 
 from normata.cli.main import main
-from normata.core.http.counters import path_of
 from tests import prepared
 from tests.server import PLAIN, SCRIPT, reserved_port
 
@@ -84,7 +83,6 @@ class Processes:
         self.port = self._stack.enter_context(reserved_port())
         self.address = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
         self._log = log
-        self._url = url
         command = [str(SCRIPT), "serve", "--host", host, "--port", str(self.port), "--workers", str(workers)]
         given = environment(url, **settings)
         start = subprocess.Popen if installed else prepared.starting(workers, given)
@@ -143,7 +141,6 @@ class Processes:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
-        path_of(self._url).unlink(missing_ok=True)
         self._stack.close()
 
 
