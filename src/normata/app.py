@@ -34,7 +34,7 @@ from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
 from normata.identity.tokens.authenticator import TokenAuthenticator
-from normata.notifications import pages as texts
+from normata.notifications import texts
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings

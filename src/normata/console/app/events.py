@@ -21,7 +21,7 @@ from normata.console.app.records.references import names_of as record_names
 from normata.console.app.row_links import Steps, steps_to
 from normata.console.filters import is_moment, kind_words, moment
 from normata.console.texts import text
-from normata.core.changes.registry import tables
+from normata.core.schema.table import tables
 from normata.records.archive.queries import KINDS
 
 _LIMIT = "50"

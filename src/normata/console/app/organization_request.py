@@ -7,7 +7,7 @@ checks; what a form asks for goes the one road for changes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -31,7 +31,7 @@ from normata.console.app.api_calls import (
     tag_of,
 )
 from normata.console.app.sections import SECTIONS
-from normata.console.page_request import Console, Handler, PageRequest
+from normata.console.page_request import Console, PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
 from normata.console.texts import text
@@ -54,8 +54,6 @@ from normata.identity.sessions.sessions import SignedInMembership, Visitor
 _NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
 _UNREAD = "countUnreadNotifications"
 _MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
-
-OrganizationHandler = Callable[["OrganizationRequest"], Awaitable[Response]]
 
 
 class OrganizationRequest(PageRequest):
@@ -379,24 +377,3 @@ class OrganizationRequest(PageRequest):
 
 def _plain_answer(operation: ChangeOperation, _request: Request, content: Any) -> Answer:
     return Answer(operation.success, {}, content)
-
-
-def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
-    """A page of an organization, for its members alone: others are told that there is nothing here.
-
-    Members with a smaller role than ``least`` are told that it is too small.
-    """
-
-    async def answer(page_request: PageRequest) -> Response:
-        visitor = await page_request.required_visitor()
-        slug = unquote(page_request.request.path_params["organization"])
-        membership = next(
-            (membership for membership in visitor.memberships if membership.organization_slug == slug), None
-        )
-        if membership is None:
-            raise NotFound
-        organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
-        organization_request.require(least)
-        return await handler(organization_request)
-
-    return answer

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
+
+from starlette.responses import Response
 
 from normata.console.app import (
     assessing,
@@ -19,11 +22,14 @@ from normata.console.app import (
     search,
     start,
 )
-from normata.console.app.organization_request import OrganizationHandler, of_organization
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
-from normata.console.page_request import Console, Endpoint
+from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
+from normata.errors import NotFound
+
+OrganizationHandler = Callable[[OrganizationRequest], Awaitable[Response]]
 
 
 class Page(NamedTuple):
@@ -85,3 +91,24 @@ def app_endpoints(console: Console) -> Iterator[Endpoint]:
         get, post = (handler and of_organization(handler, page.role) for handler in (page.get, page.post))
         yield Endpoint(console, f"/app/{{organization}}/{page.path}", get=get, post=post)
     yield Endpoint(console, "/app/{organization}/{nothing:path}", get=of_organization(start.nothing))
+
+
+def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
+    """A page of an organization, for its members alone: it answers others as if it did not exist.
+
+    Members with a smaller role than ``least`` get 403.
+    """
+
+    async def answer(page_request: PageRequest) -> Response:
+        visitor = await page_request.required_visitor()
+        slug = unquote(page_request.request.path_params["organization"])
+        membership = next(
+            (membership for membership in visitor.memberships if membership.organization_slug == slug), None
+        )
+        if membership is None:
+            raise NotFound
+        organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
+        organization_request.require(least)
+        return await handler(organization_request)
+
+    return answer

@@ -16,7 +16,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from sqlalchemy import CompoundSelect, Select
 from typing_extensions import override
 
-from normata.core.changes.registry import table_named
 from normata.core.db.database import Database
 from normata.core.db.delegating import DelegatingTransaction, InsertRecorder, returns_rows
 from normata.core.db.security import Write, together
@@ -30,7 +29,7 @@ from normata.core.db.transaction import (
     Transaction,
 )
 from normata.core.db.types import now
-from normata.core.schema.table import Table, derived_from
+from normata.core.schema.table import Table, derived_from, table_named
 from normata.errors import InsufficientRole, NotFound
 
 T = TypeVar("T")

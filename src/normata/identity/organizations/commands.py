@@ -10,8 +10,8 @@ from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects import postgresql
 
 from normata.core.changes.source import FaultyInput, Row
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.changes.writing import BODY
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import slugify
 from normata.errors import CommandError, NotFound
