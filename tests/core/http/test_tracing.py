@@ -216,7 +216,6 @@ print(*sys.modules)
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_it_is_imported_only_where_it_is_asked_for(asked: bool, database_url: str) -> None:
-    """FastAPI imports OpenTelemetry's bare interface by itself; it makes no spans."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORTED],
         env={"NORMATA_DATABASE_URL": database_url, "NORMATA_TRACING": str(asked), "OTEL_TRACES_EXPORTER": "none"}

@@ -257,15 +257,15 @@ def _faults_of(error: Exception) -> Sequence[FieldFault]:
     return faults
 
 
-def responses(*cases: type[Exception]) -> dict[int | str, dict[str, Any]]:
+def responses(*cases: type[Exception]) -> dict[int, dict[str, Any]]:
     """What OpenAPI says of the errors of an operation: a response a status, with the case's own words.
 
     Two cases of one status (both conflicts of a restore) share the response.
     """
-    documented: dict[int | str, dict[str, Any]] = {}
+    documented: dict[int, dict[str, Any]] = {}
     for case in sorted(cases, key=lambda case: ERROR_TYPES[case].status):
         status = ERROR_TYPES[case].status
-        response = documented.setdefault(status, {"model": Problem, "description": ""})
+        response = documented.setdefault(status, {"description": ""})
         response["description"] = (response["description"] + " " + _first_line(case)).strip()
         if headers := _HEADERS.get(case) or _HEADERS.get(status):
             response["headers"] = {
