@@ -224,6 +224,6 @@ def test_it_is_imported_only_where_it_is_asked_for(asked: bool, database_url: st
         text=True,
         check=True,
     )
-    parts = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto", "normata.core.http.tracing")
+    parts = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter", "normata.core.http.tracing")
     found = {part for part in parts for module in done.stdout.split() if module.startswith(part)}
     assert found == (set(parts) if asked else set())
