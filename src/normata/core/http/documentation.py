@@ -14,8 +14,8 @@ from starlette.routing import Route
 from typing_extensions import override
 
 from normata.core.http import reference
-from normata.core.http.content import Content, Representation
-from normata.core.http.negotiation import CODINGS, Headers, best_coding
+from normata.core.http.content import Content, Representation, compressed
+from normata.core.http.negotiation import CODINGS, Headers, best_coding, entity_tag
 from normata.core.http.pages import content_page
 
 # The files by their names, compressed with gzip, as they are served without a prefix.
@@ -45,11 +45,13 @@ def routes(read: Callable[[], Files]) -> Iterator[Route]:
 
     @lru_cache(maxsize=8)
     def openapi_json(root: str) -> Content:
-        return _StoredContent(document, lambda body: _with_server(body, root), b"application/json")
+        finish = (lambda body: _with_server(body, root)) if root else None
+        return _StoredContent(document, finish, b"application/json")
 
     @lru_cache(maxsize=8)
     def docs(root: str) -> Content:
-        return _StoredContent(page, lambda body: _with_links(body, root), b"text/html; charset=utf-8")
+        finish = (lambda body: _with_links(body, root)) if root else None
+        return _StoredContent(page, finish, b"text/html; charset=utf-8")
 
     yield content_page("/openapi.json/", openapi_json)
     yield content_page("/docs/", docs, (b"content-security-policy", reference.content_security_policy()))
@@ -58,12 +60,14 @@ def routes(read: Callable[[], Files]) -> Iterator[Route]:
 class _StoredContent(Content):
     """Content that is stored compressed: only its representations in codings are cached.
 
-    ``read`` returns what is stored, and ``finish`` makes the body of it.
+    ``read`` returns what is stored, and ``finish`` makes the body of it; null where it is the body.
     """
 
     __slots__ = ("_finish", "_read")
 
-    def __init__(self, read: Callable[[], Awaitable[bytes]], finish: Callable[[bytes], bytes], media_type: bytes):
+    def __init__(
+        self, read: Callable[[], Awaitable[bytes]], finish: Callable[[bytes], bytes] | None, media_type: bytes
+    ) -> None:
         super().__init__(b"", media_type)
         self._read = read
         self._finish = finish
@@ -79,7 +83,11 @@ class _StoredContent(Content):
         return made
 
     def _represent(self, stored: bytes, coding: str) -> Representation:
-        return Content(self._finish(gzip.decompress(stored)), self.media_type)._pack(coding)
+        if coding == "gzip" and self._finish is None:
+            return self.represented(stored, entity_tag(stored, coding), coding)
+        body = gzip.decompress(stored) if self._finish is None else self._finish(gzip.decompress(stored))
+        # A large body, and somebody waits for it.
+        return self.represented(compressed(body, coding, quickly=True), entity_tag(body, coding), coding)
 
 
 def _with_server(body: bytes, root: str) -> bytes:
