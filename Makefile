@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-failover test-patroni test-clients test-schemathesis test-console test-wheel screenshots check bench format requirements docs migration clean
+.PHONY: help demo test test-fast test-failover test-patroni test-clients test-schemathesis test-console test-wheel screenshots check bench format requirements docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,6 +16,9 @@ demo: $(VENV)/.installed ## Fill a demo database, print requests to try, and ser
 # Without bytecode, each process would compile all tests anew, which takes it longer than a hundred of them.
 test: $(VENV)/.installed-dev ## Run all tests
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+
+test-fast: $(VENV)/.installed-dev ## Run the tests of what was changed, or of one feature, in a minute: make test-fast feature=coverage
+	@$(BIN)/python -m tests.fast $(feature)
 
 test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluster under load, and look that nothing is lost
 	@$(BIN)/python -m pytest tests/failover -n0

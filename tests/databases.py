@@ -11,7 +11,8 @@ from sqlalchemy import Connection, text
 
 from normata.bundle import loading
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
+from normata.core.db.opening import open_database
 from normata.core.db.sqlite.database import SQLite
 from normata.core.schema.migrations import upgrading
 from normata.operations import SECURITY

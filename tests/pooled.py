@@ -16,7 +16,8 @@ import asyncpg
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from normata.app import Service, create_app
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
+from normata.core.db.opening import open_database
 from normata.settings import Settings
 from tests.client import TestClient
 from tests.databases import open_url

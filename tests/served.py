@@ -12,7 +12,8 @@ from httpx2 import Response
 from sqlalchemy import text
 
 from normata.app import Service, create_app
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
+from normata.core.db.opening import open_database
 from normata.identity.model import AccessToken
 from normata.identity.tokens import tokens
 from normata.settings import Settings

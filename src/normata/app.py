@@ -23,7 +23,7 @@ from typing_extensions import override
 from normata.console.routes import console_routes
 from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.core.http import documentation, health
 from normata.core.http.counters import Counters
 from normata.core.http.gateway import Gateway, refuse_route
@@ -41,7 +41,7 @@ from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
 from normata.identity.tokens.authenticator import TokenAuthenticator
-from normata.notifications import pages as texts
+from normata.notifications import texts
 from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
@@ -78,7 +78,7 @@ def create_app(settings: Settings | None = None) -> Service:
     settings = settings or Settings()
     log.configure(settings)
     metrics = Metrics()
-    database = open_database(settings, serving=True, watcher=metrics)
+    database = open_database(settings, serving=True, monitor=metrics)
     tracing = _tracing(settings)
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
@@ -105,8 +105,8 @@ def create_app(settings: Settings | None = None) -> Service:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         background = [
-            asyncio.create_task(token_use.keep_storing()),
-            asyncio.create_task(session_use.keep_storing()),
+            asyncio.create_task(token_use.store_periodically()),
+            asyncio.create_task(session_use.store_periodically()),
             asyncio.create_task(sealer.seal_periodically()),
             asyncio.create_task(ForgetKeys(database).purge_periodically()),
             asyncio.create_task(Reminders(database, services.changes).remind_periodically()),

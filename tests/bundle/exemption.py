@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Mapped
 
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.core.schema.fields import Identifier, Name, ShortId, Slug, Text, Timestamp
 from normata.core.schema.table import refers_to, sql_table
 from normata.records.base import Maintained

@@ -144,13 +144,13 @@ def test_admins_are_told_what_they_lose_and_the_operator_sees_nothing_of_it(
     done(operator.send(mapping("urn:piers:1", "equal")))
     assert alpha.adopt("urn:piers").is_success
     assert alpha.effective()["urn:piers:1"] == "FULL"
-    rehearsed = operator.send(mapping("urn:piers:1", "intersect"), dryRun="true")
+    tried = operator.send(mapping("urn:piers:1", "intersect"), dryRun="true")
     answer = operator.send(mapping("urn:piers:1", "intersect"))
     assert alpha.effective()["urn:piers:1"] == "PARTIAL"
-    for response in (rehearsed, answer):
+    for response in (tried, answer):
         assert response.status_code == 200
         assert not [secret for secret in (ALPHA, BETA, "user-", "member-") if secret in response.text]
-    assert {one["kind"] for one in rehearsed.json()["changes"]} == {"controlMatches"}
+    assert {one["kind"] for one in tried.json()["changes"]} == {"controlMatches"}
     query = {"organizationId": ALPHA, "unreadOnly": "true"}
     told = done(client.get("/notifications/", params=query, headers=alpha.headers))["items"]
     assert "coverage.lost" in {one["type"] for one in told}
@@ -161,8 +161,8 @@ def test_admins_are_told_what_they_lose_and_the_operator_sees_nothing_of_it(
 @pytest.mark.usefixtures("adopted")
 def test_a_dry_run_changes_nothing(operator: Operator, alpha: Stating) -> None:
     before = alpha.effective()
-    rehearsed = operator.send(newer(), dryRun="true").json()
-    assert rehearsed["answer"]["controls"] == {"new": 1, "changed": 0, "unchanged": 2}
+    tried = operator.send(newer(), dryRun="true").json()
+    assert tried["answer"]["controls"] == {"new": 1, "changed": 0, "unchanged": 2}
     assert alpha.effective() == before
 
 

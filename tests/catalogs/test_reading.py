@@ -366,8 +366,13 @@ def test_any_text_is_rows_or_faults(folder: Path, text: str) -> None:
         read_text(folder, text)
 
 
+def published(catalogs: Path) -> list[Path]:
+    """The files of catalogs and mappings; OSCAL's profiles, which lie beside them, are neither."""
+    return sorted([*(catalogs / "ciso-assistant").iterdir(), *(catalogs / "oscal").glob("*catalog*")])
+
+
 def test_everything_published_in_a_few_seconds(catalogs: Path) -> None:
-    paths = sorted(path for kind in ("ciso-assistant", "oscal") for path in (catalogs / kind).iterdir())
+    paths = published(catalogs)
     start = time.monotonic()
     rows = read(paths)
     assert time.monotonic() - start < 10

@@ -17,6 +17,7 @@ from normata.app import create_app
 from normata.core.db.database import Database
 from normata.settings import Settings
 from tests import world
+from tests.catalogs.test_reading import published
 from tests.cli.commands import Done, Run, bundle_file, failed, program
 from tests.client import TestClient
 
@@ -190,7 +191,7 @@ SOURCE, TARGET = "urn:intuitem:risk:req_node:nist-csf-1.1:id.be-2", "urn:intuite
 def imported(catalogs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
     """A database with all that is published, imported twice by the program; what it printed the second time."""
     url = f"sqlite:///{tmp_path_factory.mktemp('imported') / 'normata.db'}"
-    files = sorted(str(path) for kind in ("ciso-assistant", "oscal") for path in (catalogs / kind).iterdir())
+    files = [str(path) for path in published(catalogs)]
     for _ in range(2):
         done = program("import", *files, "--database", url, stdout=subprocess.PIPE)
         assert (done.returncode, done.stderr) == (0, "")

@@ -254,7 +254,7 @@ def test_groups_give_roles_and_take_them(with_groups: Served, forger: Forger) ->
 def test_the_last_owner_stays_whatever_the_groups_say(with_groups: Served, forger: Forger) -> None:
     with logged() as log:
         assert arrive_with(with_groups, forger, "owner", "others") == {world.ALPHA: "owner"}
-    assert [line["organizations"] for line in log.lines if line["event"] == "sign_in_last_owner_kept"] == [
+    assert [line["organizations"] for line in log.lines if line["event"] == "sign_in_last_owner_not_demoted"] == [
         ["org-alpha"]
     ]
     arrive_with(with_groups, forger, "editor", "chiefs")

@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import Select, insert, select, update
 
 from normata.core.changes.idempotency import IdempotencyKey
-from normata.core.changes.registry import tables
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
-from normata.core.schema.table import Table, sql_table
+from normata.core.schema.table import Table, sql_table, tables
 from normata.core.schema.text import fold
 from normata.erasure.columns import keys_of, own_tables, texts_of
 from normata.events.model import AuditEvent

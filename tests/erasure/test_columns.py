@@ -9,10 +9,9 @@ from sqlalchemy import BigInteger, Boolean, Integer, String
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.types import TypeEngine
 
-from normata.core.changes.registry import table_named
 from normata.core.db.types import Document, UtcTimestamp
 from normata.core.schema import fields
-from normata.core.schema.table import CODED, sql_table
+from normata.core.schema.table import CODED, sql_table, table_named
 from normata.erasure.columns import texts_of, use_of, uses
 from normata.tables import Table
 

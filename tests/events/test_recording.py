@@ -9,9 +9,9 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from normata.core.changes.difference import difference
-from normata.core.changes.registry import tables
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
+from normata.core.schema.table import tables
 from normata.events.content import old_body, sealed_text
 from normata.events.model import AuditEvent
 from normata.frameworks.model import Control, ControlMatch

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
+from normata.core.db.opening import open_database
 from normata.core.db.transaction import Transaction
 from normata.events import sealing
 from normata.events.checking import event_faults

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.identity.tokens import tokens
 from normata.records.base import Restorable
 from normata.settings import Settings

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from normata.core.changes.unit_of_work import Actor, UnitOfWork
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
+from normata.core.db.opening import open_database
 from normata.core.http.roles import Role
 from normata.identity.invitations import invitations
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, Invited, find_open, reach_of

@@ -42,7 +42,7 @@ def inbox() -> Iterator[Inbox]:
 def post(inbox: Inbox, *, to: str = "kim@example.org", subject: str = "Hello", url: str | None = None) -> str:
     """What becomes of a message."""
     mailer = Mailer(url or inbox.url, SENDER)
-    return asyncio.run(mailer.post(to, subject, "Tschüß\nhttp://localhost:8000/x?secret=y\n"))
+    return asyncio.run(mailer.send(to, subject, "Tschüß\nhttp://localhost:8000/x?secret=y\n"))
 
 
 def test_a_message_arrives_as_it_was_written(inbox: Inbox) -> None:
@@ -57,7 +57,7 @@ def test_a_message_arrives_as_it_was_written(inbox: Inbox) -> None:
 
 
 def test_nothing_is_sent_where_there_is_no_server() -> None:
-    assert asyncio.run(Mailer("", SENDER).post("kim@example.org", "Hello", "text")) == "off"
+    assert asyncio.run(Mailer("", SENDER).send("kim@example.org", "Hello", "text")) == "off"
 
 
 def test_a_server_that_is_encrypted(trusted: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_server_that_is_not_there() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(MailFailed, match="ConnectionRefusedError"):
-        Mailer(f"smtp://127.0.0.1:{port}", SENDER).post_now("kim@example.org", "Hello", "text")
+        Mailer(f"smtp://127.0.0.1:{port}", SENDER).send_now("kim@example.org", "Hello", "text")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_an_address_cannot_name_others(inbox: Inbox, to: str) -> None:
 
 def test_a_name_cannot_make_headers(inbox: Inbox) -> None:
     subject, text = invitation_mail("Acme\r\nBcc: eve@example.org", "Ann\nX: y", "http://localhost:8000/x")
-    assert Mailer(inbox.url, SENDER).post_now("kim@example.org", subject, text) == "sent"
+    assert Mailer(inbox.url, SENDER).send_now("kim@example.org", subject, text) == "sent"
     (message,) = inbox.messages
     assert message["Bcc"] is None
     assert message["Subject"] == "You are invited to Acme Bcc: eve@example.org"

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from normata.core.changes.revisions import ListRevision
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
+from normata.core.db.opening import open_database
 from normata.frameworks.model import Framework
 from normata.identity.tokens.lookup import TOKEN_LOOKUP
 from normata.identity.tokens.tokens import digest, generate

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from normata.app import create_app
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.notifications import reminders
 from normata.notifications.model import Notification, Reminder
 from normata.notifications.reminders import Reminders

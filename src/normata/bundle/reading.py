@@ -19,7 +19,7 @@ from normata.core.documents.json_text import Rules, StrictDecoder, flaws, mended
 # The levels of a row, the row itself counted. Pydantic reads no more of them, from the row buffer or from the body of a
 # request. orjson and Pydantic write 254. Python's own json reads and writes some 900.
 DEEPEST_ROW = 200
-_RULES = Rules(levels=DEEPEST_ROW, blamed=1)
+_RULES = Rules(levels=DEEPEST_ROW, faulty=1)
 
 _LONGEST_VALUE = 64 * 2**20  # characters of one row
 _MAX_ROWS = 5_000_000  # of one load: each takes about a kilobyte of memory, whatever it says

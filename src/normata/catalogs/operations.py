@@ -18,8 +18,8 @@ from normata.catalogs.tables import COLUMNS
 from normata.catalogs.unknown import LeftOut
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import FaultyInput
-from normata.core.changes.storing import BODY, every_column_of
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
+from normata.core.changes.writing import BODY, every_column_of
 from normata.core.http.operation import BodyFormat, ChangeOperation, Operation
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request

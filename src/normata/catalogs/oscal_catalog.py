@@ -83,7 +83,7 @@ def _creator(metadata: common.Metadata) -> str | None:
 
 
 class _CatalogReader:
-    """The groups and controls of one catalog, with the parameters of all of it at hand for their text."""
+    """The groups and controls of one catalog, with all its parameters, which their texts refer to."""
 
     def __init__(self, file: str, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
         self._file = file

@@ -16,10 +16,9 @@ from normata.catalogs.unknown import LeftOut, known_relations
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, good, read_row
 from normata.core.changes.source import Fault, FaultyInput, Row
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import make_valid
-from normata.core.changes.writing import write
+from normata.core.changes.writing import BODY, write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.recompute import Touched, lock_coverage
@@ -28,8 +27,8 @@ from normata.frameworks.rules import RULES, count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.pairs import once_each
+from normata.own_frameworks.writing import follow
 
 MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
 

@@ -75,7 +75,7 @@ def restore(
 
 def _path(url: str | None, tool: str) -> Path:
     """The file of the SQLite database. Raises CommandError, which names the ``tool`` to use, where it is another."""
-    from normata.core.db.database import open_database
+    from normata.core.db.opening import open_database
     from normata.core.db.sqlite.database import SQLite
 
     with closing(open_database(settings_with(database_url=url))) as database:

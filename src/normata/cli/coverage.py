@@ -102,17 +102,19 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
     from normata.coverage import assessments as statements
     from normata.identity.organization_lookup import find
 
-    given = {
+    options = {
         "coverageStatus": status and status.upper(),
         "coverageGap": gap,
         "isApplicable": applicable,
         "justification": justification,
         "reasons": reason and [one.upper() for one in reason],
     }
-    given = {name: value for name, value in given.items() if value is not None}
-    if (file is None) == (control is None) or (file is None and not given) or (file and (given or framework)):
+    options = {name: value for name, value in options.items() if value is not None}
+    if (file is None) == (control is None) or (file is None and not options) or (file and (options or framework)):
         fail("name a control and what to state of it, or a file with --file", code=2)
-    assessments, faults = _read_file(file) if file is not None else ([_assessment(str(control), framework, given)], [])
+    assessments, faults = (
+        _read_file(file) if file is not None else ([_assessment(str(control), framework, options)], [])
+    )
 
     def work(unit: UnitOfWork) -> list[Any]:
         return statements.assess(unit, find(unit, organization), assessments, faults)
@@ -147,7 +149,7 @@ def _read_file(path: Path) -> tuple[list[AssessmentInput], list[Fault]]:
     return parse_assessments(text, str(path))
 
 
-def _assessment(control: str, framework: str | None, given: dict[str, Any]) -> AssessmentInput:
+def _assessment(control: str, framework: str | None, options: dict[str, Any]) -> AssessmentInput:
     """What the arguments say; where they cannot, the command fails."""
     from pydantic import ValidationError
 
@@ -157,10 +159,10 @@ def _assessment(control: str, framework: str | None, given: dict[str, Any]) -> A
 
     source = Row("controlCoverages", "the command line", "", {}, _OPTIONS)
     try:
-        fields = AssessmentFields.model_validate(given)
+        fields = AssessmentFields.model_validate(options)
     except ValidationError as error:
         fail(_sentence([source.fault(str(one["loc"][0]), describe(one)[1]) for one in error.errors()]), code=2)
-    return AssessmentInput(source, fields.given(), name=control, framework=framework)
+    return AssessmentInput(source, fields.values_by_column(), name=control, framework=framework)
 
 
 def _sentence(faults: Iterable[Fault]) -> str:

@@ -204,10 +204,10 @@ def check(database: DatabaseOption = None) -> None:
     """Check the settings, the files, the schema and the integrity of the database, and list what is in it."""
     from normata.cli import check as checkup
     from normata.console.site import Site
-    from normata.core.db.database import open_database
+    from normata.core.db.opening import open_database
     from normata.core.schema import migrations
     from normata.errors import Unavailable
-    from normata.identity.openid.from_settings import single_sign_on
+    from normata.identity.openid.configuration import single_sign_on
     from normata.operations import SECURITY
 
     settings = settings_with(database_url=database)

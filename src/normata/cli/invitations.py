@@ -27,8 +27,8 @@ def invited(one: InvitedByMail) -> None:
     email = one.made.invitation.email
     try:
         mailer = Mailer(settings.smtp_url, settings.mail_from)
-        posted = mailer.post_now(email, *invitation_mail(one.organization, "", link))
-        message = f"give this link to {email}" if posted == "off" else f"this link was mailed to {email}"
+        delivery = mailer.send_now(email, *invitation_mail(one.organization, "", link))
+        message = f"give this link to {email}" if delivery == "off" else f"this link was mailed to {email}"
     except MailFailed as error:
         message = f"the mail failed ({error}); give this link to {email}"
     echo(f"{message}: it is good once, for seven days", err=True)

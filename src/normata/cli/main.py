@@ -11,8 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, erase, events, members, organizations, people, reports, serve
-from normata.cli import explain as explaining
+from normata.cli import backup, coverage, data, erase, events, explain, members, organizations, people, reports, serve
 from normata.cli.shared import Group, echo, fail
 
 _SHOWN_FAULTS = 50
@@ -37,7 +36,7 @@ app.command()(coverage.leave)
 app.command()(coverage.assess)
 app.command()(reports.gaps)
 app.command()(reports.soa)
-app.command()(explaining.explain)
+app.command()(explain.explain)
 app.add_typer(organizations.app, name="organization")
 app.add_typer(members.member, name="member")
 members.user.command("erase")(erase.erase_user)

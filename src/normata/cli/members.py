@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from normata.core.changes.unit_of_work import UnitOfWork
     from normata.core.db.transaction import Transaction
     from normata.core.http.roles import Role
-    from normata.identity.members.leaving import Left
+    from normata.identity.members.removal import RemovedCounts
     from normata.records.responsibilities.handover import HandoverOutcome
 
 user = typer.Typer(cls=Group, help="List, invite and remove the users of the instance.", no_args_is_help=True)
@@ -60,9 +60,9 @@ def list_users(database: DatabaseOption = None) -> None:
 @user.command("remove")
 def remove_user(user: UserArgument, database: DatabaseOption = None) -> None:
     """End all memberships, tokens and sessions of a user at once. What they made stays, with their name."""
-    from normata.identity.members.leaving import remove_user as remove
+    from normata.identity.members.removal import remove_user as remove
 
-    left: Left = changed(database, lambda unit: remove(unit, _user(unit, user)))
+    left: RemovedCounts = changed(database, lambda unit: remove(unit, _user(unit, user)))
     counts = ", ".join(f"{count} {what}" for what, count in left._asdict().items())
     echo(f"{user}: removed; ended: {counts}")
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from alembic import command
 from sqlalchemy import Connection
 
-from normata.core.db.database import open_database
+from normata.core.db.opening import open_database
 from normata.core.schema.migrations import known_versions, upgrading
 from normata.operations import SECURITY
 from normata.settings import Settings

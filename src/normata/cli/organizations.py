@@ -44,7 +44,7 @@ def init(
 
     Again is harmless: it prints another link.
     """
-    from normata.identity.organizations.beginning import begin
+    from normata.identity.organizations.bootstrap import bootstrap
     from normata.identity.sign_in import links as sign_in_links
 
     require_name(organization)
@@ -54,7 +54,7 @@ def init(
     require_address(email)
     begun = changed(
         database,
-        lambda unit: begin(unit, organization=organization, email=email, name=name, slug=slug),
+        lambda unit: bootstrap(unit, organization=organization, email=email, name=name, slug=slug),
         create=True,
         begin=True,
     )

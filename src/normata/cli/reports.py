@@ -142,7 +142,7 @@ def _show(report: Mapping[str, Any]) -> None:
     if "gaps" in report:
         _print_table(("Identifier", "Covered", "Mandatory", "Name", "Closed by"), map(_gap, report["gaps"]))
     else:
-        titles = ("Identifier", "Applies", "Stated", "Covered", "Name", "Objections")
+        titles = ("Identifier", "Applies", "Assessed", "Covered", "Name", "Objections")
         _print_table(titles, map(_entry, report["controls"]))
 
 

@@ -39,11 +39,11 @@ def serve(
 ) -> None:
     """Serve the HTTP interface until interrupted."""
     from normata.console.site import Site
-    from normata.core.db.database import open_database
+    from normata.core.db.opening import open_database
     from normata.core.http.server import require_free_address, run
     from normata.core.http.telemetry import require_possible
     from normata.core.schema import migrations
-    from normata.identity.openid.from_settings import single_sign_on
+    from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=workers, database_url=database)
     require_possible(settings)
@@ -90,7 +90,7 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     from normata.cli import demo as content
     from normata.core.http.server import base_url, require_free_address, run
     from normata.core.http.telemetry import require_possible
-    from normata.identity.openid.from_settings import single_sign_on
+    from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)

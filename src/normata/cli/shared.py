@@ -79,7 +79,7 @@ def opened(
     still needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a
     server's database that is empty gets its schema.
     """
-    from normata.core.db.database import open_database
+    from normata.core.db.opening import open_database
     from normata.core.schema import migrations
     from normata.errors import Unavailable
 

@@ -12,7 +12,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.console.guard import SAFE_METHODS, require_own_page, require_safe_site
 from normata.console.pages import HEADERS, Pages
 from normata.console.return_path import safe_path
 from normata.console.site import Site
@@ -23,11 +22,12 @@ from normata.core.db.security import Write
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
 from normata.core.db.types import now
 from normata.core.http.context import RequestContext, context_of
+from normata.core.http.negotiation import Headers
 from normata.core.http.operation import Operation
 from normata.core.http.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
 from normata.core.http.services import Services
+from normata.identity.errors import SignInRefused
 from normata.identity.last_use import SessionUse
-from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret
 from normata.identity.sessions import sessions
 from normata.identity.sessions.lookup import SESSION_LOOKUP
@@ -226,3 +226,33 @@ def _returning(page_request: PageRequest) -> str:
     query = page_request.request.scope["query_string"].decode("latin-1")
     wanted = safe_path(page_request.context.raw_path + (f"?{query}" if query else ""))
     return f"?return_to={quote(wanted, safe='')}" if wanted else ""
+
+
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+
+
+def require_safe_site(site: Site) -> None:
+    """Raise SignInRefused where whoever is on the way could read cookies: no page is served there."""
+    if not site.is_safe:
+        raise SignInRefused("not_encrypted")
+
+
+def require_own_page(headers: Headers, site: Site) -> None:
+    """Raise SignInRefused unless a request comes from a page of ours, or the person has typed the address.
+
+    Every browser of today says so in ``Sec-Fetch-Site`` (W3C Fetch Metadata), which no page can set. Older ones, and
+    all where neither TLS nor localhost is, send ``Origin`` with every POST; it has to be ours: that of the setting, or
+    the host that the request was sent to. What sends neither is no browser with a form of ours.
+    """
+    fetched = headers.get(b"sec-fetch-site")
+    if fetched is not None:
+        if fetched not in (b"same-origin", b"none"):
+            raise SignInRefused("cross_site")
+        return
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if not origin:
+        raise SignInRefused("origin_missing")
+    scheme, _, host = origin.partition("://")
+    is_sent_there = bool(host) and host == headers.get(b"host", b"").decode("latin-1").lower()
+    if origin != site.origin and not (scheme in ("http", "https") and is_sent_there):
+        raise SignInRefused("cross_site")

@@ -17,15 +17,14 @@ from normata.console.sign_in.invitation import accept_invitation, show_invitatio
 from normata.console.sign_in.link import show_link, use_link
 from normata.console.sign_in.passkey import sign_in_options, use_passkey
 from normata.console.sign_in.password import use_password
-from normata.console.sign_in.signing_in import sign_out
+from normata.console.sign_in.session import sign_out
 from normata.console.sign_in.start import start
 from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
 from normata.core.http.operation import Operation
 from normata.core.http.services import Services
-from normata.identity.openid.configuration import CALLBACK, Configuration
-from normata.identity.openid.from_settings import single_sign_on
+from normata.identity.openid.configuration import CALLBACK, Configuration, single_sign_on
 from normata.identity.sign_in.passwords import Hashing
 from normata.identity.sign_in.webauthn import RelyingParty
 from normata.settings import Settings

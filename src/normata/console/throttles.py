@@ -5,7 +5,7 @@ from __future__ import annotations
 from normata.core.http.counters import Counters
 from normata.core.http.rate_limit import Limit, network_of
 from normata.core.schema.text import fold
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 
 _ADDRESSES = 20  # times as many as an account: behind one address may be an office, or a proxy
 

@@ -88,7 +88,7 @@ def _put(unit: UnitOfWork, request: Request) -> Any:
     body: AssessmentPut = request.body
     organization_id = reached(unit, body.organization_id)
     row = Row("controlCoverages", "body", "", {})
-    assessment = AssessmentInput(row, body.given(), control_id=request.id, whole=True)
+    assessment = AssessmentInput(row, body.values_by_column(), control_id=request.id, whole=True)
     return assess(unit, organization_id, [assessment])[0]
 
 
@@ -101,7 +101,7 @@ def _patch(unit: UnitOfWork, request: Request) -> Any:
     assessments = [
         AssessmentInput(
             Row("controlCoverages", "body", pointer("assessments", number), {}),
-            one.given(),
+            one.values_by_column(),
             control_id=one.control_id,
             identifier=one.identifier,
             framework=one.framework,

@@ -95,5 +95,8 @@ def _assessment(source: Row, names: list[str], cells: list[str], faults: list[Fa
         faults += [source.fault(columns[str(fault["loc"][0])], describe(fault)[1]) for fault in error.errors()]
         return
     yield AssessmentInput(
-        source, fields.given(), identifier=cells_by_name["identifier"], framework=cells_by_name.get("framework")
+        source,
+        fields.values_by_column(),
+        identifier=cells_by_name["identifier"],
+        framework=cells_by_name.get("framework"),
     )

@@ -73,8 +73,8 @@ class AssessmentFields(Input):
     justification: Text | None = None
     reasons: Reasons = Field(default_factory=list)
 
-    def given(self) -> dict[str, Any]:
-        """What is said, by column."""
+    def values_by_column(self) -> dict[str, Any]:
+        """The fields that the request names, by column."""
         return {name: getattr(self, name) for name in ASSESSMENT_COLUMNS if name in self.model_fields_set}
 
 

@@ -1,9 +1,9 @@
-"""Why a control is covered as far as it is: the shortest proof, and the other statements that would each do.
+"""Why a control is covered as far as it is: the shortest proof, and the other assessments that would each do.
 
 A fact is that a control is FULL, or that it is PARTIAL or better. It follows from others by one of the rules in
 ``engine.py``. What is stored tells which facts hold.
 
-One proof is always at hand: down the ranks, from each fact to others of lower rank, until statements are reached. Then
+One proof is always known: down the ranks, from each fact to others of lower rank, until assessments are reached. Then
 a search looks for shorter ones. It goes backwards from what is to be proved over facts that hold, in waves, until it
 has seen enough. Proofs are for people, so of a roll-up of many children the first few are shown and followed, and it is
 told how many more there are. That is done only down the ranks: there each child that is not shown has a lower rank than

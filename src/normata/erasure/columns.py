@@ -8,9 +8,8 @@ from typing import Any, Literal
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Column, String
 
-from normata.core.changes.registry import tables
 from normata.core.db.types import Document
-from normata.core.schema.table import sql_table
+from normata.core.schema.table import sql_table, tables
 from normata.identity.model import User
 from normata.notifications.model import Notification
 from normata.tables import Table

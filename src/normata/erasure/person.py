@@ -9,9 +9,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
-from normata.core.changes.registry import tables
 from normata.core.db.transaction import Transaction
-from normata.core.schema.table import sql_table
+from normata.core.schema.table import sql_table, tables
 from normata.core.schema.text import fold
 from normata.erasure.columns import person_members, uses
 from normata.erasure.personal_data_scan import Called, PersonalDataScan, is_ambiguous

@@ -10,9 +10,8 @@ from typing import Any
 
 from sqlalchemy import Select, String, bindparam, select
 
-from normata.core.changes.registry import tables
 from normata.core.db.transaction import Transaction
-from normata.core.schema.table import Table, sql_table
+from normata.core.schema.table import Table, sql_table, tables
 from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_of
 from normata.erasure.person import Person
 from normata.identity.model import User

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import Select, bindparam, select
 
-from normata.core.changes.registry import tables
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import Identifier, ShortName, Timestamp
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
-from normata.core.schema.table import sql_table
+from normata.core.schema.table import sql_table, tables
 from normata.core.schema.wire import Wire
 from normata.errors import NotFound
 from normata.events.content import values_of

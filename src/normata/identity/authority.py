@@ -13,7 +13,7 @@ from normata.core.schema.table import sql_table
 from normata.errors import Forbidden, InsufficientRole
 from normata.identity.model import Membership
 
-_LARGER = "That takes a larger role than yours in the organization."
+_LARGER = "Your role does not allow this: the role concerned is larger than yours."
 
 
 def lock_members(unit: UnitOfWork, organization_id: str) -> None:
@@ -29,8 +29,8 @@ def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved:
     unit.require_reach(organization_id)
     if unit.scope is None:
         return
-    asked = {"organization": organization_id, "user": unit.actor.user_id}
-    role = unit.scalar(_ROLE, asked)
+    parameters = {"organization": organization_id, "user": unit.actor.user_id}
+    role = unit.scalar(_ROLE, parameters)
     if role is None or not role_suffices(role, least):
         raise InsufficientRole
     if not all(role_suffices(role, one) for one in involved):  # type: ignore[arg-type] # roles as they are stored

@@ -15,7 +15,7 @@ from normata.errors import Unavailable
 from normata.identity.model import AccessToken
 from normata.identity.sign_in_model import Session
 
-_GRAIN = timedelta(minutes=1)  # last use is told no finer than that
+_GRAIN = timedelta(minutes=1)  # last use is stored no finer than that
 _TO_THE_MINUTE = len("2026-11-20T09:14")
 _PAUSE = 1.0  # seconds between two writes
 
@@ -39,7 +39,7 @@ class LastUse:
         if last_used_at is None or last_used_at < format_timestamp(datetime.fromisoformat(moment) - _GRAIN):
             self._pending[used_id, user_id] = moment
 
-    async def keep_storing(self) -> None:
+    async def store_periodically(self) -> None:
         """Store what has gathered, once a second, until cancelled."""
         await repeat(self.store, pause=lambda: _PAUSE, failure="last_use_not_stored")
 

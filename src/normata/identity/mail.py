@@ -1,4 +1,4 @@
-"""Mail, where a server is set up for it. What could not be sent is told, and harms nothing else."""
+"""Mail, where a server is set up for it. A failure is reported, and harms nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PART = rf"""[^@\s{UNSEEN}()<>\[\]:;\\,"]+"""
 _PLAIN_ADDRESS = re.compile(f"{_PART}@{_PART}")
 
 # What has become of a message: there is no server for mail, it has been handed to the server, or that has failed.
-Posted = Literal["off", "sent", "failed"]
+Delivery = Literal["off", "sent", "failed"]
 
 
 class MailFailed(Exception):
@@ -40,16 +40,16 @@ class Mailer:
         self._server = urlsplit(url) if url else None
         self._sender = sender
 
-    async def post(self, to: str, subject: str, text: str) -> Posted:
-        """Send a message to one address, and tell what has become of it. A failure is logged, without the address."""
+    async def send(self, to: str, subject: str, text: str) -> Delivery:
+        """Send a message to one address, and return what has become of it. A failure is logged, without the address."""
         try:
-            return "off" if self._server is None else await asyncio.to_thread(self.post_now, to, subject, text)
+            return "off" if self._server is None else await asyncio.to_thread(self.send_now, to, subject, text)
         except MailFailed as error:
             log.warning("mail_failed", error=str(error))
             return "failed"
 
-    def post_now(self, to: str, subject: str, text: str) -> Posted:
-        """:meth:`post` for commands. Raises MailFailed."""
+    def send_now(self, to: str, subject: str, text: str) -> Delivery:
+        """Send a message at once, for commands. Raises MailFailed."""
         if self._server is None:
             return "off"
         try:
@@ -99,9 +99,9 @@ def invitation_mail(organization: str, inviter: str, link: str) -> tuple[str, st
     """
     organization, inviter = plain(organization), plain(inviter)
     subject = f"You are invited to {organization}"
-    said = f"{inviter} invites you" if inviter else "You are invited"
+    opening = f"{inviter} invites you" if inviter else "You are invited"
     text = f"""\
-{said} to work with {organization} on Normata, its compliance service.
+{opening} to work with {organization} on Normata, its compliance service.
 
 Open this link within seven days to accept:
 

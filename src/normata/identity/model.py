@@ -114,7 +114,7 @@ class Membership(Table):
 
 
 class AccessToken(Table):
-    """A bearer token. Only its SHA-256 is kept: a copy of the database lets nobody in.
+    """A bearer token. Only its SHA-256 is stored: a copy of the database lets nobody in.
 
     One that is narrowed to an organization sees no other; with null it sees all that its user is a member of.
     """
@@ -143,7 +143,7 @@ class AccessToken(Table):
 
 
 class Invitation(Table):
-    """An offer to become a member, good for seven days. Only the SHA-256 of what its link carries is kept.
+    """An offer to become a member, good for seven days. Only the SHA-256 of its link's secret is stored.
 
     Whoever accepts it becomes a user, where none has this address, and a member.
     """

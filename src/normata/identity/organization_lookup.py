@@ -76,9 +76,9 @@ def name_of(transaction: Transaction, organization_id: str) -> str:
     return str(transaction.scalar(_NAME, {"organization": organization_id}) or "")
 
 
-def _next_select(after: str, *, asked: str, number: str) -> str:
+def _next_select(after: str, *, source: str, number: str) -> str:
     columns = f"{number}, one.id" if number else "one.id"
-    from_each = f"{asked} CROSS JOIN LATERAL" if asked else ""
+    from_each = f"{source} CROSS JOIN LATERAL" if source else ""
     return (
         f"SELECT {columns} AS organization_id FROM {from_each}"  # noqa: S608 - of our own making
         f" (SELECT id FROM organization WHERE id > {after} ORDER BY id LIMIT {STEP}) AS one"

@@ -1,4 +1,4 @@
-"""Secrets of sessions, links and invitations: 256 random bits in base64url, of which only the SHA-256 is kept."""
+"""Secrets of sessions, links and invitations: 256 random bits in base64url, of which only the SHA-256 is stored."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _SHAPE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 def new_secret() -> str:
-    """A new secret. It is kept nowhere: who has it is who it was given to."""
+    """A new secret. It is stored nowhere."""
     return secrets.token_urlsafe(32)
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a secret. With 256 random bits a plain hash is enough: nobody can try them all."""
+    """The digest to store of a secret. With 256 random bits a plain hash is enough: nobody can try them all."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What people sign in with, and their sessions. Every secret is kept as its SHA-256, passwords by Argon2id."""
+"""What people sign in with, and their sessions. Every secret is stored as its SHA-256, passwords by Argon2id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEANS: tuple[Means, ...] = get_args(Means)
 
 MeansColumn = Annotated[Means, mapped_column(text(16), info=CODED)]
 Secret = Annotated[str, mapped_column(text(), info=CODED)]
-Told = Annotated[str, mapped_column(text(500))]  # what a browser says of itself
+ClientText = Annotated[str, mapped_column(text(500))]  # as the browser sends it
 AttemptKind = Annotated[str, mapped_column(text(16), info=CODED)]
 Data = Annotated[str, mapped_column(text())]
 Counter = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
@@ -42,8 +42,8 @@ class Session(Table):
     last_used_at: Mapped[Timestamp]
     expires_at: Mapped[Timestamp]
     ended_at: Mapped[Timestamp | None]
-    address: Mapped[Told]
-    user_agent: Mapped[Told]
+    address: Mapped[ClientText]
+    user_agent: Mapped[ClientText]
 
     # Whoever removes a member ends their sessions.
     __table_args__ = (Index(None, "user_id"), {"info": {"owned_by": "user_id", "ended_by": ("membership", "user_id")}})
@@ -69,7 +69,7 @@ class SignInLink(Table):
 class SignInAttempt(Table):
     """What is remembered between two requests of somebody who signs in, for ten minutes; it is good once.
 
-    ``kind`` tells what for, ``digest`` is of the secret that finds it, ``data`` is JSON. Nobody is known yet, so the
+    ``kind`` is its purpose, ``digest`` is of the secret that finds it, ``data`` is JSON. Nobody is known yet, so the
     rows are nobody's: the service alone reads them.
     """
 
@@ -89,7 +89,7 @@ class SignInAttempt(Table):
 
 
 class Password(Table):
-    """A person's password, as Argon2id keeps it (RFC 9106)."""
+    """A person's password, as a hash of Argon2id (RFC 9106)."""
 
     __tablename__ = "password"
     array = "passwords"

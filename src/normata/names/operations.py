@@ -13,11 +13,17 @@ from normata.core.http.request import Request
 from normata.core.schema.naming import Name, NameQuery, Naming, list_names
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.frameworks.model import Control
-from normata.frameworks.naming import assessment_names, control_names, framework_names
-from normata.identity.naming import member_names, user_names
-from normata.names.counting import Kinds, count_kinds
+from normata.names.queries import (
+    Kinds,
+    assessment_names,
+    control_names,
+    count_kinds,
+    framework_names,
+    member_names,
+    record_names,
+    user_names,
+)
 from normata.records.archive.queries import KINDS
-from normata.records.naming import record_names
 
 Listing = Callable[[Transaction, Any], dict[str, Any]]
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from starlette.routing import Route
+
+from normata.core.http.content import Content
+from normata.core.http.pages import content_page
 
 ENGLISH = Path(__file__).parent / "texts.en.json"
 
@@ -25,3 +30,12 @@ def sentence(key: str | None, params: Mapping[str, Any]) -> str | None:
 def _english() -> Mapping[str, str]:
     found: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
     return found
+
+
+_AN_HOUR = b"public, max-age=3600"
+
+
+def routes() -> Iterator[Route]:
+    """The route of /notifications/texts/. Everybody may read what is in the source anyway."""
+    content = Content(ENGLISH.read_bytes(), cache_control=_AN_HOUR, vary=b"accept-encoding")
+    yield content_page("/notifications/texts/", lambda _root: content)

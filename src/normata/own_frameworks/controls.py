@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, select, update
 
 from normata.core.changes.rows import PendingRow
 from normata.core.changes.source import Fault, Row, pointer
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import Change, UnitOfWork
-from normata.core.changes.writing import write
+from normata.core.changes.writing import BODY, write
 from normata.core.db.transaction import batches
+from normata.core.schema.fields import MAX_NUMBER
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import as_wire
 from normata.coverage.recompute import Touched, lock_coverage
@@ -22,10 +22,8 @@ from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.rules import count_controls
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.frameworks import CENTRALIZED, require_own
-from normata.own_frameworks.positions import make_room, move
-from normata.own_frameworks.storing import valid_rows
+from normata.own_frameworks.writing import follow, valid_rows
 
 MAX_AT_ONCE = 500
 
@@ -196,3 +194,38 @@ _BY_IDENTIFIER = select(_CONTROL.c.id, _CONTROL.c.identifier).where(
     _IN_FRAMEWORK, _CONTROL.c.identifier.in_(bindparam("identifiers", expanding=True))
 )
 _POSITION = select(_CONTROL.c.position).where(_IN_FRAMEWORK, _CONTROL.c.id == bindparam("control"))
+
+
+def make_room(unit: UnitOfWork, framework_id: str, first: int, new: Sequence[PendingRow]) -> None:
+    """Give new controls the places from ``first`` on; what is there makes room."""
+    _shift(unit, framework_id, len(new), first, MAX_NUMBER)
+    for number, row in enumerate(new):
+        row.final["position"] = first + number
+
+
+def move(unit: UnitOfWork, framework_id: str, first: int, control: PendingRow) -> None:
+    """Give a stored control the place ``first``, as places are before it leaves its own."""
+    now = control.final["position"]
+    if first > now + 1:
+        _shift(unit, framework_id, -1, now + 1, first - 1)
+        control.final["position"] = first - 1
+    elif first < now:
+        _shift(unit, framework_id, 1, first, now - 1)
+        control.final["position"] = first
+
+
+def _shift(unit: UnitOfWork, framework_id: str, by: int, first: int, last: int | None) -> None:
+    unit.rows(
+        _SHIFT, {"framework": framework_id, "by": by, "first": first, "last": 2**31 - 1 if last is None else last}
+    )
+
+
+_CONTROL = sql_table(Control)
+_SHIFT = (
+    update(_CONTROL)
+    .where(
+        _CONTROL.c.framework_id == bindparam("framework"),
+        _CONTROL.c.position.between(bindparam("first"), bindparam("last")),
+    )
+    .values(position=_CONTROL.c.position + bindparam("by"))
+)

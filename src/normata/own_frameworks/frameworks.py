@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import and_, bindparam, select
 
 from normata.core.changes.source import Row
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import Change, UnitOfWork
-from normata.core.changes.writing import write
+from normata.core.changes.writing import BODY, write
 from normata.core.schema.table import new_id, sql_table
 from normata.coverage.recompute import lock_coverage
 from normata.errors import Forbidden, NotFound
@@ -18,7 +17,7 @@ from normata.frameworks.framework_list import one_framework
 from normata.frameworks.model import Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.storing import valid_rows
+from normata.own_frameworks.writing import valid_rows
 
 # What people may say of a framework of their own. The rest is set here, or means nothing for such a framework.
 WRITABLE = (

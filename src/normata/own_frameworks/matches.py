@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import and_, bindparam, delete, select
 
 from normata.core.changes.source import Fault, Row, pointer
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import Change, UnitOfWork
-from normata.core.changes.writing import write
+from normata.core.changes.writing import BODY, write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import new_id, sql_table
 from normata.coverage.recompute import Touched, lock_coverage
@@ -18,10 +17,9 @@ from normata.errors import Forbidden, NotFound
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.coverage_updates import follow
 from normata.own_frameworks.match_list import is_published, matches_by_id
 from normata.own_frameworks.pairs import Pair, own_between, pair_of
-from normata.own_frameworks.storing import valid_rows
+from normata.own_frameworks.writing import follow, valid_rows
 
 MAX_AT_ONCE = 500  # also what fits one statement
 

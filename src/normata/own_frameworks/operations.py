@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from normata.core.changes.storing import every_column_of
 from normata.core.changes.unit_of_work import insert_of, update_of
+from normata.core.changes.writing import every_column_of
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.schema.fields import Identifier, ShortText
 from normata.core.schema.paging import OrganizationId, OrganizationQuery

@@ -10,9 +10,8 @@ from typing import Any, Literal
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Boolean, Column, Integer, String
 
-from normata.core.changes.registry import table_named
 from normata.core.db.types import Document, UtcTimestamp
-from normata.core.schema.table import Due
+from normata.core.schema.table import Due, table_named
 from normata.core.schema.wire import columns
 from normata.records.base import Restorable, filter_columns, is_id
 from normata.records.writing import writable

@@ -11,9 +11,8 @@ from normata.core.changes.merge_patch import merge_patch
 from normata.core.changes.rows import PendingRow
 from normata.core.changes.short_ids import COUNTER_WRITES
 from normata.core.changes.source import Fault, Row
-from normata.core.changes.storing import BODY, every_column_of, valid_rows
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of
-from normata.core.changes.writing import write_one
+from normata.core.changes.writing import BODY, every_column_of, valid_rows, write_one
 from normata.core.db.security import Write
 from normata.core.db.types import Document
 from normata.core.schema.table import new_id

@@ -81,7 +81,7 @@ def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) 
         ({"email": "", "role": "viewer"}, 400, 'id="fault-email"'),
         ({"email": "no address", "role": "viewer"}, 400, "must be an address of e-mail, such as kim@example.org"),
         ({"email": "kim@x.example", "role": "king"}, 400, 'id="fault-role"'),
-        ({"email": "kim@x.example", "role": "owner"}, 403, "That takes a larger role than yours"),
+        ({"email": "kim@x.example", "role": "owner"}, 403, "the role concerned is larger than yours"),
         ({"email": "editor@alpha.example", "role": "viewer"}, 409, "A member already"),
     ],
 )

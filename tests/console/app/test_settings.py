@@ -132,8 +132,8 @@ def test_a_role_is_changed(people: People) -> None:
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [
-        (("admin", "member-viewer", "owner"), 403, "takes a larger role than yours"),
-        (("admin", "member-owner", "viewer"), 403, "takes a larger role than yours"),
+        (("admin", "member-viewer", "owner"), 403, "the role concerned is larger than yours"),
+        (("admin", "member-owner", "viewer"), 403, "the role concerned is larger than yours"),
         (("owner", "member-owner", "admin"), 409, "The last owner"),
         (("owner", "member-viewer", "king"), 400, "role must be one of"),
         (("owner", "member-robot-org-alpha", "owner"), 403, "A service account cannot be an owner."),

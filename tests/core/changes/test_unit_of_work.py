@@ -12,8 +12,8 @@ from sqlalchemy import bindparam, insert, update
 from normata.console.writes import SIGN_IN_WRITES
 from normata.core.changes.idempotency import KEY_WRITES
 from normata.core.changes.revisions import current_revision
-from normata.core.changes.storing import every_column_of
 from normata.core.changes.unit_of_work import Actor, Change, Changes, Subscriber, UndeclaredWrite, UnitOfWork, update_of
+from normata.core.changes.writing import every_column_of
 from normata.core.db.database import Database
 from normata.core.db.security import Write
 from normata.core.db.transaction import ConstraintViolation, TenantScope, Transaction

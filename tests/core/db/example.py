@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Connection, Double, ForeignKey, Index, MetaData, Table, insert, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from normata.core.db.database import Database, open_database
+from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
+from normata.core.db.opening import open_database
 from normata.core.db.security import Security, Write
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import Document, UtcTimestamp, text
@@ -85,10 +86,10 @@ member = Table(
 )
 
 
-def _who(secret: str, place: str, *, asked: str, number: str) -> str:
+def _who(secret: str, place: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} account.id, member.organization_id, member.since"
-        f" FROM {asked and asked + ' JOIN'} account {asked and 'ON account.secret = ' + secret}"
+        f" FROM {source and source + ' JOIN'} account {source and 'ON account.secret = ' + secret}"
         " LEFT JOIN member ON member.account_id = account.id"
         f" AND ({place} IS NULL OR member.organization_id = {place})"
         f" WHERE account.secret = {secret} ORDER BY {number and number + ','} member.organization_id"

@@ -125,9 +125,9 @@ def test_several_lookups_are_answered_side_by_side(postgres_url: str, service: S
         "normata_test_count",
         ("user", "after"),
         {"members": Integer(), "any": Boolean(), "user": text(), "last": UtcTimestamp()},
-        lambda user, after, *, asked, number: (
+        lambda user, after, *, source, number: (
             f"SELECT {number and number + ','} count(member.account_id)::integer, count(*) > 0, {user}::varchar,"
-            f" max(member.since) FROM {asked or '(SELECT 1)'} LEFT JOIN member ON member.account_id = {user}"
+            f" max(member.since) FROM {source or '(SELECT 1)'} LEFT JOIN member ON member.account_id = {user}"
             f" AND member.since > {after}::timestamptz GROUP BY {number and number + ','} {user} ORDER BY 1"
         ),
     )

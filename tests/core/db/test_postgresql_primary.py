@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from normata.core.db.database import BadDatabaseUrl
-from normata.core.db.postgresql.hosts import Hosts
+from normata.core.db.postgresql.server_status import Hosts
 from normata.errors import Unavailable
 from normata.settings import Settings
 from tests.core.db.calls import ANSWER, CALLS, count, is_unavailable, looks_up, reads, rename, untouched, writes

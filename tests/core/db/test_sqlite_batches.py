@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sqlite3
 import threading
@@ -17,8 +16,6 @@ import pytest
 from sqlalchemy import column, select, table, update
 
 from normata.core.db.database import Database
-from normata.core.db.sqlite import processor
-from normata.core.db.sqlite.processor import stay_on
 from normata.core.db.transaction import ConstraintViolation, Transaction, Work
 from normata.errors import NotArchived, NotFound, Unavailable
 from tests.core.db.example import WHO, adding, faults, label, open_url
@@ -146,30 +143,6 @@ def test_only_where_one_fails_after_it_has_written_are_the_others_run_again(
     assert runs == ({"one": 2, "refused": 2, "two": 1} if has_written else {"one": 1, "refused": 1, "two": 1})
     assert sent.count("SAVEPOINT work") == (3 if has_written else 0)
     assert sent.count("COMMIT") == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system lets nobody choose a processor")
-def test_the_thread_that_writes_follows_the_event_loop(sqlite: Database) -> None:
-    allowed = os.sched_getaffinity(0)
-
-    async def writing_from(processor: int) -> set[int]:
-        stay_on(processor)
-        return await sqlite.write(lambda _: os.sched_getaffinity(0))
-
-    try:
-        assert [asyncio.run(writing_from(one)) for one in sorted(allowed)] == [{one} for one in sorted(allowed)]
-    finally:
-        os.sched_setaffinity(0, allowed)
-
-
-def test_where_no_processor_can_be_chosen_it_writes_all_the_same(
-    sqlite: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processor, "_getcpu", None)
-    assert together(sqlite, [adding("one"), adding("two")]) == ["one", "two"]
-    monkeypatch.undo()
-    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
-    assert together(sqlite, [adding("three"), adding("four")]) == ["three", "four"]
 
 
 def test_no_more_than_a_bounded_number_go_in_one_transaction(sqlite: Database, sent: list[str]) -> None:

@@ -18,7 +18,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
     max_leaves=10,
 )
-RULES = Rules(levels=100, blamed=0)
+RULES = Rules(levels=100, faulty=0)
 
 
 def found(text: str, rules: Rules = RULES) -> list[tuple[str, str]]:

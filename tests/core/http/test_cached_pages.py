@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from normata.core.changes.registry import table_named
 from normata.core.http.operation import ListOperation
+from normata.core.schema.table import table_named
 from normata.identity.tokens import tokens
 from tests import world
 from tests.core.http.counting import counting

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from normata.core.changes.idempotency import Answer
-from normata.core.changes.unit_of_work import Change, Rehearsed
+from normata.core.changes.unit_of_work import Change, Preview
 from normata.core.http.dry_run import preview_answer
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.roles import ROLES, role_suffices
@@ -163,6 +163,6 @@ def test_nothing_is_told_that_the_service_may_not_know() -> None:
     """Of a table that it may read in part, no more than that part."""
     row = {"user_id": "u", "hash": "secret", "changed_at": "now"}
     change = Change("set", Password, None, "u", row)
-    body = encode(preview_answer(Rehearsed(Answer(200, {}, None), [change], [])))
+    body = encode(preview_answer(Preview(Answer(200, {}, None), [change], [])))
     assert b'"after":{"userId":"u","changedAt":"now"}' in body
     assert b"secret" not in body

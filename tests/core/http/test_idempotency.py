@@ -126,6 +126,18 @@ def test_another_request_is_refused(service: Served) -> None:
     assert send(path, params=query, content=body, headers=admin).status_code == 200
 
 
+@on_both
+def test_another_path_alone_makes_it_another_request(service: Served) -> None:
+    """Method, query and body are the same, and so is the type of what is restored."""
+    headers, other = service.bearer("editor") | KEY, record_id(Task, "live")
+    service.load({"tasks": [{"id": other, "archivedAt": world.ARCHIVED}]})
+    assert service.client.post(TASK, headers=headers).status_code == 200
+    before = stored.everything(service.database)
+    for path in (f"/tasks/{other}/restore/", LABEL):
+        refused(service.client.post(path, headers=headers), 422, "key_reused")
+    assert stored.everything(service.database) == before
+
+
 def test_a_key_is_its_users_own(service: Served) -> None:
     assert service.client.post(TASK, headers=service.bearer("editor") | KEY).status_code == 200
     refused(service.client.post(TASK, headers=service.bearer("owner") | KEY), 409, "not_archived")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from httpx2 import Response
 
-from normata.core.http.links import LONGEST_LINKED, page_links
 from normata.core.http.operation import ListOperation
+from normata.core.http.read_endpoint import LONGEST_LINKED, page_links
 from tests.core.http.crowd import crowd
 from tests.core.http.samples import operations
 from tests.listing import LISTS

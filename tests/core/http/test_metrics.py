@@ -14,7 +14,7 @@ from typing import get_args
 
 import pytest
 
-from normata.core.db.watching import WaitName
+from normata.core.db.monitoring import WaitName
 from normata.core.http.problems import LimitReason
 from normata.errors import UnavailableReason
 from normata.records.kinds import Label
@@ -188,7 +188,7 @@ def test_waiting_for_a_turn_in_vain_is_a_reason(kind: str, database_url: str) ->
         assert waits(service.client, "wait_seconds_sum")[kind] > 0.09
 
 
-# --- Waits for the database
+# --- WaitMonitor for the database
 
 
 def waits(client: TestClient, kind: str) -> dict[str, float]:
@@ -201,10 +201,11 @@ def waits(client: TestClient, kind: str) -> dict[str, float]:
 def test_waits_are_counted(service: Served) -> None:
     client, headers = service.client, service.bearer("editor")
     before = waits(client, "wait_seconds_count")
-    assert before.keys() == ({"reader", "writer", "lock"} if "sqlite" in service.url else {"connection"})
+    assert before.keys() == ({"reader", "writer", "dry_run", "lock"} if "sqlite" in service.url else {"connection"})
     assert before.keys() <= set(get_args(WaitName))
     client.get("/controls/", params=QUERY, headers=headers)
     assert client.post(LABEL, headers=headers).status_code == 200
+    assert client.post(LABEL, params={"dryRun": "true"}, headers=headers).status_code == 409
     after = waits(client, "wait_seconds_count")
     assert all(after[name] > before[name] for name in before)
     assert set(waits(client, "waiting").values()) == {0}

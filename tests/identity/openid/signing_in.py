@@ -16,7 +16,7 @@ ADA = {"sub": "ada", "email": "ada@example.org", "email_verified": True}
 
 async def attempt(provider: Provider, forger: Forger, *, verifier: str = "", code: str = "") -> Person:
     """Sign in once, with another verifier or code than the right one where that is given."""
-    question = await provider.ask()
+    question = await provider.authorization_request()
     back = parse_qs(urlsplit(forger.authorize(question.url)).query)
     return await provider.redeem(code or back["code"][0], nonce=question.nonce, verifier=verifier or question.verifier)
 

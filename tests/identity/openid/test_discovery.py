@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from normata.identity.openid import exchange, kept
+from normata.identity.errors import SignInRefused
+from normata.identity.openid import cache, client
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import Forger, rsa_key
 from tests.identity.openid.signing_in import attempt, signed_in
@@ -27,7 +27,7 @@ def test_new_keys_are_fetched_when_a_token_names_one(forger: Forger, monkeypatch
         with pytest.raises(SignInRefused):  # they were fetched just now: nobody can have them fetched again and again
             await attempt(provider, forger)
         assert forger.asked.count("/keys") == 1
-        monkeypatch.setattr(kept, "PAUSE", 0.0)
+        monkeypatch.setattr(cache, "PAUSE", 0.0)
         await attempt(provider, forger)
         await attempt(provider, forger)
         assert forger.asked.count("/keys") == 2
@@ -54,6 +54,8 @@ def test_a_key_that_is_of_no_use_does_not_spoil_the_others(forger: Forger, entry
 
 
 # --- What the provider says of itself
+
+_TOKENS = b'{"access_token": "opaque", "token_type": "Bearer", "id_token": "a.b.c"}'
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,14 @@ def test_metadata_that_cannot_be_used(forger: Forger, metadata: dict[str, Any], 
         ("/token", (200, b"<html>"), "token_endpoint"),
         ("/token", (200, b"{}"), "tokens"),
         ("/token", (200, b'{"error": {"a": 1}}'), "token_endpoint"),
+        ("/token", (404, b"<html>"), "token_endpoint"),
+        ("/token", (302, b"{}"), "token_endpoint"),
+        ("/token", (400, _TOKENS), "token_endpoint"),
+        ("/token", (400, b'{"error": "invalid_scope"}'), "token_endpoint_invalid_scope"),
+        ("/token", (400, b'{"error": "Ada was here"}'), "token_endpoint"),
+        ("/token", (200, _TOKENS.replace(b"Bearer", b"mac")), "tokens"),
+        ("/token", (200, _TOKENS.replace(b"opaque", b"a\\nb")), "tokens"),
+        ("/token", (200, _TOKENS.replace(b"opaque", "ä".encode())), "tokens"),
         ("/token", (500, b""), "status_500"),
         ("/userinfo", (200, b"a.b.c"), "no_json"),
     ],
@@ -107,7 +117,7 @@ def test_answers_that_cannot_be_used(forger: Forger, path: str, answer: tuple[in
 
 
 def test_a_provider_that_does_not_answer_is_given_up(forger: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "TIMEOUT", 0.1)
+    monkeypatch.setattr(client, "TIMEOUT", 0.1)
     forger.delay = 0.5
     with pytest.raises(ProviderUnreachable) as failed:
         signed_in(forger)
@@ -116,7 +126,7 @@ def test_a_provider_that_does_not_answer_is_given_up(forger: Forger, monkeypatch
 
 def test_a_provider_that_is_not_there() -> None:
     with pytest.raises(ProviderUnreachable) as failed:
-        asyncio.run(Provider(configured("http://127.0.0.1:9")).ask())
+        asyncio.run(Provider(configured("http://127.0.0.1:9")).authorization_request())
     assert failed.value.cause == "unreachable"
 
 
@@ -125,8 +135,11 @@ def test_many_at_once_cost_a_provider_that_is_down_one_request(forger: Forger) -
 
     async def all_at_once() -> list[object]:
         provider = Provider(configured(forger.issuer))
-        first = await asyncio.gather(*(provider.ask() for _ in range(20)), return_exceptions=True)
-        return [*first, *await asyncio.gather(*(provider.ask() for _ in range(20)), return_exceptions=True)]
+        first = await asyncio.gather(*(provider.authorization_request() for _ in range(20)), return_exceptions=True)
+        return [
+            *first,
+            *await asyncio.gather(*(provider.authorization_request() for _ in range(20)), return_exceptions=True),
+        ]
 
     assert {type(outcome) for outcome in asyncio.run(all_at_once())} == {ProviderUnreachable}
     assert forger.asked == ["/.well-known/openid-configuration"]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from joserfc.jwk import OctKey
 
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger, ec_key, rsa_key, unsigned
 from tests.identity.openid.signing_in import attempt, signed_in
@@ -47,9 +47,12 @@ def stated(claims: dict[str, Any]) -> dict[str, Any]:
         ({"aud": ["normata", "another"]}, "id_token_azp"),
         ({"aud": ["normata", "another"], "azp": "another"}, "id_token_azp"),
         ({"azp": "another"}, "id_token_azp"),
+        ({"azp": ""}, "id_token_azp"),
+        ({"azp": ["normata"]}, "id_token_azp"),
         ({"nonce": "another"}, "id_token_nonce"),
         ({"nonce": None}, "id_token_nonce"),
         ({"nonce": ""}, "id_token_nonce"),
+        ({"nonce": ["another"]}, "id_token_nonce"),
         ({"exp": FromNow(-120)}, "id_token_expired"),
         ({"exp": None}, "id_token_exp"),
         ({"exp": "never"}, "id_token_exp"),
@@ -59,6 +62,9 @@ def stated(claims: dict[str, Any]) -> dict[str, Any]:
         ({"nbf": FromNow(3_600)}, "id_token_nbf"),
         ({"at_hash": "AAAA"}, "id_token_at_hash"),
         ({"at_hash": ""}, "id_token_at_hash"),
+        ({"at_hash": 7}, "id_token_at_hash"),
+        ({"auth_time": "today"}, "id_token_auth_time"),
+        ({"amr": "pwd"}, "id_token_amr"),
         ({"sub": None}, "id_token_sub"),
         ({"sub": ""}, "id_token_sub"),
         ({"sub": 7}, "id_token_sub"),
@@ -85,6 +91,14 @@ def test_a_forged_claim_is_refused(forger: Forger, forged: dict[str, Any], cause
 def test_claims_that_the_standard_allows_sign_in(forger: Forger, right: dict[str, Any]) -> None:
     forger.claims = stated(right)
     assert signed_in(forger).subject == "ada"
+
+
+def test_a_nonce_in_a_list_is_not_the_nonce(forger: Forger) -> None:
+    sign = forger.signed
+    forger.sign = lambda header, claims: sign(header, {**claims, "nonce": [claims["nonce"]]})
+    with pytest.raises(SignInRefused) as refused:
+        signed_in(forger)
+    assert refused.value.cause == "id_token_nonce"
 
 
 def other_key(forger: Forger) -> None:

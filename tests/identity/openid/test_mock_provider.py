@@ -7,26 +7,26 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.person import Person
-from normata.identity.openid.provider import Provider, Question
-from normata.identity.refusals import SignInRefused
+from normata.identity.openid.provider import AuthorizationRequest, Provider
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.mock import Mock, running_mock
 
 
 async def signed_in(provider: Provider, mock: Mock, subject: str) -> Person:
     """Who has signed in, as our client of the provider takes it."""
-    question = await provider.ask()
-    code = await answered(mock, question, subject)
-    return await provider.redeem(code, nonce=question.nonce, verifier=question.verifier)
+    request = await provider.authorization_request()
+    code = await answered(mock, request, subject)
+    return await provider.redeem(code, nonce=request.nonce, verifier=request.verifier)
 
 
-async def answered(mock: Mock, question: Question, subject: str) -> str:
-    """The code that comes back to a question."""
-    back = await asyncio.to_thread(mock.sign_in, question.url, subject)
+async def answered(mock: Mock, request: AuthorizationRequest, subject: str) -> str:
+    """The code that answers a request."""
+    back = await asyncio.to_thread(mock.sign_in, request.url, subject)
     assert back.startswith("http://localhost:8000/sign-in/oidc/callback/?")
     answer = parse_qs(urlsplit(back).query)
-    assert answer["state"] == [question.state]
+    assert answer["state"] == [request.state]
     return answer["code"][0]
 
 
@@ -49,20 +49,20 @@ def test_an_address_that_it_has_not_verified_is_none(mock: Mock, verified: objec
 def test_a_code_is_good_once(mock: Mock) -> None:
     async def twice() -> None:
         provider = Provider(configured(mock.issuer))
-        question = await provider.ask()
-        code = await answered(mock, question, "ada")
-        await provider.redeem(code, nonce=question.nonce, verifier=question.verifier)
-        await provider.redeem(code, nonce=question.nonce, verifier=question.verifier)
+        request = await provider.authorization_request()
+        code = await answered(mock, request, "ada")
+        await provider.redeem(code, nonce=request.nonce, verifier=request.verifier)
+        await provider.redeem(code, nonce=request.nonce, verifier=request.verifier)
 
     with pytest.raises(SignInRefused) as refused:
         asyncio.run(twice())
     assert refused.value.cause == "oidc_code"
 
 
-def test_an_answer_to_another_question_is_refused(mock: Mock) -> None:
+def test_an_answer_to_another_request_is_refused(mock: Mock) -> None:
     async def crossed() -> None:
         provider = Provider(configured(mock.issuer))
-        theirs, ours = await provider.ask(), await provider.ask()
+        theirs, ours = await provider.authorization_request(), await provider.authorization_request()
         code = await answered(mock, theirs, "eve")
         await provider.redeem(code, nonce=ours.nonce, verifier=theirs.verifier)
 

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from normata.identity.errors import SignInRefused
 from normata.identity.openid.errors import ProviderFailed
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from tests.identity.openid.conftest import configured
 from tests.identity.openid.forging import SECRET, Forger
 from tests.identity.openid.signing_in import ADA, signed_in
+
+# --- The way to the provider
+
+
+def test_the_address_to_sign_in_at(forger: Forger) -> None:
+    forger.metadata = {"authorization_endpoint": "https://id.example/authorize?tenant=a+b"}
+    question = asyncio.run(Provider(configured(forger.issuer)).authorization_request())
+    assert question.url.startswith("https://id.example/authorize?tenant=a+b&")
+    digest = hashlib.sha256(question.verifier.encode()).digest()
+    assert parse_qs(urlsplit(question.url).query) == {
+        "tenant": ["a b"],
+        "response_type": ["code"],
+        "client_id": ["normata"],
+        "redirect_uri": ["http://localhost:8000/sign-in/oidc/callback/"],
+        "scope": ["openid email profile"],
+        "state": [question.state],
+        "nonce": [question.nonce],
+        "code_challenge": [base64.urlsafe_b64encode(digest).rstrip(b"=").decode()],
+        "code_challenge_method": ["S256"],
+    }
+    assert all(len(secret) == 43 for secret in (question.state, question.nonce, question.verifier))
+
 
 # --- The issuer beside the code (RFC 9207)
 
@@ -92,7 +116,7 @@ def test_groups_are_asked_for_where_the_provider_has_a_scope_for_them(forger: Fo
     forger.metadata = {"scopes_supported": ["openid", "groups"]}
 
     def scopes(roles: str) -> list[str]:
-        url = asyncio.run(Provider(configured(forger.issuer, roles)).ask()).url
+        url = asyncio.run(Provider(configured(forger.issuer, roles)).authorization_request()).url
         return parse_qs(urlsplit(url).query)["scope"][0].split()
 
     assert scopes("") == ["openid", "email", "profile"]

@@ -12,9 +12,9 @@ from normata.console.page_request import PageRequest
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
 from normata.core.schema.table import sql_table
+from normata.identity.errors import SignInRefused
 from normata.identity.model import User
 from normata.identity.openid import identities
-from normata.identity.refusals import SignInRefused
 from normata.identity.sessions import sessions
 from normata.identity.sessions.sessions import Visitor
 from normata.identity.sign_in import passkeys, passwords
@@ -42,7 +42,7 @@ async def account_page(
         visitor=visitor,
         message=message,
         new_token=new_token,
-        places={membership.organization_id: membership.organization_name for membership in visitor.places},
+        organizations={membership.organization_id: membership.organization_name for membership in visitor.memberships},
         is_local=is_local,
         has_passkeys=is_local and page_request.console.passkeys is not None,
         shortest=passwords.SHORTEST,

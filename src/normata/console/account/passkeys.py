@@ -12,7 +12,7 @@ from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation, TenantScope
 from normata.core.http.responses import JsonResponse
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in import passkeys
 
 _LONGEST_NAME = 100

@@ -10,7 +10,7 @@ from normata.console.sign_in.password import proves
 from normata.console.texts import refusal, text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.problems import ServiceUnavailable
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sessions import sessions
 from normata.identity.sign_in import passwords
 

@@ -14,8 +14,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import TokenScope
 from normata.errors import NotFound
 from normata.identity.sessions.sessions import Visitor
-from normata.identity.tokens import commands as token_life
-from normata.identity.tokens import tokens
+from normata.identity.tokens import commands, tokens
 
 LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # by what the form sends
 SCOPES = get_args(TokenScope)
@@ -56,7 +55,7 @@ async def revoke_token(page_request: PageRequest) -> Response:
     form = await page_request.form()
     token_id = form.get("token", "")
     await page_request.change_own(
-        visitor, lambda unit: token_life.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
+        visitor, lambda unit: commands.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
     )
     return page_request.redirect("/account/#tokens")
 
@@ -65,6 +64,6 @@ def _organization(visitor: Visitor, wanted: str) -> str | None:
     """The organization that a token is to be narrowed to; null for all. Raises NotFound."""
     if not wanted:
         return None
-    if wanted not in {membership.organization_id for membership in visitor.places}:
+    if wanted not in {membership.organization_id for membership in visitor.memberships}:
         raise NotFound
     return wanted

@@ -40,6 +40,7 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
     if not ids:
         return page_request.back(form, page_request.path("controls"), "none_selected")
     body = {"assessments": [{"controlId": one, **assessment} for one in ids]}
+    outcome = None
     if form.get("step") == "do":
         outcome = await page_request.change("assessControls", body=body)
         if outcome.refusal is None:
@@ -49,7 +50,8 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
     )["items"]
     summaries = [ApiQuery("getFrameworkCoverage", id=framework["id"]) for framework in adopted]
     now = await page_request.ask(*summaries)
-    outcome = await page_request.preview("assessControls", summaries, body=body)
+    if outcome is None:  # what was refused just now is not tried again
+        outcome = await page_request.preview("assessControls", summaries, body=body)
     assessed, then = outcome.answer or (None, [])
     return page_request.page(
         "app/assessing.html",

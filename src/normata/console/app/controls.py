@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Query, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
-from normata.console.app.proofs import as_tree
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
@@ -107,3 +106,37 @@ async def control_page(
         return_to=return_to,
         can_assess=page_request.may("editor"),
     )
+
+
+_DEEPEST = 40  # steps below each other that are shown; nobody follows more
+
+
+class Branch(NamedTuple):
+    """A step of a proof, and the steps that it rests on. One that is shown above already has no branches again."""
+
+    step: Mapping[str, Any]
+    premises: tuple[Branch, ...]
+    is_repeated: bool
+
+
+def as_tree(proof: Sequence[Mapping[str, Any]]) -> Branch | None:
+    """The proof with its last step at the top; null for an empty one.
+
+    Each step comes after those that it rests on, so that the tree ends.
+    """
+    if not proof:
+        return None
+    places = {(step["control"]["id"], step["level"]): number for number, step in enumerate(proof)}
+    shown: set[int] = set()
+
+    def branch(number: int, depth: int = 0) -> Branch:
+        step = proof[number]
+        if number in shown or depth == _DEEPEST:
+            return Branch(step, (), is_repeated=bool(step["premises"]))
+        shown.add(number)
+        below = [places.get((one["controlId"], one["level"])) for one in step["premises"]]
+        return Branch(
+            step, tuple(branch(one, depth + 1) for one in below if one is not None and one < number), is_repeated=False
+        )
+
+    return branch(len(proof) - 1)

@@ -17,11 +17,11 @@ from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of, with_all
 from normata.console.app.records.references import Named
-from normata.console.app.records.references import names_of as called_by
+from normata.console.app.records.references import names_of as record_names
 from normata.console.app.row_links import Steps, steps_to
 from normata.console.filters import is_moment, kind_words, moment
 from normata.console.texts import text
-from normata.core.changes.registry import tables
+from normata.core.schema.table import tables
 from normata.records.archive.queries import KINDS
 
 _LIMIT = "50"
@@ -120,7 +120,7 @@ async def checkpoint_file(page_request: OrganizationRequest) -> Response:
 
 async def lines_of(page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Events as they are read."""
-    named = await called_by(page_request, (about for about in map(_about, events) if about[0] in _NAMED))
+    named = await record_names(page_request, (about for about in map(_about, events) if about[0] in _NAMED))
     return [_line(event, named) for event in events]
 
 

@@ -7,7 +7,7 @@ checks; what a form asks for goes the one road for changes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -31,7 +31,7 @@ from normata.console.app.api_calls import (
     tag_of,
 )
 from normata.console.app.sections import SECTIONS
-from normata.console.page_request import Console, Handler, PageRequest
+from normata.console.page_request import Console, PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
 from normata.console.texts import text
@@ -49,19 +49,19 @@ from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import encode
 from normata.errors import InsufficientRole, NotFound
 from normata.identity.secrets import new_secret
-from normata.identity.sessions.sessions import Place, Visitor
+from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
 _NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
 _UNREAD = "countUnreadNotifications"
 _MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
-OrganizationHandler = Callable[["OrganizationRequest"], Awaitable[Response]]
-
 
 class OrganizationRequest(PageRequest):
     """A request of a member to a page of an organization."""
 
-    def __init__(self, console: Console, request: HttpRequest, visitor: Visitor, membership: Place) -> None:
+    def __init__(
+        self, console: Console, request: HttpRequest, visitor: Visitor, membership: SignedInMembership
+    ) -> None:
         super().__init__(console, request)
         self.person = visitor
         self.membership = membership
@@ -90,10 +90,8 @@ class OrganizationRequest(PageRequest):
     def path(self, *steps: str, query: Query | None = None) -> str:
         """A path of the organization's pages, without the prefix: ``path("controls", control_id)``."""
         within = "".join(f"{quote(step, safe='')}/" for step in steps)
-        pairs = pairs_of(query or {})
-        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}" + (
-            f"?{urlencode(pairs)}" if pairs else ""
-        )
+        pairs = urlencode(pairs_of(query or {}))
+        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}{pairs and '?'}{pairs}"
 
     @property
     def here(self) -> str:
@@ -210,8 +208,9 @@ class OrganizationRequest(PageRequest):
         filled_from: FilledFrom | None = None,
         upload: Upload | None = None,
         dry_run: bool = False,
+        checks_only: bool = False,
     ) -> Outcome:
-        """Make a change as the interface makes it, or try it. Raises what a form can do nothing about.
+        """Make a change as the interface makes it, or try it, or check the body. Raises what no form can mend.
 
         ``if_match`` is the entity tag of what the form was filled with, ``filled_from`` the same for an operation that
         does not heed it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the body
@@ -223,6 +222,8 @@ class OrganizationRequest(PageRequest):
             if filled_from is not None:
                 operation = self._unless_changed(operation, filled_from)
             request, sent = self._change_request(operation, row_id, body, query or {})
+            if checks_only:  # the form has faults already: nothing runs for those that only a transaction can find
+                return Outcome(None)
             if upload is not None:
                 reading = operation.body_formats[upload.media_type].read
                 request = replace(request, body=await asyncio.to_thread(reading, upload.content, request.query))
@@ -251,10 +252,7 @@ class OrganizationRequest(PageRequest):
         return replace(operation, work=work)
 
     async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
-        """What a change would answer, and what the questions would be answered with after it; nothing is done.
-
-        Raises what :meth:`change` raises.
-        """
+        """What a change would answer, and what the questions would after it. Raises what :meth:`change` raises."""
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
         requests = self._requests(api_queries)
@@ -379,22 +377,3 @@ class OrganizationRequest(PageRequest):
 
 def _plain_answer(operation: ChangeOperation, _request: Request, content: Any) -> Answer:
     return Answer(operation.success, {}, content)
-
-
-def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
-    """A page of an organization, for its members alone: others are told that there is nothing here.
-
-    Members with a smaller role than ``least`` are told that it is too small.
-    """
-
-    async def answer(page_request: PageRequest) -> Response:
-        visitor = await page_request.required_visitor()
-        slug = unquote(page_request.request.path_params["organization"])
-        membership = next((membership for membership in visitor.places if membership.organization_slug == slug), None)
-        if membership is None:
-            raise NotFound
-        organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
-        organization_request.require(least)
-        return await handler(organization_request)
-
-    return answer

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
-from normata.console.app import assessing as stating
-from normata.console.app import controls, due, events, frameworks, home, inbox, own_frameworks, reports, start
-from normata.console.app import gap_work as working
-from normata.console.app import search as finding
-from normata.console.app.organization_request import OrganizationHandler, of_organization
+from starlette.responses import Response
+
+from normata.console.app import (
+    assessing,
+    controls,
+    due,
+    events,
+    frameworks,
+    gap_work,
+    home,
+    inbox,
+    own_frameworks,
+    reports,
+    search,
+    start,
+)
+from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records import archive, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
-from normata.console.page_request import Console, Endpoint
+from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
+from normata.errors import NotFound
+
+OrganizationHandler = Callable[[OrganizationRequest], Awaitable[Response]]
 
 
 class Page(NamedTuple):
@@ -31,10 +47,10 @@ class Page(NamedTuple):
 PAGES: tuple[Page, ...] = (
     Page("", get=home.show),
     Page("controls/", get=controls.show_list),
-    Page("coverage/", post=stating.assess_many),
+    Page("coverage/", post=assessing.assess_many),
     Page("controls/{id}/", get=controls.show_one),
-    Page("controls/{id}/coverage/", post=stating.assess_one),
-    Page("find/", get=finding.find),
+    Page("controls/{id}/coverage/", post=assessing.assess_one),
+    Page("find/", get=search.find),
     Page("frameworks/", get=frameworks.show_list),
     Page("frameworks/{id}/", get=frameworks.show_one),
     Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),
@@ -42,7 +58,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/gaps/file/", get=reports.gaps_file),
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
-    Page("frameworks/{id}/work/", get=working.show, post=working.assess),
+    Page("frameworks/{id}/work/", get=gap_work.show, post=gap_work.assess),
     Page("upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
     Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
     Page("due/", get=due.show),
@@ -75,3 +91,24 @@ def app_endpoints(console: Console) -> Iterator[Endpoint]:
         get, post = (handler and of_organization(handler, page.role) for handler in (page.get, page.post))
         yield Endpoint(console, f"/app/{{organization}}/{page.path}", get=get, post=post)
     yield Endpoint(console, "/app/{organization}/{nothing:path}", get=of_organization(start.nothing))
+
+
+def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
+    """A page of an organization, for its members alone: it answers others as if it did not exist.
+
+    Members with a smaller role than ``least`` get 403.
+    """
+
+    async def answer(page_request: PageRequest) -> Response:
+        visitor = await page_request.required_visitor()
+        slug = unquote(page_request.request.path_params["organization"])
+        membership = next(
+            (membership for membership in visitor.memberships if membership.organization_slug == slug), None
+        )
+        if membership is None:
+            raise NotFound
+        organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
+        organization_request.require(least)
+        return await handler(organization_request)
+
+    return answer

@@ -14,8 +14,8 @@ from normata.errors import NotFound
 async def choose(page_request: PageRequest) -> Response:
     """Lead to the person's only organization, or have them choose one of several."""
     visitor = await page_request.required_visitor()
-    if len(visitor.places) == 1:
-        return page_request.redirect(f"/app/{quote(visitor.places[0].organization_slug, safe='')}/")
+    if len(visitor.memberships) == 1:
+        return page_request.redirect(f"/app/{quote(visitor.memberships[0].organization_slug, safe='')}/")
     return page_request.page("app/choose.html", visitor=visitor)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
-from normata.console.sign_in.signing_in import START, Proof, signed_in
+from normata.console.sign_in.session import START, Proof, start_session
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation
 from normata.errors import InvitationClosed
+from normata.identity.errors import SignInRefused
 from normata.identity.invitations import invitations
-from normata.identity.refusals import SignInRefused
 from normata.identity.sessions.sessions import Visitor
 
 _LONGEST_NAME = 500
@@ -67,7 +67,7 @@ async def _accept(page_request: PageRequest, row: Any, name: str) -> Response:
         proof = Proof(
             "invitation", user_id, name or row.email, accept, invitations.ACCEPTING_WRITES, (row.organization_id,)
         )
-        return await signed_in(page_request, proof)
+        return await start_session(page_request, proof)
     await page_request.console.services.changes.make(
         accept,
         actor=page_request.actor(user_id, row.user_name),

@@ -7,9 +7,9 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
-from normata.console.sign_in.signing_in import Proof, signed_in
+from normata.console.sign_in.session import Proof, start_session
 from normata.core.db.types import now
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.secrets import digest_of, is_secret
 from normata.identity.sign_in import links as sign_in_links
 
@@ -32,7 +32,7 @@ async def use_link(page_request: PageRequest) -> Response:
         work=lambda unit: sign_in_links.use(unit, row.link_id),
         writes=sign_in_links.USE_WRITES,
     )
-    return await signed_in(page_request, proof)
+    return await start_session(page_request, proof)
 
 
 async def _open_link(page_request: PageRequest, secret: str) -> Any:

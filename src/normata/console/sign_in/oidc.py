@@ -1,4 +1,4 @@
-"""Signing in by a provider of OpenID Connect: the browser goes there, and comes back with an answer."""
+"""Signing in with a provider of OpenID Connect: the redirect there, and the callback."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from normata.console.account.page import require_fresh
 from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
-from normata.console.sign_in.signing_in import START, Proof, signed_in
+from normata.console.sign_in.session import START, Proof, start_session
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation
 from normata.errors import InvitationClosed
+from normata.identity.errors import SignInRefused
 from normata.identity.openid import groups, identities
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 from normata.identity.openid.groups import GROUP_WRITES
 from normata.identity.openid.identities import CONNECT_WRITES, DISCONNECT_WRITES, IDENTITY_WRITES
 from normata.identity.openid.person import Person
 from normata.identity.openid.provider import Provider
-from normata.identity.refusals import SignInRefused
 from normata.identity.secrets import digest_of, is_secret, new_secret
 from normata.identity.sign_in import attempts as sign_in_attempts
 
@@ -34,7 +34,7 @@ COOKIE = "normata-oidc"
 _KIND = "oidc"
 _LONGEST_CODE = 4_000
 
-# What a provider may say in place of a code: RFC 6749, section 4.1.2.1, and OpenID Connect Core 1.0, section 3.1.2.6.
+# The errors that a provider may send: RFC 6749, section 4.1.2.1, and OpenID Connect Core 1.0, section 3.1.2.6.
 _ERRORS = frozenset(
     {
         *("access_denied", "invalid_request", "invalid_scope", "server_error", "temporarily_unavailable"),
@@ -56,7 +56,7 @@ class SingleSignOn:
         """Send the browser to the provider. Raises SignInRefused."""
         page_request.console.throttles.count_address(page_request.address)
         try:
-            url, cookie = await self._ask(page_request, return_to=safe_path(page_request.query.get("return_to", "")))
+            url, cookie = await self._begin(page_request, return_to=safe_path(page_request.query.get("return_to", "")))
         except ProviderFailed as error:
             return _failure(page_request, error)
         return RedirectResponse(url, 303, {**HEADERS, "Set-Cookie": cookie})
@@ -70,7 +70,7 @@ class SingleSignOn:
         visitor = await page_request.required_visitor()
         require_fresh(visitor)
         try:
-            url, cookie = await self._ask(page_request, connect=visitor.user_id)
+            url, cookie = await self._begin(page_request, connect=visitor.user_id)
         except ProviderFailed as error:
             return _failure(page_request, error)
         return page_request.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
@@ -87,45 +87,45 @@ class SingleSignOn:
     async def finish(self, page_request: PageRequest) -> Response:
         """Sign in whom the provider names, or connect them. Raises SignInRefused."""
         answer = _answer(page_request)
-        kept = await _attempt_data(page_request, answer)
+        attempt = await _attempt_data(page_request, answer)
         try:
             await self.provider.require_issuer(answer.get("iss"))
-            person = await self.provider.redeem(_code(answer), nonce=kept["nonce"], verifier=kept["verifier"])
+            person = await self.provider.redeem(_code(answer), nonce=attempt["nonce"], verifier=attempt["verifier"])
         except ProviderFailed as error:
             return _failure(page_request, error)
-        if kept["connect"]:
-            response = await self._connect(page_request, person, kept["connect"])
+        if attempt["connect"]:
+            response = await self._connect(page_request, person, attempt["connect"])
         else:
-            response = await self._sign_in(page_request, person, kept["return_to"])
+            response = await self._sign_in(page_request, person, attempt["return_to"])
         response.headers.append("Set-Cookie", page_request.console.site.cookie(COOKIE, "", max_age=0))
         return response
 
-    async def _ask(self, page_request: PageRequest, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
+    async def _begin(self, page_request: PageRequest, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
         """The address to go to, and the cookie that goes with it. Raises ProviderFailed.
 
-        What only the answer fits is kept in the database for ten minutes. The cookie binds it to this browser: somebody
-        could otherwise have another's browser bring an answer that signs in as them (RFC 6749, section 10.12).
+        What the answer has to match is stored in the database for ten minutes. The cookie binds it to this browser:
+        somebody could otherwise have another's browser bring an answer that signs in as them (RFC 6749, section 10.12).
         """
-        question = await self.provider.ask()
+        request = await self.provider.authorization_request()
         browser = new_secret()
         data = {
-            "nonce": question.nonce,
-            "verifier": question.verifier,
+            "nonce": request.nonce,
+            "verifier": request.verifier,
             "browser": digest_of(browser),
             "return_to": return_to,
             "connect": connect,
         }
         await page_request.console.services.changes.make(
-            lambda unit: sign_in_attempts.begin(unit, _KIND, question.state, data),
+            lambda unit: sign_in_attempts.begin(unit, _KIND, request.state, data),
             actor=page_request.actor(None),
             scope=NO_TENANT,
             writes=sign_in_attempts.BEGIN_WRITES,
         )
         lifetime = int(sign_in_attempts.LIFETIME.total_seconds())
-        return question.url, page_request.console.site.cookie(COOKIE, browser, max_age=lifetime)
+        return request.url, page_request.console.site.cookie(COOKIE, browser, max_age=lifetime)
 
     async def _connect(self, page_request: PageRequest, person: Person, user_id: str) -> Response:
-        """Have the user who has asked for it be known by the provider. Raises SignInRefused."""
+        """Connect the user who started it with the provider's person. Raises SignInRefused."""
         visitor = await page_request.required_visitor()
         if visitor.user_id != user_id:
             raise SignInRefused("other_browser")
@@ -155,16 +155,16 @@ class SingleSignOn:
     async def _sign_in_once(self, page_request: PageRequest, person: Person, return_to: str) -> Response:
         database = page_request.console.services.database
         known = await identities.find(database, person)
-        granted: list[groups.Allotment] = []
+        granted: list[groups.GroupRoles] = []
         if person.groups is not None:
-            granted, unknown = await groups.allotments(database, self.provider.configuration.grants, person.groups)
+            granted, unknown = await groups.roles_of_groups(database, self.provider.configuration.grants, person.groups)
             if unknown:
                 _warn(page_request, "sign_in_organization_unknown", organizations=unknown)
-        kept: list[str] = []
+        last_owner_of: list[str] = []
 
         def work(unit: UnitOfWork) -> None:
-            identities.arrive(unit, known, person)
-            kept[:] = groups.allot(unit, known.user_id, granted)
+            identities.sign_in(unit, known, person)
+            last_owner_of[:] = groups.apply_roles(unit, known.user_id, granted)
 
         proof = Proof(
             means="oidc",
@@ -174,14 +174,14 @@ class SingleSignOn:
             writes=(*IDENTITY_WRITES, *GROUP_WRITES),
             organizations=tuple(sorted({*known.organizations, *(one.organization_id for one in granted)})),
         )
-        response = await signed_in(page_request, proof, return_to)
-        if kept:
-            _warn(page_request, "sign_in_last_owner_kept", organizations=kept)
+        response = await start_session(page_request, proof, return_to)
+        if last_owner_of:
+            _warn(page_request, "sign_in_last_owner_not_demoted", organizations=last_owner_of)
         return response
 
 
 def _answer(page_request: PageRequest) -> Mapping[str, str]:
-    """What the browser brings. Raises SignInRefused where something is said twice: which of the two would count?"""
+    """What the browser brings. Raises SignInRefused where a parameter is repeated: which of the two would count?"""
     pairs = parse_qsl(page_request.request.url.query, keep_blank_values=True)
     answer = dict(pairs)
     if len(answer) != len(pairs):
@@ -190,23 +190,23 @@ def _answer(page_request: PageRequest) -> Mapping[str, str]:
 
 
 async def _attempt_data(page_request: PageRequest, answer: Mapping[str, str]) -> dict[str, Any]:
-    """What was kept for this answer, which nobody can use again. Raises SignInRefused."""
+    """The data stored for this answer, which can be used once. Raises SignInRefused."""
     state = answer.get("state", "")
     if not is_secret(state):
         raise SignInRefused("oidc_answer")
-    kept = await page_request.console.services.changes.make(
+    attempt = await page_request.console.services.changes.make(
         lambda unit: sign_in_attempts.finish(unit, _KIND, state),
         actor=page_request.actor(None),
         scope=NO_TENANT,
         writes=sign_in_attempts.FINISH_WRITES,
     )
-    if not hmac.compare_digest(str(kept["browser"]), digest_of(page_request.cookie(COOKIE))):
+    if not hmac.compare_digest(str(attempt["browser"]), digest_of(page_request.cookie(COOKIE))):
         raise SignInRefused("other_browser")
-    return kept
+    return attempt
 
 
 def _code(answer: Mapping[str, str]) -> str:
-    """The code of an answer. Raises SignInRefused where the provider says an error in its place."""
+    """The code of an answer. Raises SignInRefused where the provider sends an error instead."""
     error = answer.get("error")
     if error is not None:
         raise SignInRefused(f"provider_{error}" if error in _ERRORS else "provider_error")
@@ -217,7 +217,7 @@ def _code(answer: Mapping[str, str]) -> str:
 
 
 def _failure(page_request: PageRequest, error: ProviderFailed) -> Response:
-    """The page that tells that the provider has failed, with the request's id."""
+    """The page that reports a failure of the provider, with the request's id."""
     is_down = isinstance(error, ProviderUnreachable)
     page_request.context.problem, page_request.context.reason = "provider_failed", error.cause
     _warn(page_request, "sign_in_provider_failed", cause=error.cause)

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
-from normata.console.sign_in.signing_in import Proof, signed_in
+from normata.console.sign_in.session import Proof, start_session
 from normata.core.db.transaction import NO_TENANT
 from normata.core.http.responses import JsonResponse
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.secrets import new_secret
 from normata.identity.sign_in import attempts as sign_in_attempts
 from normata.identity.sign_in import passkeys
@@ -49,7 +49,7 @@ async def use_passkey(page_request: PageRequest) -> Response:
         work=lambda unit: passkeys.note_use(unit, row.passkey_id, count),
         writes=passkeys.USE_WRITES,
     )
-    return await signed_in(page_request, proof, form.get("return_to", ""))
+    return await start_session(page_request, proof, form.get("return_to", ""))
 
 
 def relying_party(page_request: PageRequest) -> RelyingParty:

@@ -7,13 +7,13 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
-from normata.console.sign_in.signing_in import Proof, signed_in
+from normata.console.sign_in.session import Proof, start_session
 from normata.console.sign_in.start import start_page
 from normata.console.texts import refusal
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.problems import ServiceUnavailable
 from normata.core.schema.text import fold
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in import passwords
 from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
@@ -21,7 +21,7 @@ from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 async def use_password(page_request: PageRequest) -> Response:
     """Sign in with an address of e-mail and a password.
 
-    Who has no account, or no password, is told the same as who has another one, after as long. Raises SignInRefused.
+    Who has no account, or no password, gets the same answer as for a wrong one, after as long. Raises SignInRefused.
     """
     page_request.require_local_sign_in()
     form = await page_request.form()
@@ -41,7 +41,7 @@ async def use_password(page_request: PageRequest) -> Response:
             passwords.rehash(unit, found.user_id, renewed, found.changed_at)
 
     proof = Proof("password", found.user_id, found.user_name, work, passwords.REHASH_WRITES)
-    return await signed_in(page_request, proof, return_to)
+    return await start_session(page_request, proof, return_to)
 
 
 async def proves(page_request: PageRequest, email: str, password: str, found: Any | None) -> bool:

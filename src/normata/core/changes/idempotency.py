@@ -2,7 +2,7 @@
 
 So the draft of the IETF has it, "The Idempotency-Key HTTP Header Field". The key is stored in the transaction of the
 change itself, so that a crash leaves both or neither. No transaction is kept open to tell others that a request is
-under way. On PostgreSQL a transaction holds a lock of the key, which goes with it. SQLite lets one transaction at a
+in progress. On PostgreSQL a transaction holds a lock of the key, which goes with it. SQLite lets one transaction at a
 time write, so a second one finds what the first has stored.
 """
 
@@ -184,10 +184,10 @@ _REST = 600.0  # seconds between two looks at them
 _PAUSE = 0.1  # seconds between two steps
 
 
-def _oldest(user: str, *, asked: str, number: str) -> str:
+def _oldest(user: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} oldest.user_id, oldest.created_at"  # noqa: S608 - of our own making
-        f" FROM {asked and asked + ' CROSS JOIN'}"
+        f" FROM {source and source + ' CROSS JOIN'}"
         f" (SELECT user_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
         f" WHERE {user} IS NULL OR oldest.user_id = {user}"
         f" ORDER BY {number and number + ','} oldest.created_at"

@@ -9,12 +9,11 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, select
 
-from normata.core.changes.registry import table_named
 from normata.core.changes.rows import PendingRow, PendingRows, good
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.descriptions import with_article
-from normata.core.schema.table import Table, sql_table
+from normata.core.schema.table import Table, sql_table, table_named
 
 NO_ROWS: Set[tuple[str, str]] = frozenset()
 

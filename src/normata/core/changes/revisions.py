@@ -42,7 +42,7 @@ class AdvanceRevisions:
     writes = (insert_of(ListRevision), update_of(ListRevision, "revision"))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], _actor: Actor, _moment: str) -> None:
-        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
+        """Raise the revisions of all lists that show what has changed."""
         touched = {(change.organization_id, name) for change in changes for name in change.table.shown_in}
         # What is centralized may be in everybody's lists.
         everywhere = sorted({name for organization_id, name in touched if organization_id is None})

@@ -20,15 +20,15 @@ class RowCounts:
     @classmethod
     def of(cls, rows: Iterable[PendingRow]) -> Self:
         """Count rows that the rules have found valid."""
-        tally = cls()
+        counts = cls()
         for row in rows:
             if row.stored is None:
-                tally.inserted += 1
+                counts.inserted += 1
             elif row.changed:
-                tally.updated += 1
+                counts.updated += 1
             else:
-                tally.unchanged += 1
-        return tally
+                counts.unchanged += 1
+        return counts
 
     def written(self) -> dict[str, int]:
         """What an event says of them: how many are new, and how many have changed."""

@@ -1,35 +1,23 @@
 """A database, for one process: how work is run in a transaction of it.
 
-The package ``db`` is the only place that knows which database it is; ``sqlite`` and ``postgresql`` each have one.
+This module knows neither of the databases: ``sqlite`` and ``postgresql`` each have one, and ``opening`` chooses.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from sqlalchemy import Connection, MetaData, exc, make_url
+from sqlalchemy import Connection, MetaData
 
 from normata.core.db.lookup import Lookup
 from normata.core.db.security import Security
 from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
-from normata.core.db.watching import Unwatched, Watcher
-
-if TYPE_CHECKING:
-    from normata.settings import Settings
 
 
 class BadDatabaseUrl(ValueError):
     """The database URL is not one that Normata can use; the message says why in one sentence."""
-
-
-class _Rehearsed(Exception):
-    """Ends a rehearsal, so that it is rolled back as any work that fails, and by itself where others go with it."""
-
-    def __init__(self, result: Any) -> None:
-        super().__init__()
-        self.result = result
 
 
 class Database(ABC):
@@ -49,30 +37,26 @@ class Database(ABC):
 
     @abstractmethod
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it kept.
+        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it stored.
 
         ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
-        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is kept, unless the connection was lost
+        ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is stored, unless the connection was lost
         during the commit: whether that one arrived nobody can tell.
         """
 
-    async def rehearse(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is kept.
+    @abstractmethod
+    async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is stored.
 
-        References are checked as the commit would check them, see :meth:`Transaction.settle`.
+        References are checked as the commit would check them, see :meth:`Transaction.check_constraints`. ``work`` may
+        be run more than once, and nobody else's because of it.
+
+        Writers wait for it as little as each database allows, and never for what ``work`` does before its first write.
+        On SQLite a writer of the same process interrupts it between two statements, and it is attempted anew; after
+        some attempts, and for writers of other processes, it has the lock for writing from its first write to its end.
+        On PostgreSQL it takes none of the locks that have names. Rows that it writes are locked until its end, so who
+        changes the same rows waits for that; it waits half a second at most itself, and then raises Unavailable.
         """
-
-        def rehearsed(transaction: Transaction) -> NoReturn:
-            result = work(transaction)
-            transaction.settle()
-            raise _Rehearsed(result)
-
-        try:
-            await self.write(rehearsed, scope, is_long=is_long)
-        except _Rehearsed as end:
-            result: T = end.result
-            return result
-        raise AssertionError("a rehearsal was kept")
 
     @abstractmethod
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
@@ -127,32 +111,3 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give everything back. The database cannot be used afterwards."""
-
-
-def open_database(
-    settings: Settings, *, serving: bool = False, create: bool = False, watcher: Watcher | None = None
-) -> Database:
-    """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
-
-    With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
-    is none. ``watcher`` is told who waits for it.
-    """
-    watcher = watcher or Unwatched()
-    url = settings.database_url
-    try:
-        # What names several hosts is a URL to PostgreSQL's own tools, but not to SQLAlchemy.
-        backend = "postgresql" if url.startswith(("postgresql:", "postgres:")) else make_url(url).get_backend_name()
-    except exc.ArgumentError:
-        raise BadDatabaseUrl(
-            "the database URL cannot be read; it looks like sqlite:///normata.db or postgresql://user@host/name"
-        ) from None  # the URL itself may hold a password, so it is not repeated
-    match backend:
-        case "sqlite":
-            from normata.core.db.sqlite.database import SQLite  # noqa: PLC0415 - a process needs one of the two
-
-            return SQLite(settings, create=create, watcher=watcher)
-        case "postgresql":
-            from normata.core.db.postgresql.database import PostgreSQL  # noqa: PLC0415 - as above
-
-            return PostgreSQL(settings, serving=serving, watcher=watcher)
-    raise BadDatabaseUrl(f"the database URL names {backend}; Normata takes sqlite:///… and postgresql://…")

@@ -20,8 +20,8 @@ class Lookup:
 
     ``name`` is the PostgreSQL function's. A version with other columns or arguments must take another name: during an
     upgrade the version before goes on asking. ``select`` makes the question from SQL expressions of the arguments;
-    ``asked`` is an item of the FROM list to start from, and ``number`` an expression to return and to order by first,
-    both empty where one question is asked alone.
+    ``source`` is an item of the FROM list to start from, and ``number`` an expression to return and to order by first;
+    both are empty where one question is asked alone.
     """
 
     name: str
@@ -29,6 +29,6 @@ class Lookup:
     columns: Mapping[str, TypeEngine[Any]]
     select: Callable[..., str]
 
-    def sql(self, *arguments: str, asked: str = "", number: str = "") -> str:
+    def sql(self, *arguments: str, source: str = "", number: str = "") -> str:
         """The question, for SQL expressions of the arguments."""
-        return self.select(*arguments, asked=asked, number=number)
+        return self.select(*arguments, source=source, number=number)

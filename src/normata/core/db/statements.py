@@ -77,7 +77,7 @@ class _Shape:
         self.rows: Rows | None = Rows(columns) if columns else None
 
     def expand(self, values: Parameters) -> tuple[str, list[Any]]:
-        """The SQL and its values where the SQL depends on the values: for short lists it is kept, by their lengths."""
+        """The SQL and its values where the SQL depends on the values: for short lists it is cached by length."""
         lengths = tuple(len(values[name]) for name in self._lists)
         expanded = self._expanded.get(lengths) if lengths else None
         if expanded is None:
@@ -110,9 +110,9 @@ class _Expanded:
         return bound
 
 
-def _flat(given: Iterable[Any]) -> list[Any]:
+def _flat(values: Iterable[Any]) -> list[Any]:
     """The items of a list, or the values of its tuples one after the other."""
-    items = list(given)
+    items = list(values)
     return [value for item in items for value in item] if items and isinstance(items[0], tuple) else items
 
 
@@ -155,7 +155,7 @@ class Statements:
     """The statements of one kind of database: prepared once each, and forgotten with the statement itself.
 
     Those that differ in literal values only have one shape, which is compiled once: to compile the statement of a list
-    takes as long as to execute it. ``type_code`` is what result types are told of the driver's type.
+    takes as long as to execute it. ``type_code`` is what result types get as the driver's type.
     """
 
     def __init__(self, dialect: Dialect, type_code: object = None) -> None:

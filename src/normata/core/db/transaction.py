@@ -25,7 +25,7 @@ NO_PARAMETERS: Parameters = {}
 
 
 class ConstraintViolation(Exception):
-    """A statement, or the commit, would have broken a unique key or a reference. Nothing of the transaction is kept.
+    """A statement, or the commit, would have broken a unique key or a reference. Nothing of the transaction is stored.
 
     The message is the database's own. It names the constraint and no values.
     """
@@ -91,7 +91,7 @@ class Transaction(ABC):
         """Take the lock ``name`` as :meth:`lock` does, or return false at once where another transaction holds it."""
 
     @abstractmethod
-    def settle(self) -> None:
+    def check_constraints(self) -> None:
         """Check now what the commit would check: references, and that no statement has failed.
 
         Raises ConstraintViolation. SQLite has no way to check references before the commit. There the rules of a change

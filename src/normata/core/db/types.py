@@ -69,7 +69,7 @@ class UtcTimestamp(TypeDecorator[str]):
 
 
 class Document(TypeDecorator[Any]):
-    """A JSON value, kept as it was given, the order of its names included.
+    """A JSON value, stored as it was passed, the order of its names included.
 
     SQLite gives a column declared as JSON the affinity NUMERIC, which turns a bare 0.0 into 0: there it is text.
     """

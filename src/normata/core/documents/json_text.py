@@ -94,12 +94,12 @@ class StrictDecoder(JSONDecoder):
 class Rules:
     """What a decoded value may be.
 
-    It may have so many ``levels``; what is deeper is a flaw of the value that the first ``blamed`` steps lead to. No
+    It may have so many ``levels``; what is deeper is a flaw of the value that the first ``faulty`` steps lead to. No
     text may have a character that is ``unusable``, which ``reason`` words.
     """
 
     levels: int
-    blamed: int
+    faulty: int
     unusable: re.Pattern[str] = _SURROGATE
     reason: str = "must not hold half of a surrogate pair"
 
@@ -118,7 +118,7 @@ def _walk(value: object, rules: Rules, steps: tuple[Step, ...], seen: set[int]) 
     elif isinstance(value, (dict, list)) and id(value) not in seen:
         seen.add(id(value))
         if len(steps) == rules.levels:
-            yield Flaw(steps[: rules.blamed], f"is nested deeper than {rules.levels - rules.blamed} levels")
+            yield Flaw(steps[: rules.faulty], f"is nested deeper than {rules.levels - rules.faulty} levels")
             return
         if isinstance(value, _Repeating):
             yield from (Flaw((*steps, name), "is given twice") for name in value.names)

@@ -139,14 +139,14 @@ async def preview(
     """
     request, reach = _reach(operation, request)
     with _http_errors(operation):
-        foreseen = await services.changes.rehearse(
+        planned = await services.changes.dry_run(
             lambda unit: look(unit, execute(operation, services, unit, request)[1]),
             actor=request.actor,
             scope=reach,
             writes=operation.writes,
             is_long=True,
         )
-    return foreseen.result
+    return planned.result
 
 
 def respond_http(operation: ChangeOperation, request: Request, content: Any) -> Answer:
@@ -198,12 +198,12 @@ async def _dry_run(
     work: Callable[[UnitOfWork], Answer],
 ) -> Answer:
     """What ``work`` would do. It is no state of anything, so it has no entity tag."""
-    foreseen = await services.changes.rehearse(
+    planned = await services.changes.dry_run(
         work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
     )
     # An operator's change may reach more than the operator may see.
     known = {None, *reach.readable} if operation.authority == "operator" else None
-    return Answer(200, {}, preview_answer(foreseen, known))
+    return Answer(200, {}, preview_answer(planned, known))
 
 
 class _Input(NamedTuple):

@@ -11,7 +11,7 @@ from starlette.datastructures import QueryParams
 
 from normata.core.changes.difference import difference
 from normata.core.changes.idempotency import Answer
-from normata.core.changes.unit_of_work import Change, Rehearsed
+from normata.core.changes.unit_of_work import Change, Preview
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.schema.fields import Token
 from normata.core.schema.paging import QueryFlag
@@ -69,7 +69,7 @@ def parse_dry_run(query_string: bytes) -> tuple[bool, list[FieldFault]]:
         return True, [*InvalidRequest.of_validation("query", error).faults]
 
 
-def preview_answer(preview: Rehearsed[Answer], organizations: Set[str | None] | None = None) -> dict[str, Any]:
+def preview_answer(preview: Preview[Answer], organizations: Set[str | None] | None = None) -> dict[str, Any]:
     """The members of :class:`DryRun`, for a change whose result is an answer.
 
     Of what it would do, it has only what belongs to ``organizations``; null for all.

@@ -20,7 +20,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from normata import __version__
-from normata.core.db.watching import WaitName
+from normata.core.db.monitoring import WaitName
 from normata.core.http.context import RequestContext
 
 _SECONDS = (
@@ -98,11 +98,11 @@ class Metrics:
         (self._hit if cached else self._missed).inc()
 
     def waits(self, name: WaitName) -> _Waits:
-        """Who counts those who wait for this; see :class:`normata.core.db.watching.Watcher`."""
+        """Who counts those who wait for this; see :class:`normata.core.db.monitoring.Monitor`."""
         return _Waits(self._database.waiting.labels(name), self._database.seconds.labels(name))
 
     def connections(self, *, used: int, idle: int, limit: int) -> None:
-        """Note the connections of the pool; see :class:`normata.core.db.watching.Watcher`."""
+        """Note the connections of the pool; see :class:`normata.core.db.monitoring.Monitor`."""
         self._database.used.set(used)
         self._database.idle.set(idle)
         self._database.limit.set(limit)
@@ -153,7 +153,7 @@ class _Database:
 
 
 class _Waits:
-    """Counts those who wait for one thing; see :class:`normata.core.db.watching.Waits`."""
+    """Counts those who wait for one thing; see :class:`normata.core.db.monitoring.WaitMonitor`."""
 
     def __init__(self, waiting: Gauge, seconds: Histogram) -> None:
         self._waiting = waiting

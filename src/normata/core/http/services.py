@@ -9,8 +9,7 @@ from normata.core.changes.idempotency import InProgress
 from normata.core.changes.unit_of_work import Changes
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
-from normata.core.http.authenticator import Authenticator
-from normata.core.http.caller import Caller
+from normata.core.http.caller import Authenticator, Caller
 from normata.core.http.counters import Counters
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache

@@ -177,3 +177,18 @@ def erased_to(value: str | None) -> dict[str, Any]:
 def derived() -> MappedColumn[Any]:
     """A column that is computed from the others and never seen on the wire."""
     return mapped_column(info={"derived": True})
+
+
+_KNOWN: dict[str, type[Table]] = {}
+
+
+def table_named(name: str) -> type[Table]:
+    """The table that SQL calls ``name``. Raises KeyError where no module that declares it has been imported."""
+    if name not in _KNOWN:
+        _KNOWN.update((str(mapper.class_.__tablename__), mapper.class_) for mapper in Table.registry.mappers)
+    return _KNOWN[name]
+
+
+def tables() -> list[type[Table]]:
+    """All tables whose modules have been imported."""
+    return [mapper.class_ for mapper in Table.registry.mappers]

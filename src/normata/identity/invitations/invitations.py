@@ -29,7 +29,7 @@ from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Invitation, Membership, Organization, User
 from normata.identity.secrets import digest_of, is_secret, new_secret
 
-GOOD_FOR = timedelta(days=7)
+LIFETIME = timedelta(days=7)
 PATH = "/sign-in/invitation/"
 
 INVITING_WRITES = (insert_of(Invitation), update_of(Invitation, "revoked_at"))
@@ -71,11 +71,11 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
     if unit.scalar(_IS_REMOVED, {"organization": organization_id}):
         raise NotFound("The organization was removed.")
     folded = fold(email)
-    meant = {"organization": organization_id, "email": folded}
-    member = unit.scalar(_MEMBER_WITH, meant)
+    parameters = {"organization": organization_id, "email": folded}
+    member = unit.scalar(_MEMBER_WITH, parameters)
     if member is not None:
         raise AlreadyMember(member)
-    for older in unit.rows(_OPEN_OF, meant):
+    for older in unit.rows(_OPEN_OF, parameters):
         _end(unit, older)
     secret = new_secret()
     row: dict[str, Any] = {
@@ -86,7 +86,7 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
         "role": role,
         "created_at": unit.moment,
         "created_by": unit.actor.user_id,
-        "expires_at": format_timestamp(datetime.fromisoformat(unit.moment) + GOOD_FOR),
+        "expires_at": format_timestamp(datetime.fromisoformat(unit.moment) + LIFETIME),
         "accepted_at": None,
         "revoked_at": None,
     }
@@ -151,7 +151,7 @@ def one_invitation(transaction: Transaction, organization_id: str, invitation_id
 
 
 def as_wire(row: Any) -> dict[str, Any]:
-    """An invitation as it travels: without its secret, and what is kept of it."""
+    """An invitation as it travels: without its secret and the digest."""
     return {to_camel(column.name): getattr(row, column.name) for column in _SHOWN}
 
 
@@ -161,13 +161,13 @@ def as_wire(row: Any) -> dict[str, Any]:
 def _lookup(name: str, column: str) -> Lookup:
     """The question for the open invitations whose ``column`` is the argument, with their users, where there are any."""
 
-    def question(value: str, *, asked: str, number: str) -> str:
+    def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
             f"SELECT {first} invitation.id, invitation.organization_id, organization.name AS organization_name,"  # noqa: S608 - of our own making
             " invitation.email, invitation.role, invitation.expires_at, account.id AS user_id,"
             " account.name AS user_name, account.removed_at AS user_removed_at"
-            f" FROM {asked and asked + ' JOIN'} invitation {asked and f'ON invitation.{column} = {value}'}"
+            f" FROM {source and source + ' JOIN'} invitation {source and f'ON invitation.{column} = {value}'}"
             " JOIN organization ON organization.id = invitation.organization_id"
             " LEFT JOIN user_account AS account ON account.email_folded = invitation.email_folded"
             f" WHERE invitation.{column} = {value} AND invitation.accepted_at IS NULL"

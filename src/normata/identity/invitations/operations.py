@@ -16,7 +16,7 @@ from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page, 
 from normata.core.schema.wire import Input, Wire
 from normata.identity.invitations import invitations
 from normata.identity.invitations.invitations import Invited
-from normata.identity.mail import Mailer, Posted, invitation_mail
+from normata.identity.mail import Delivery, Mailer, invitation_mail
 from normata.identity.model import Invitation as InvitationTable
 from normata.identity.organization_lookup import name_of, reached
 from normata.settings import Settings
@@ -40,7 +40,7 @@ class InvitationSent(Invitation):
     """An invitation that has just been made, with its link. The link is shown this once."""
 
     link: str = Field(description="The address to open. Whoever has it can accept the invitation.")
-    mail: Posted = Field(
+    mail: Delivery = Field(
         description="Whether the link was mailed: `sent`, `failed`, or `off` where no mail is set up. Unless it was"
         " sent, give the link to whom it is for."
     )
@@ -94,7 +94,7 @@ def sending(unit: UnitOfWork, made: Invited, public_url: str) -> Sending:
 async def mailed(request: Request, sent: Sending) -> dict[str, Any]:
     """The invitation, with what has become of its mail."""
     return sent.invitation | {
-        "mail": await request.means[Mailer].post(sent.invitation["email"], sent.subject, sent.text)
+        "mail": await request.means[Mailer].send(sent.invitation["email"], sent.subject, sent.text)
     }
 
 

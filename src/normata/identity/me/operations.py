@@ -1,4 +1,4 @@
-"""The operations that tell a caller who they are, and where they are a member."""
+"""The operations about the caller: who they are, and where they are a member."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Me(Wire):
 def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
     """Who a caller is; in three statements. The caller's own rows are in the scope of ``transaction``."""
     user = transaction.row(_USER_ROW, {"user": caller.user_id})
-    organizations = transaction.rows(_OWN.order_by(*_ORDER), _asked(caller))
+    organizations = transaction.rows(_OWN.order_by(*_ORDER), _parameters(caller))
     return {
         "id": caller.user_id,
         "name": caller.user_name,
@@ -60,7 +60,7 @@ def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> dict[str, Any]:
     """A page of the organizations that the caller is a member of, by name."""
-    rows, total = fetch_page(transaction, _OWN, _ORDER, query, _asked(caller))
+    rows, total = fetch_page(transaction, _OWN, _ORDER, query, _parameters(caller))
     return envelope([as_wire(row) for row in rows], total, query)
 
 
@@ -79,7 +79,7 @@ def as_wire(row: Any) -> dict[str, Any]:
     return {"id": row.id, "name": row.name, "slug": row.slug, "memberId": row.member_id, "role": row.role}
 
 
-def _asked(caller: Caller) -> dict[str, Any]:
+def _parameters(caller: Caller) -> dict[str, Any]:
     return {"user": caller.user_id, "organizations": list(caller.roles)}
 
 

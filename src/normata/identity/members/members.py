@@ -128,7 +128,7 @@ def change_role(
 
     Raises NotFound, InsufficientRole, Forbidden where either role is larger than the actor's own, LastOwner, and
     MemberRemoved. With a smaller role, the invitations that they have made are over: a larger role may be in them.
-    ``require_current`` is given the member as it travels, before the change.
+    ``require_current`` gets the member as it travels, before the change.
     """
     before = found(unit, member_id)
     require_role(unit, before.organization_id, "admin", before.role, role)
@@ -163,20 +163,20 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
         return before
     if before.role == "owner":
         _require_another_owner(unit, before)
-    meant = {"organization": before.organization_id, "user": before.user_id, "moment": unit.moment}
+    parameters = {"organization": before.organization_id, "user": before.user_id, "moment": unit.moment}
     unit.rows(_REMOVE, {"member": member_id, "moment": unit.moment})
     _publish(unit, "remove", before, removed_at=unit.moment)
-    for token in unit.rows(_REVOKE_TOKENS, meant):
+    for token in unit.rows(_REVOKE_TOKENS, parameters):
         row = token._asdict()
         unit.publish(Change("revoke", AccessToken, before.organization_id, token.id, row, row | {"revoked_at": None}))
     invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
-    sessions = unit.scalars(_END_SESSIONS, meant)
+    sessions = unit.scalars(_END_SESSIONS, parameters)
     if sessions:
         # Where they come from is nothing that the organization should know.
         unit.publish(Change("end", Session, before.organization_id, counts={"ended": len(sessions)}))
     if before.account_of is not None:
         account = {"id": before.user_id, "organization_id": before.account_of, "removed_at": None}
-        unit.rows(_REMOVE_USER, meant)
+        unit.rows(_REMOVE_USER, parameters)
         after = account | {"removed_at": unit.moment}
         unit.publish(Change("remove", User, before.account_of, before.user_id, after, account))
     return unit.row(_ONE, {"member": member_id})

@@ -1,4 +1,4 @@
-"""What an operator says of the provider, read from the settings and checked at the start."""
+"""The settings of single sign-on. Nothing here imports the client of a provider, which takes a while."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from normata.core.http.roles import ROLES, Role
 from normata.errors import BadSetting
+from normata.settings import Settings
 
 CALLBACK = "/sign-in/oidc/callback/"
 
@@ -60,6 +61,22 @@ def read_configuration(
         name=name or urlsplit(issuer).hostname or issuer,
         groups_claim=groups_claim,
         grants=tuple(_grants(roles)),
+    )
+
+
+def single_sign_on(settings: Settings) -> Configuration | None:
+    """The provider that the settings name; null where they name none. Raises BadSetting.
+
+    Called once at the start, so that not each worker reports a bad setting.
+    """
+    return read_configuration(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret,
+        name=settings.oidc_name,
+        groups_claim=settings.oidc_groups_claim,
+        roles=settings.oidc_roles,
+        public_url=settings.public_url,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the provider tells of itself (OpenID Connect Discovery 1.0), and the keys that it signs with."""
+"""The provider's metadata (OpenID Connect Discovery 1.0), and the keys that it signs with."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, KeySet, RSAKey
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
+from normata.identity.openid.client import ProviderClient
 from normata.identity.openid.configuration import Configuration, is_safe_address
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.openid.exchange import Exchange
 
 _LEAST_RSA_BITS = 2_048  # RFC 7518, section 3.3
 
@@ -51,8 +51,8 @@ class Metadata(BaseModel):
 
 async def fetch_metadata(configuration: Configuration) -> Metadata:
     """The provider's metadata. Raises ProviderFailed, ProviderUnreachable."""
-    async with Exchange(configuration) as exchange:
-        document = await exchange.json(configuration.issuer.rstrip("/") + "/.well-known/openid-configuration")
+    async with ProviderClient() as client:
+        document = await client.json(configuration.issuer.rstrip("/") + "/.well-known/openid-configuration")
     try:
         metadata = Metadata.model_validate(document)
     except ValidationError as error:
@@ -62,10 +62,10 @@ async def fetch_metadata(configuration: Configuration) -> Metadata:
     return metadata
 
 
-async def fetch_keys(configuration: Configuration, metadata: Metadata) -> KeySet:
+async def fetch_keys(metadata: Metadata) -> KeySet:
     """The provider's public keys for signatures. Raises ProviderFailed, ProviderUnreachable."""
-    async with Exchange(configuration) as exchange:
-        document = await exchange.json(metadata.jwks_uri)
+    async with ProviderClient() as client:
+        document = await client.json(metadata.jwks_uri)
     entries = document.get("keys")
     keys: list[Key] = [key for entry in entries if (key := _key(entry))] if isinstance(entries, list) else []
     if not keys:

@@ -1,4 +1,4 @@
-"""How a provider can fail. What it says of a person that is not good enough is a SignInRefused."""
+"""How a provider can fail. Claims about a person that do not suffice are a SignInRefused instead."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ class ProviderFailed(DomainError):
 
 
 class ProviderUnreachable(ProviderFailed):
-    """The provider cannot be reached, or not in time, or says itself that it cannot answer."""
+    """The provider cannot be reached, or not in time, or answers 5xx."""
 
     message = "The sign-in service cannot be reached now."

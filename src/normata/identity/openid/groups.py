@@ -1,4 +1,4 @@
-"""Roles that a provider's groups give.
+"""Roles that members get from their groups at the provider.
 
 The setting names pairs of an organization and a role. Such a role is the groups' alone: who signs in has it as long as
 they are in a group that gives it. Roles that the setting does not name are given by people, and stay.
@@ -28,18 +28,18 @@ from normata.identity.openid.configuration import Grant
 GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
 
 
-class Allotment(NamedTuple):
-    """What a person's groups say of an organization: the roles that groups ``give`` there, and the one ``given``."""
+class GroupRoles(NamedTuple):
+    """The ``role`` that a person's groups give them in an organization, and all roles that groups give there."""
 
     organization_id: str
-    give: frozenset[Role]
-    given: Role | None
+    managed: frozenset[Role]
+    role: Role | None
 
 
-async def allotments(
+async def roles_of_groups(
     database: Database, grants: Sequence[Grant], groups: Collection[str]
-) -> tuple[list[Allotment], list[str]]:
-    """What somebody's groups say of each organization that is named; and the names that are no organization's."""
+) -> tuple[list[GroupRoles], list[str]]:
+    """What somebody's groups give them in each organization of the setting; and the names that none has."""
     by_organization: dict[str, list[Grant]] = {}
     unknown = []
     for name in dict.fromkeys(grant.organization for grant in grants):
@@ -52,15 +52,15 @@ async def allotments(
             unknown.append(name)
             continue
         by_organization.setdefault(found[0], []).extend(grant for grant in grants if grant.organization == name)
-    told = [
-        Allotment(
+    found_roles = [
+        GroupRoles(
             organization_id,
             frozenset(grant.role for grant in named),
             _largest({grant.role for grant in named if grant.group in groups}),
         )
         for organization_id, named in sorted(by_organization.items())
     ]
-    return told, unknown
+    return found_roles, unknown
 
 
 def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> list[str]:
@@ -69,31 +69,31 @@ def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> 
     return [name for name in names if transaction.scalar(_CALLED, {"name": name}) is None]
 
 
-def role_by(allotment: Allotment, current: Role | None) -> Role | None:
+def next_role(group_roles: GroupRoles, current: Role | None) -> Role | None:
     """The role that somebody has from now on who has had the role ``current``; null where they are no member."""
-    by_hand = {current} if current is not None and current not in allotment.give else set()
-    return _largest(by_hand | ({allotment.given} if allotment.given is not None else set()))
+    by_hand = {current} if current is not None and current not in group_roles.managed else set()
+    return _largest(by_hand | ({group_roles.role} if group_roles.role is not None else set()))
 
 
-def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str]:
-    """Give a user the roles that their groups say. Returns the organizations whose last owner the user would go from.
+def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles]) -> list[str]:
+    """Give a user the roles of their groups. Returns the organizations that would lose their last owner.
 
     There they stay what they are. The user is the actor of ``unit``, which has all these organizations in its scope
     and may write GROUP_WRITES.
     """
-    kept = []
-    for allotment in told:  # in a fixed order, so that two sign-ins do not wait for each other in a circle
-        organization_id = allotment.organization_id
+    last_owner_of = []
+    for group_roles in found_roles:  # in a fixed order, so that two sign-ins do not wait for each other in a circle
+        organization_id = group_roles.organization_id
         lock_members(unit, organization_id)
-        asked = {"organization": organization_id, "user": user_id}
-        member = unit.row(_MEMBER, asked)
+        parameters = {"organization": organization_id, "user": user_id}
+        member = unit.row(_MEMBER, parameters)
         current = member.role if member is not None and member.removed_at is None else None
-        role = role_by(allotment, current)
+        role = next_role(group_roles, current)
         if member is None or current is None:
             if role is not None:
                 join(unit, organization_id, user_id, role)
-        elif current == "owner" != role and not unit.scalar(_OTHER_OWNERS, asked):
-            kept.append(organization_id)
+        elif current == "owner" != role and not unit.scalar(_OTHER_OWNERS, parameters):
+            last_owner_of.append(organization_id)
         elif role is None:
             members.remove(unit, member.id)
         elif role != current:
@@ -102,18 +102,18 @@ def allot(unit: UnitOfWork, user_id: str, told: Sequence[Allotment]) -> list[str
             if not role_suffices(role, current):
                 invitations.revoke_of_inviter(unit, organization_id, user_id)
             unit.publish(Change("update", Membership, organization_id, member.id, before | {"role": role}, before))
-    return kept
+    return last_owner_of
 
 
 def _largest(roles: Collection[Role]) -> Role | None:
     return max(roles, key=ROLES.index) if roles else None
 
 
-def _select(name: str, *, asked: str, number: str) -> str:
+def _select(name: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} organization.id AS organization_id"  # noqa: S608 - of our own making
-        f" FROM {asked and asked + ' JOIN'} organization"
-        f" {asked and f'ON organization.id = {name} OR organization.slug = {name}'}"
+        f" FROM {source and source + ' JOIN'} organization"
+        f" {source and f'ON organization.id = {name} OR organization.slug = {name}'}"
         f" WHERE (organization.id = {name} OR organization.slug = {name}) AND organization.removed_at IS NULL"
         f" ORDER BY {number and number + ','} organization.id"
     )

@@ -26,10 +26,10 @@ from normata.core.db.types import UtcTimestamp, now, text
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.text import fold
 from normata.errors import NotFound
+from normata.identity.errors import SignInRefused
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
 from normata.identity.openid.person import Person
-from normata.identity.refusals import SignInRefused
 from normata.identity.sign_in_model import ExternalIdentity
 
 CONNECT_WRITES = (insert_of(ExternalIdentity),)
@@ -98,7 +98,7 @@ async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
     return tuple(row for row in found if row.expires_at > now())
 
 
-def arrive(unit: UnitOfWork, known: Known, person: Person) -> None:
+def sign_in(unit: UnitOfWork, known: Known, person: Person) -> None:
     """Make the person the user who was found: accept what they were invited to, and connect them.
 
     ``unit`` has the user and the organizations of ``known`` in its scope, and may write IDENTITY_WRITES. Raises
@@ -158,27 +158,27 @@ def own(transaction: Transaction, user_id: str) -> list[Any]:
 
 def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
     """Look once more: an operator, or who was removed meanwhile, is not connected by an address."""
-    asked = {"user": user_id}
-    if unit.scalar(_OPERATOR, asked) is not None:
+    parameters = {"user": user_id}
+    if unit.scalar(_OPERATOR, parameters) is not None:
         raise SignInRefused("operator_not_connected")
-    user = unit.row(_USER_ROW, asked)
+    user = unit.row(_USER_ROW, parameters)
     if user is None or user.removed_at is not None:
         raise SignInRefused("user_removed")
 
 
-def _identity(issuer: str, subject: str, *, asked: str, number: str) -> str:
+def _identity(issuer: str, subject: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} identity.id AS identity_id, account.id AS user_id,"  # noqa: S608 - of our own making
         " account.name AS user_name, account.removed_at"
-        f" FROM {asked and asked + ' JOIN'} external_identity AS identity"
-        f" {asked and f'ON identity.issuer = {issuer} AND identity.subject = {subject}'}"
+        f" FROM {source and source + ' JOIN'} external_identity AS identity"
+        f" {source and f'ON identity.issuer = {issuer} AND identity.subject = {subject}'}"
         " JOIN user_account AS account ON account.id = identity.user_id"
         f" WHERE identity.issuer = {issuer} AND identity.subject = {subject}"
         f" ORDER BY {number and number + ','} identity.id"
     )
 
 
-def _address(email: str, issuer: str, *, asked: str, number: str) -> str:
+def _address(email: str, issuer: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - of our own making
         " operator.user_id AS operator,"
@@ -192,7 +192,7 @@ def _address(email: str, issuer: str, *, asked: str, number: str) -> str:
         " AND session.ended_at IS NULL) AS session_until,"
         " (SELECT max(token.expires_at) FROM access_token AS token WHERE token.user_id = account.id"
         " AND token.revoked_at IS NULL) AS token_until"
-        f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.email_folded = {email}'}"
+        f" FROM {source and source + ' JOIN'} user_account AS account {source and f'ON account.email_folded = {email}'}"
         " LEFT JOIN operator ON operator.user_id = account.id"
         f" WHERE account.email_folded = {email} AND account.organization_id IS NULL"
         f" ORDER BY {number and number + ','} account.id"

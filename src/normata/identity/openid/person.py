@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Person(NamedTuple):
-    """Who the provider says that somebody is.
+    """A person, by the provider's claims.
 
-    ``email`` is an address that the provider has verified, null where it tells none. ``groups`` are null where the
+    ``email`` is an address that the provider has verified, null where there is none. ``groups`` are null where the
     configuration does not ask for any.
     """
 

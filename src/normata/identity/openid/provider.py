@@ -1,27 +1,31 @@
-"""Asking the provider who somebody is: the way there, and what to make of the way back."""
+"""The client of a provider: the authorization request, the exchange of the code, and who has signed in."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote_plus, urlencode
 
-from authlib.integrations.base_client import OAuthError
+import httpx2
+from joserfc.util import urlsafe_b64encode
 from pydantic import TypeAdapter, ValidationError
 
 from normata.core.schema.fields import Name, VisibleEmail
+from normata.identity.errors import SignInRefused
 from normata.identity.openid import id_token
+from normata.identity.openid.cache import CachedFetch
+from normata.identity.openid.client import ProviderClient, json_object, trust
 from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
 from normata.identity.openid.errors import ProviderFailed
-from normata.identity.openid.exchange import Exchange, trust
-from normata.identity.openid.kept import Kept
 from normata.identity.openid.person import Person
-from normata.identity.refusals import SignInRefused
 
 
-class Question(NamedTuple):
-    """Where to send a browser, and what only the answer to this question fits.
+class AuthorizationRequest(NamedTuple):
+    """Where to send a browser, and what the answer has to match.
 
     The ``state`` comes back with the browser, the ``nonce`` in the ID token; the ``verifier`` (RFC 7636) redeems the
     code. Each is 256 random bits.
@@ -39,22 +43,27 @@ class Provider:
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         trust()  # now, and not while requests wait
-        self._metadata = Kept(lambda: fetch_metadata(configuration))
-        self._keys = Kept(self._fetch_keys)
+        self._metadata = CachedFetch(lambda: fetch_metadata(configuration))
+        self._keys = CachedFetch(self._fetch_keys)
 
-    async def ask(self) -> Question:
-        """A new question. Raises ProviderFailed, ProviderUnreachable."""
+    async def authorization_request(self) -> AuthorizationRequest:
+        """A new request to sign in. Raises ProviderFailed, ProviderUnreachable."""
         metadata = await self._metadata.get()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        async with Exchange(self.configuration) as exchange:
-            url, _ = exchange.create_authorization_url(
-                metadata.authorization_endpoint,
-                state=state,
-                nonce=nonce,
-                code_verifier=verifier,
-                scope=" ".join(self._scopes(metadata)),
-            )
-        return Question(url, state, nonce, verifier)
+        query = {
+            "response_type": "code",
+            "client_id": self.configuration.client_id,
+            "redirect_uri": self.configuration.redirect_uri,
+            "scope": " ".join(self._scopes(metadata)),
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode(),
+            "code_challenge_method": "S256",
+        }
+        # An endpoint may have a query of its own, which stays (RFC 6749, section 3.1).
+        separator = "&" if "?" in metadata.authorization_endpoint else "?"
+        url = f"{metadata.authorization_endpoint}{separator}{urlencode(query)}"
+        return AuthorizationRequest(url, state, nonce, verifier)
 
     async def require_issuer(self, named: str | None) -> None:
         """Raise SignInRefused where an answer names another issuer, or none from a provider that does (RFC 9207)."""
@@ -68,12 +77,12 @@ class Provider:
     async def redeem(self, code: str, *, nonce: str, verifier: str) -> Person:
         """Who has signed in. Raises SignInRefused, ProviderFailed, ProviderUnreachable."""
         metadata = await self._metadata.get()
-        async with Exchange(self.configuration, metadata.authentication(self.configuration)) as exchange:
-            access_token, token = await _tokens(exchange, metadata, code, verifier)
+        async with ProviderClient() as client:
+            access_token, token = await self._tokens(client, metadata, code, verifier)
             claims = await self._verified(metadata, token, nonce=nonce, access_token=access_token)
             more: Mapping[str, Any] = {}
             if metadata.userinfo_endpoint is not None and not self._is_enough(claims):
-                more = await exchange.json(metadata.userinfo_endpoint, bearer=access_token)
+                more = await client.json(metadata.userinfo_endpoint, bearer=access_token)
                 if more.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
                     raise SignInRefused("userinfo_sub")
         return Person(
@@ -85,7 +94,27 @@ class Provider:
         )
 
     async def _fetch_keys(self) -> Any:
-        return await fetch_keys(self.configuration, await self._metadata.get())
+        return await fetch_keys(await self._metadata.get())
+
+    async def _tokens(self, client: ProviderClient, metadata: Metadata, code: str, verifier: str) -> tuple[str, str]:
+        """The access token and the ID token for a code (RFC 6749, section 4.1.3)."""
+        client_id, client_secret = self.configuration.client_id, self.configuration.client_secret
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "code_verifier": verifier,
+            "redirect_uri": self.configuration.redirect_uri,
+        }
+        authentication, auth = metadata.authentication(self.configuration), httpx2.Auth()
+        if authentication == "client_secret_basic":
+            # Both are encoded as in a form first (section 2.3.1).
+            auth = httpx2.BasicAuth(quote_plus(client_id), quote_plus(client_secret))
+        else:
+            form["client_id"] = client_id
+        if authentication == "client_secret_post":
+            form["client_secret"] = client_secret
+        response = await client.post(metadata.token_endpoint, data=form, auth=auth)
+        return _read_tokens(response)
 
     async def _verified(self, metadata: Metadata, token: str, *, nonce: str, access_token: str) -> dict[str, Any]:
         """The ID token's claims; where it names a key that is not known yet, the keys are fetched anew."""
@@ -107,12 +136,12 @@ class Provider:
 
     def _scopes(self, metadata: Metadata) -> list[str]:
         claim = self.configuration.groups_claim
-        # Some providers tell groups to those who ask for them only, by a scope of the claim's name.
+        # Some providers send groups only where they are requested, by a scope of the claim's name.
         wants_groups = self.configuration.grants and claim in metadata.scopes_supported
         return ["openid", "email", "profile", *([claim] if wants_groups else [])]
 
     def _is_enough(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the ID token tells all that is needed (it need not: section 5.4), so that nothing more is asked."""
+        """Whether the ID token has all that is needed (it need not: section 5.4), so that userinfo is not requested."""
         has_groups = not self.configuration.grants or self.configuration.groups_claim in claims
         return "email" in claims and "email_verified" in claims and has_groups
 
@@ -122,8 +151,10 @@ class Provider:
         claim = self.configuration.groups_claim
         for source in sources:
             if claim in source:
-                told = source[claim]
-                return frozenset(name for name in (told if isinstance(told, list) else [told]) if isinstance(name, str))
+                value = source[claim]
+                return frozenset(
+                    group for group in (value if isinstance(value, list) else [value]) if isinstance(group, str)
+                )
         # Section 5.6.2: the claim is somewhere else. To take it for none would take people's roles away.
         if any(claim in (names if isinstance(names := source.get("_claim_names"), dict) else ()) for source in sources):
             raise SignInRefused("groups_elsewhere")
@@ -134,24 +165,26 @@ class Provider:
 _CODES = ("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope")
 
 
-async def _tokens(exchange: Exchange, metadata: Metadata, code: str, verifier: str) -> tuple[str, str]:
-    """The access token and the ID token for a code."""
+def _read_tokens(response: httpx2.Response) -> tuple[str, str]:
+    """The access token and the ID token in an answer of the token endpoint. Raises SignInRefused, ProviderFailed."""
     try:
-        told = await exchange.fetch_token(
-            metadata.token_endpoint, grant_type="authorization_code", code=code, code_verifier=verifier
-        )
-        access_token, token, kind = told.get("access_token"), told.get("id_token"), told.get("token_type")
-    except OAuthError as error:
-        if error.error == "invalid_grant":  # RFC 6749, section 5.2
-            raise SignInRefused("oidc_code") from error
-        raise ProviderFailed(f"token_endpoint_{error.error}" if error.error in _CODES else "token_endpoint") from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ProviderFailed("token_endpoint") from error
+        document = json_object(response)
+    except ProviderFailed as failure:
+        raise ProviderFailed("token_endpoint") from failure
+    error = document.get("error")
+    if error == "invalid_grant":  # section 5.2
+        raise SignInRefused("oidc_code")
+    if error is not None or response.status_code != 200:
+        raise ProviderFailed(f"token_endpoint_{error}" if error in _CODES else "token_endpoint")
+    access_token, token, kind = (document.get(name) for name in ("access_token", "id_token", "token_type"))
     if not (isinstance(token, str) and isinstance(access_token, str) and str(kind).lower() == "bearer"):
+        raise ProviderFailed("tokens")
+    if not _ACCESS_TOKEN.fullmatch(access_token):
         raise ProviderFailed("tokens")
     return access_token, token
 
 
+_ACCESS_TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6750, section 2.1: it has to fit into a header
 _EMAIL: TypeAdapter[str] = TypeAdapter(VisibleEmail)
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 

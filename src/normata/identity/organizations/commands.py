@@ -10,8 +10,8 @@ from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects import postgresql
 
 from normata.core.changes.source import FaultyInput, Row
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.changes.writing import BODY
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import slugify
 from normata.errors import CommandError, NotFound
@@ -34,8 +34,8 @@ def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None =
         if row is not None:
             unit.publish(Change("create", Organization, organization_id, organization_id, row._asdict()))
             return row
-    given = Row(Organization.array, BODY, "", {"slug": slug})
-    raise FaultyInput([given.fault("slug", "is that of another organization")])
+    faulty = Row(Organization.array, BODY, "", {"slug": slug})
+    raise FaultyInput([faulty.fault("slug", "is that of another organization")])
 
 
 def _slugs(name: str) -> Iterator[str]:
@@ -106,11 +106,11 @@ def _publish(unit: UnitOfWork, action: str, before: Any, row: Any) -> None:
 
 
 _TABLE, _MEMBER, _USER = sql_table(Organization), sql_table(Membership), sql_table(User)
-_IS_MEANT = _TABLE.c.id == bindparam("organization")
+_IS_THIS = _TABLE.c.id == bindparam("organization")
 _IS_MEMBER = _MEMBER.c.organization_id == bindparam("organization")
 _MOMENT = bindparam("moment", type_=_TABLE.c.removed_at.type)
 
-_ONE = select(*_TABLE.c).where(_IS_MEANT)
+_ONE = select(*_TABLE.c).where(_IS_THIS)
 # SQLite's compiler takes PostgreSQL's construct as it is. Nobody sees the other organizations, so that a slug which is
 # taken is found out by this alone.
 _CREATE = (
@@ -119,9 +119,9 @@ _CREATE = (
     .on_conflict_do_nothing(index_elements=[_TABLE.c.slug])
     .returning(*_TABLE.c)
 )
-_RENAME = update(_TABLE).where(_IS_MEANT).values(name=bindparam("new_name")).returning(*_TABLE.c)
-_REMOVE = update(_TABLE).where(_IS_MEANT).values(removed_at=_MOMENT).returning(*_TABLE.c)
-_RESTORE = update(_TABLE).where(_IS_MEANT).values(removed_at=None).returning(*_TABLE.c)
+_RENAME = update(_TABLE).where(_IS_THIS).values(name=bindparam("new_name")).returning(*_TABLE.c)
+_REMOVE = update(_TABLE).where(_IS_THIS).values(removed_at=_MOMENT).returning(*_TABLE.c)
+_RESTORE = update(_TABLE).where(_IS_THIS).values(removed_at=None).returning(*_TABLE.c)
 _END_MEMBERSHIPS = (
     update(_MEMBER).where(_IS_MEMBER, _MEMBER.c.removed_at.is_(None)).values(removed_at=_MOMENT).returning(*_MEMBER.c)
 )

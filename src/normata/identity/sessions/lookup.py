@@ -10,13 +10,13 @@ from normata.core.db.lookup import Lookup
 from normata.core.db.types import UtcTimestamp, text
 
 
-def _select(digest: str, *, asked: str, number: str) -> str:
+def _select(digest: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
         " session.created_at, session.last_used_at, session.expires_at,"
         " organization.id AS organization_id, organization.name AS organization_name,"
         " organization.slug AS organization_slug, membership.role"
-        f" FROM {asked and asked + ' JOIN'} session {asked and 'ON session.digest = ' + digest}"
+        f" FROM {source and source + ' JOIN'} session {source and 'ON session.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = session.user_id"
         " LEFT JOIN membership ON membership.user_id = session.user_id AND membership.removed_at IS NULL"
         " LEFT JOIN organization ON organization.id = membership.organization_id"

@@ -18,14 +18,14 @@ from normata.identity.sign_in_model import Means, Session
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=7)
-_KEPT = timedelta(days=30)  # after its end, so that people can see what they, or others, did
-_LONGEST_TOLD = 500
+_RETENTION = timedelta(days=30)  # after its end, so that people can see what they, or others, did
+_MAX_CLIENT_TEXT = 500
 
 BEGIN_WRITES = (insert_of(Session), update_of(Session, "ended_at"), delete_of(Session))
 END_WRITES = (update_of(Session, "ended_at"),)
 
 
-class Place(NamedTuple):
+class SignedInMembership(NamedTuple):
     """An organization that a person is a member of, and their role there."""
 
     organization_id: str
@@ -41,7 +41,7 @@ class Visitor(NamedTuple):
     user_id: str
     user_name: str
     signed_in_at: str
-    places: tuple[Place, ...]
+    memberships: tuple[SignedInMembership, ...]
 
 
 def begin(
@@ -54,7 +54,7 @@ def begin(
     if replaces is not None:
         end(unit, replaces)
     begun = datetime.fromisoformat(unit.moment)
-    unit.rows(_FORGET, {"user": user_id, "before": format_timestamp(begun - _KEPT)})
+    unit.rows(_FORGET, {"user": user_id, "before": format_timestamp(begun - _RETENTION)})
     secret = new_secret()
     row = {
         "id": new_id(),
@@ -64,8 +64,8 @@ def begin(
         "last_used_at": unit.moment,
         "expires_at": format_timestamp(begun + LONGEST),
         "ended_at": None,
-        "address": address[:_LONGEST_TOLD],
-        "user_agent": user_agent[:_LONGEST_TOLD],
+        "address": address[:_MAX_CLIENT_TEXT],
+        "user_agent": user_agent[:_MAX_CLIENT_TEXT],
     }
     unit.rows(_BEGIN, {**row, "digest": digest_of(secret)})
     unit.publish(Change("create", Session, None, row["id"], row))
@@ -80,12 +80,12 @@ def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
     idle_since = format_timestamp(datetime.fromisoformat(moment) - IDLE)
     if first.expires_at <= moment or first.last_used_at <= idle_since:
         return None
-    places = tuple(
-        Place(row.organization_id, row.organization_name, row.role, row.organization_slug)
+    memberships = tuple(
+        SignedInMembership(row.organization_id, row.organization_name, row.role, row.organization_slug)
         for row in found
         if row.organization_id is not None
     )
-    return Visitor(first.session_id, first.user_id, first.user_name, first.created_at, places)
+    return Visitor(first.session_id, first.user_id, first.user_name, first.created_at, memberships)
 
 
 def end(unit: UnitOfWork, session_id: str) -> bool:
@@ -93,7 +93,7 @@ def end(unit: UnitOfWork, session_id: str) -> bool:
     row = unit.row(_END, {"session": session_id, "moment": unit.moment})
     if row is None:
         return False
-    _tell_end(unit, row)
+    _publish_end(unit, row)
     return True
 
 
@@ -101,7 +101,7 @@ def end_own(unit: UnitOfWork, user_id: str, session_id: str) -> dict[str, Any]:
     """End a session of a user, and return it; twice is harmless. Raises NotFound."""
     end_one = unit.row(_END_OWN, {"session": session_id, "user": user_id, "moment": unit.moment})
     if end_one is not None:
-        _tell_end(unit, end_one)
+        _publish_end(unit, end_one)
         return _as_row(end_one)
     row = unit.row(_FIND, {"session": session_id, "user": user_id})
     if row is None:
@@ -113,7 +113,7 @@ def end_others(unit: UnitOfWork, user_id: str, but: str | None = None) -> int:
     """End all sessions of a user, but for one where it is named; how many these are."""
     rows = unit.rows(_END_OTHERS, {"user": user_id, "but": but or "", "moment": unit.moment})
     for row in rows:
-        _tell_end(unit, row)
+        _publish_end(unit, row)
     return len(rows)
 
 
@@ -128,7 +128,7 @@ def when_open(user_id: str, moment: str) -> dict[str, str]:
     return {"user": user_id, "moment": moment, "idle_since": idle_since}
 
 
-def _tell_end(unit: UnitOfWork, row: Any) -> None:
+def _publish_end(unit: UnitOfWork, row: Any) -> None:
     after = _as_row(row)
     unit.publish(Change("end", Session, None, row.id, after, {**after, "ended_at": None}))
 

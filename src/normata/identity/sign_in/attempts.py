@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, insert, update
 from normata.core.changes.unit_of_work import UnitOfWork, delete_of, insert_of, update_of
 from normata.core.db.types import format_timestamp
 from normata.core.schema.table import new_id, sql_table
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.secrets import digest_of
 from normata.identity.sign_in_model import SignInAttempt
 

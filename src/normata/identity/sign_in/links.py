@@ -10,7 +10,7 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, upd
 from normata.core.db.lookup import Lookup
 from normata.core.db.types import UtcTimestamp, format_timestamp, text
 from normata.core.schema.table import new_id, sql_table
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.secrets import digest_of, new_secret
 from normata.identity.sign_in_model import SignInLink
 
@@ -50,11 +50,11 @@ def use(unit: UnitOfWork, link_id: str) -> None:
     unit.publish(Change("use", SignInLink, None, link_id, after, {**after, "used_at": None}))
 
 
-def _select(digest: str, *, asked: str, number: str) -> str:
+def _select(digest: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} link.id AS link_id, link.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
         " link.expires_at, link.used_at"
-        f" FROM {asked and asked + ' JOIN'} sign_in_link AS link {asked and 'ON link.digest = ' + digest}"
+        f" FROM {source and source + ' JOIN'} sign_in_link AS link {source and 'ON link.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = link.user_id"
         f" WHERE link.digest = {digest} AND account.removed_at IS NULL AND account.organization_id IS NULL"
         f" ORDER BY {number and number + ','} link.id"

@@ -1,4 +1,4 @@
-"""Passkeys of people: kept, listed, used and removed."""
+"""Passkeys of people: added, listed, used and removed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import text
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import NotFound
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in.webauthn import NewCredential
 from normata.identity.sign_in_model import Passkey
 
@@ -24,9 +24,9 @@ REMOVE_WRITES = (delete_of(Passkey),)
 
 
 def add(unit: UnitOfWork, user_id: str, made: NewCredential, name: str) -> None:
-    """Keep a new key of a user. Raises SignInRefused where they have too many.
+    """Store a new key of a user. Raises SignInRefused where they have too many.
 
-    The commit raises ConstraintViolation where the key is kept already.
+    The commit raises ConstraintViolation where the key is stored already.
     """
     if (unit.scalar(_COUNT, {"user": user_id}) or 0) >= MOST:
         raise SignInRefused("too_many_passkeys")
@@ -67,11 +67,11 @@ def remove(unit: UnitOfWork, user_id: str, passkey_id: str) -> None:
     unit.publish(Change("remove", Passkey, None, passkey_id, None, row._asdict()))
 
 
-def _select(credential_id: str, *, asked: str, number: str) -> str:
+def _select(credential_id: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} passkey.id AS passkey_id, passkey.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
         " passkey.credential"
-        f" FROM {asked and asked + ' JOIN'} passkey {asked and 'ON passkey.credential_id = ' + credential_id}"
+        f" FROM {source and source + ' JOIN'} passkey {source and 'ON passkey.credential_id = ' + credential_id}"
         " JOIN user_account AS account ON account.id = passkey.user_id"
         f" WHERE passkey.credential_id = {credential_id}"
         " AND account.removed_at IS NULL AND account.organization_id IS NULL"

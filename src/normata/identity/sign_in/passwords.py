@@ -1,4 +1,4 @@
-"""Passwords: how they are chosen, kept and compared."""
+"""Passwords: how they are chosen, stored and compared."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ class Hashing:
         self._nobodys = ""
 
     async def hashed(self, password: str) -> str:
-        """What is kept of a password. Raises Crowded."""
+        """The hash to store of a password. Raises Crowded."""
         return await self._on_thread(lambda: self._hasher.hash(normal(password)))
 
     async def is_right(self, password: str, stored: str | None) -> bool:
         """Whether a password is the one that ``stored`` was made from.
 
-        It takes as long where there is none (null), so that the time does not tell who has one. Raises Crowded.
+        It takes as long where there is none (null), so that the time does not show who has one. Raises Crowded.
         """
         return await self._on_thread(lambda: self._matches(password, stored))
 
@@ -148,9 +148,9 @@ def store(unit: UnitOfWork, user_id: str, hashed: str) -> None:
     row = {"user": user_id, "hash": hashed, "changed_at": unit.moment}
     before = unit.row(_FIND, {"user": user_id})
     unit.rows(_CREATE if before is None else _CHANGE, row)
-    told = {"user_id": user_id, "changed_at": unit.moment}
+    row_of_event = {"user_id": user_id, "changed_at": unit.moment}
     action = "create" if before is None else "update"
-    unit.publish(Change(action, Password, None, user_id, told, before and before._asdict()))
+    unit.publish(Change(action, Password, None, user_id, row_of_event, before and before._asdict()))
 
 
 def rehash(unit: UnitOfWork, user_id: str, hashed: str, changed: str) -> None:
@@ -167,17 +167,17 @@ def changed_at(transaction: Transaction, user_id: str) -> str | None:
 
 
 def _lookup(name: str, column: str) -> Lookup:
-    """The question for the person whose ``column`` is the argument, and what is kept of their password; null for none.
+    """The question for the person whose ``column`` is the argument, and the hash of their password; null for none.
 
     Nobody signs in as who was removed, or as a service account.
     """
 
-    def question(value: str, *, asked: str, number: str) -> str:
+    def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
             f"SELECT {first} account.id AS user_id, account.name AS user_name, account.email, password.hash,"  # noqa: S608 - of our own making
             " password.changed_at"
-            f" FROM {asked and asked + ' JOIN'} user_account AS account {asked and f'ON account.{column} = {value}'}"
+            f" FROM {source and source + ' JOIN'} user_account AS account {source and f'ON account.{column} = {value}'}"
             " LEFT JOIN password ON password.user_id = account.id"
             f" WHERE account.{column} = {value} AND account.removed_at IS NULL AND account.organization_id IS NULL"
             f" ORDER BY {first} account.id"

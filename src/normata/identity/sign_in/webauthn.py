@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from normata.identity.refusals import SignInRefused
+from normata.identity.errors import SignInRefused
 
 if TYPE_CHECKING:
     from fido2.server import Fido2Server
 
 
 class NewCredential(NamedTuple):
-    """What is to be kept of a new key: all texts are base64url without padding."""
+    """What is stored of a new key: all texts are base64url without padding."""
 
     credential_id: str
     credential: str
@@ -105,7 +105,7 @@ class RelyingParty:
 
 
 def user_handle(user_id: str) -> bytes:
-    """What an authenticator keeps of who a key is for: it must tell nothing about the person (section 14.6.1)."""
+    """What an authenticator stores of who a key is for: it must reveal nothing about the person (section 14.6.1)."""
     return hashlib.sha256(user_id.encode()).digest()
 
 

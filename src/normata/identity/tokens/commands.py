@@ -236,8 +236,8 @@ def _require_scope(caller: Caller, wanted: TokenWanted) -> None:
 
 def _expiry(unit: UnitOfWork, wanted: TokenWanted) -> str | None:
     """When the token expires. Raises FaultyInput."""
-    said: AbstractSet[str] = wanted.model_fields_set
-    if "expires_at" not in said:
+    sent_fields: AbstractSet[str] = wanted.model_fields_set
+    if "expires_at" not in sent_fields:
         return later(unit.moment, USUAL)
     if wanted.expires_at is None:
         return None

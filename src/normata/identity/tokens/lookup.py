@@ -1,6 +1,6 @@
 """The token lookup: whose token is this, of which organizations is its user a member, in which role?
 
-Every request asks it. It also returns the revision of the list that the request is for, so that a kept page costs no
+Every request asks it. It also returns the revision of the list that the request is for, so that a cached page costs no
 other question.
 """
 
@@ -10,12 +10,12 @@ from normata.core.db.lookup import Lookup
 from normata.core.db.types import UtcTimestamp, text
 
 
-def _select(digest: str, organization: str, list_name: str, *, asked: str, number: str) -> str:
+def _select(digest: str, organization: str, list_name: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id,"  # noqa: S608 - of our own making
         " token.scope, token.organization_id AS narrowed_to, token.last_used_at, token.expires_at,"
         " membership.organization_id, membership.role, list_revision.revision"
-        f" FROM {asked and asked + ' JOIN'} access_token AS token {asked and 'ON token.digest = ' + digest}"
+        f" FROM {source and source + ' JOIN'} access_token AS token {source and 'ON token.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = token.user_id"
         " LEFT JOIN membership ON membership.user_id = token.user_id AND membership.removed_at IS NULL"
         " AND (token.organization_id IS NULL OR membership.organization_id = token.organization_id)"

@@ -1,7 +1,7 @@
-"""Access tokens: how they look, how they are kept, and their life from creation to revocation.
+"""Access tokens: how they look, how they are stored, and their life from creation to revocation.
 
 A token is ``nrm_``, 32 random bytes in base62 (43 digits) and a CRC-32 of all that in base62 (6 digits). The prefix
-lets secret scanners find leaked tokens. The checksum tells a token from noise without a look-up.
+lets secret scanners find leaked tokens. The checksum sorts out what is no token without a look-up.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _checksum(body: str) -> str:
 
 
 def generate() -> str:
-    """A new token. It is kept nowhere: whoever does not note it has lost it."""
+    """A new token. It is stored nowhere."""
     body = "nrm_" + _base62(int.from_bytes(secrets.token_bytes(32)), 43)
     return body + _checksum(body)
 
@@ -57,14 +57,14 @@ def is_well_formed(token: str) -> bool:
     """Whether ``token`` has the form and the checksum of a token."""
     if _SHAPE.fullmatch(token) is None:
         return False
-    stated = 0
+    checksum = 0
     for digit in token[-6:]:
-        stated = stated * 62 + _VALUES[digit]
-    return stated == zlib.crc32(token[:-6].encode())
+        checksum = checksum * 62 + _VALUES[digit]
+    return checksum == zlib.crc32(token[:-6].encode())
 
 
 def digest(token: str) -> str:
-    """What is kept of a token. With 256 random bits a plain hash is enough: nobody can try them all."""
+    """The digest to store of a token. With 256 random bits a plain hash is enough: nobody can try them all."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -77,7 +77,7 @@ class NoMember(CommandError):
 
 
 class Issued(NamedTuple):
-    """A new token: what is kept of it, without the digest, and the token itself."""
+    """A new token: its row without the digest, and the token itself."""
 
     row: Any
     token: str
@@ -210,7 +210,7 @@ def _user_named(transaction: Transaction, name: str, *, removed: bool = False) -
     return found
 
 
-# --- What is asked
+# --- Statements
 
 
 def reaches(organization: Any) -> Any:

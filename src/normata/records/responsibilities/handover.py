@@ -11,8 +11,8 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import CompoundSelect, Select, bindparam, func, literal_column, select, union_all
 
 from normata.core.changes.source import Fault, FaultyInput, Row
-from normata.core.changes.storing import BODY
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.changes.writing import BODY
 from normata.core.db.security import Write, together
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import text

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from normata.core.changes.unit_of_work import Changes
 from normata.records.base import Restorable
 from normata.records.fields import fields_of
 from normata.records.kinds import Audit, Incident, Label, Policy, Task, Vendor
@@ -248,6 +249,17 @@ def test_what_is_no_document_is_told_along_with_all_other_faults(typed: str, tol
     assert told in text_of(answer)
     assert "Position : must be an integer" in text_of(answer)
     assert Sheet(answer, "/edit/").value("content") == typed
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "changed"])
+def test_nothing_runs_for_a_form_that_has_faults(is_new: bool, shared: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = new_of(Policy) if is_new else page_of(Policy, made(shared, Policy), "edit")
+    sheet = Sheet(shared["editor"].get(page), page if is_new else "/edit/")
+    ran: list[str] = []
+    for name in ("make", "dry_run"):
+        monkeypatch.setattr(Changes, name, lambda *_, name=name, **__: ran.append(name))
+    assert is_refused(sheet.send(shared["editor"], content="{", **{"as.content": "json"}), status=400)
+    assert ran == []
 
 
 @pytest.mark.parametrize("marks", ["[" * 100_000, "{", "7"], ids=["deep", "cut off", "no object"])

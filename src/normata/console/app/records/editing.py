@@ -57,7 +57,7 @@ async def make(page_request: OrganizationRequest) -> Response:
         return await _page(page_request, kind, entries, started, form=form)
     entered = read(entries)
     outcome = await page_request.change(
-        making(kind), body=entered.values, key=started.key, dry_run=bool(entered.faults)
+        making(kind), body=entered.values, key=started.key, checks_only=bool(entered.faults)
     )
     refusal = _with_faults(outcome.refusal, entered.faults)
     if refusal is not None:
@@ -88,7 +88,7 @@ async def change(page_request: OrganizationRequest) -> Response:
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form)
     entered = read(changed, record)
     outcome = await page_request.change(
-        changing(kind), row_id=record_id, body=entered.values, if_match=started.tag, dry_run=bool(entered.faults)
+        changing(kind), row_id=record_id, body=entered.values, if_match=started.tag, checks_only=bool(entered.faults)
     )
     refusal = _with_faults(outcome.refusal, entered.faults)
     if refusal is None:

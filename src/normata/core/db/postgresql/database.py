@@ -10,29 +10,33 @@ from typing import Any
 
 from sqlalchemy import Connection, MetaData
 from sqlalchemy.util import await_only, greenlet_spawn
+from typing_extensions import override
 
 from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
+from normata.core.db.monitoring import Monitor
 from normata.core.db.postgresql import security as rights
-from normata.core.db.postgresql.committing import commit
-from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, leads_astray, tell, told
+from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, may_be_wrong_server, raise_translated, translate
 from normata.core.db.postgresql.lookup import Lookups
 from normata.core.db.postgresql.pool import STALE_AT_MOST, Lease, Pool
 from normata.core.db.postgresql.runner import Runner
+from normata.core.db.postgresql.server_status import commit
 from normata.core.db.postgresql.transaction import (
     ANOTHER_SERVER,
+    DRY_RUN,
     EVERY_ROW,
     READING,
     WRITING,
+    Mode,
+    PostgreSQLDryRun,
     PostgreSQLTransaction,
-    finished,
+    run_work,
     settings,
     waits_on,
 )
 from normata.core.db.security import Security
 from normata.core.db.statements import statements_for
 from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, Work
-from normata.core.db.watching import Watcher
 from normata.errors import Unavailable, UnavailableReason
 from normata.settings import Settings
 
@@ -64,43 +68,54 @@ class PostgreSQL(Database):
 
     embedded = False
 
-    def __init__(self, configuration: Settings, *, watcher: Watcher, serving: bool = False) -> None:
+    def __init__(self, configuration: Settings, *, monitor: Monitor, serving: bool = False) -> None:
         self._role = configuration.database_role
         self._timeout = configuration.database_timeout
-        self._pool = Pool(configuration, serving=serving, watcher=watcher)
+        self._pool = Pool(configuration, serving=serving, monitor=monitor)
         self._statements = statements_for(self._pool.engine.dialect, _NUMERIC)
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
         # For work that is long. Two at once: more would only take Python's lock from each other.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="normata-long")
         self._runner: Runner | None = None
 
+    @override
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """See :meth:`Database.read`."""
         return await self._run(work, READING, scope, is_long=is_long)
 
+    @override
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """See :meth:`Database.write`."""
         return await self._run(work, WRITING, scope, is_long=is_long)
 
+    @override
+    async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
+
+        def checked(transaction: Transaction) -> T:
+            result = work(transaction)
+            transaction.check_constraints()
+            return result
+
+        return await self._run(checked, DRY_RUN, scope, is_long=is_long)
+
+    @override
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
-        """See :meth:`Database.look_up`."""
         return await self._lookups.look_up(lookup, arguments)
 
+    @override
     async def require_ready(self) -> None:
-        """See :meth:`Database.require_ready`: the primary has committed a moment ago."""
+        """The primary has committed a moment ago."""
         if self._pool.heartbeat is not None:
             await self._pool.heartbeat.ready()
 
+    @override
     def read_now(self, work: Work[T]) -> T:
-        """See :meth:`Database.read_now`."""
         return self._now().run(lambda: self.read(work))
 
+    @override
     def write_now(self, work: Work[T]) -> T:
-        """See :meth:`Database.write_now`."""
         return self._now().run(lambda: self.write(work))
 
+    @override
     def alter_now(self, work: Callable[[Connection], T]) -> T:
-        """See :meth:`Database.alter_now`."""
 
         def altered(connection: Connection) -> T:
             # Who comes second waits for the first to finish, which may take a while; then for tables only as long as
@@ -112,55 +127,59 @@ class PostgreSQL(Database):
 
         return self._now().run(lambda: self._alter(altered))
 
+    @override
     def exists(self) -> str | None:
-        """See :meth:`Database.exists`: a server says so itself."""
+        """A server says so itself."""
         return None
 
+    @override
     def secure(self, connection: Connection, metadata: MetaData, security: Security) -> None:
-        """See :meth:`Database.secure`: the service's role, what it may do, and row-level security."""
+        """The service's role, what it may do, and row-level security."""
         rights.secure(connection, self._role, metadata, security)
 
+    @override
     def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
-        """See :meth:`Database.faults`."""
         return rights.faults(_own(transaction).fetch, self._role, metadata, security)
 
+    @override
     def scrub(self) -> bool:
-        """See :meth:`Database.scrub`: a server vacuums by itself, and keeps its log of changes as it was told to."""
+        """A server vacuums by itself, and keeps its log of changes as it is configured to."""
         return False
 
+    @override
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
-        """See :meth:`Database.serving_warnings`: row-level security should bind the login as well."""
+        """Row-level security should bind the login as well."""
         return rights.serving_warnings(_own(transaction).fetch, self._role)
 
+    @override
     async def aclose(self) -> None:
-        """See :meth:`Database.aclose`."""
         await self._lookups.close()
         await self._pool.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    @override
     def close(self) -> None:
-        """See :meth:`Database.close`."""
         runner = self._now()
         runner.run(self.aclose)
         runner.close()
         self._runner = None
 
-    async def _run(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
+    async def _run(self, work: Work[T], mode: Mode, scope: TenantScope, *, is_long: bool) -> T:
         for _ in range(STALE_AT_MOST):
             # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
             # server costs nobody a 503 who comes after it.
             with suppress(_StaleConnection):
-                return await self._attempt(work, begin, scope, is_long=is_long)
-        return await self._attempt(work, begin, scope, is_long=is_long)
+                return await self._attempt(work, mode, scope, is_long=is_long)
+        return await self._attempt(work, mode, scope, is_long=is_long)
 
-    async def _attempt(self, work: Work[T], begin: str, scope: TenantScope, *, is_long: bool) -> T:
+    async def _attempt(self, work: Work[T], mode: Mode, scope: TenantScope, *, is_long: bool) -> T:
         heartbeat = self._pool.heartbeat
         if heartbeat is None:
-            return await self._transact(work, f"{begin};{EVERY_ROW}", is_long=is_long)
-        server = await heartbeat.confirmed(writing=begin is WRITING)
-        own = settings(self._role, scope, self._timeout, server.timeline)
+            return await self._transact(work, mode, EVERY_ROW, is_long=is_long)
+        server = await heartbeat.confirmed(writing=mode.writes)
+        own = settings(self._role, scope, self._timeout, server.timeline, mode)
         try:
-            result = await self._transact(work, f"{begin};{own}", is_long=is_long)
+            result = await self._transact(work, mode, own, is_long=is_long)
         except _AnotherServer:
             heartbeat.doubt(server)
             raise
@@ -172,34 +191,38 @@ class PostgreSQL(Database):
             raise
         if await heartbeat.is_still(server):
             return result
-        if begin is READING:
+        if not (mode.writes and mode.is_stored):
             raise _AnotherServer(*_REPLACED)
         raise Unavailable(*_REPLACED)  # whether the next one has the change nobody can tell
 
-    async def _transact(self, work: Work[T], begin: str, *, is_long: bool) -> T:
+    async def _transact(self, work: Work[T], mode: Mode, own: str, *, is_long: bool) -> T:
         transaction: PostgreSQLTransaction | None = None
-        working = False
+        in_work = False
         try:
             async with self._pool.lease() as lease:
                 connection = lease.connection
                 try:
-                    await connection.execute(begin)
+                    await connection.execute(f"{mode.begin};{own}")
                     wait = waits_on(asyncio.get_running_loop()) if is_long else await_only
-                    transaction = PostgreSQLTransaction(connection, self._statements, wait)
-                    working = True
+                    make = PostgreSQLTransaction if mode.is_stored else PostgreSQLDryRun
+                    transaction = make(connection, self._statements, wait)
+                    in_work = True
                     result: T = await (
-                        asyncio.get_running_loop().run_in_executor(self._threads, finished, work, transaction)
+                        asyncio.get_running_loop().run_in_executor(self._threads, run_work, work, transaction)
                         if is_long
-                        else greenlet_spawn(finished, work, transaction)
+                        else greenlet_spawn(run_work, work, transaction)
                     )
-                    working = False
-                    await commit(connection)
+                    in_work = False
+                    if mode.is_stored:
+                        await commit(connection)
+                    else:
+                        await connection.execute("ROLLBACK")
                 except BaseException as error:
                     # What the work raises by itself, such as a full disk that it writes to, says nothing of the server.
-                    working = working and transaction is not None and transaction.failure is None
+                    in_work = in_work and transaction is not None and transaction.failure is None
                     cause = (transaction and transaction.failure) or error
                     is_elsewhere = transaction is None and isinstance(cause, ANOTHER_SERVER)
-                    if is_elsewhere or (leads_astray(cause) and not working):
+                    if is_elsewhere or (may_be_wrong_server(cause) and not in_work):
                         self._pool.doubt()  # after a restart of the server each connection of the pool is stale
                     # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
                     if transaction is None or isinstance(cause, TimeoutError | asyncio.CancelledError):
@@ -208,20 +231,20 @@ class PostgreSQL(Database):
                         await self._roll_back(lease)
                     raise
         except Exception as error:
-            if working:
+            if in_work:
                 raise
             if transaction is None and isinstance(error, ANOTHER_SERVER):
                 raise _AnotherServer("the server that answers is not the primary", "unconfirmed") from error
             if transaction is None and is_lost(error) and not isinstance(error, TimeoutError):
-                raise _StaleConnection(*told(error).args) from error
-            tell(error)
+                raise _StaleConnection(*translate(error).args) from error
+            raise_translated(error)
         return result
 
     async def _roll_back(self, lease: Lease) -> None:
         try:
             if lease.connection.is_in_transaction():
                 await lease.connection.execute("ROLLBACK")
-        except CONNECT_ERRORS as error:  # what the transaction has failed for is told, not this
+        except CONNECT_ERRORS as error:  # what the transaction has failed for is raised, not this
             lease.abandon()
             if is_lost(error):
                 self._pool.doubt()
@@ -236,7 +259,7 @@ class PostgreSQL(Database):
                 await connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
                 return await connection.run_sync(work)
         except Exception as error:
-            tell(error)
+            raise_translated(error)
 
     def _now(self) -> Runner:
         if self._runner is None:

@@ -14,10 +14,10 @@ from normata.errors import Unavailable, UnavailableReason
 CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 # Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
-# system; serialization, deadlock, lock not available, and read-only (a standby). The last is told where no host of the
+# system; serialization, deadlock, lock not available, and read-only (a standby). The last comes where no host of the
 # URL takes writes, as between the loss of a primary and the next.
-_PASSING_CLASSES = frozenset({"08", "53", "57", "58"})
-_PASSING_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
+_TRANSIENT_CLASSES = frozenset({"08", "53", "57", "58"})
+_TRANSIENT_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
 
 _REASONS: Mapping[str, UnavailableReason] = {
     "40001": "locked",
@@ -37,31 +37,31 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, (*lost, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError))
 
 
-def leads_astray(error: BaseException) -> bool:
+def may_be_wrong_server(error: BaseException) -> bool:
     """Whether the connection, or its server, may not be the one to use after this: it is lost, or takes no writes."""
     return is_lost(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError)
 
 
-def tell(error: Exception) -> NoReturn:
+def raise_translated(error: Exception) -> NoReturn:
     """Raise the error as a caller of the database knows it."""
-    known = told(error)
+    known = translate(error)
     if known is error:
         raise error
     # The server's details of a constraint have the values that people wrote: they must not get into a log.
     raise known from (None if isinstance(known, ConstraintViolation) else error)
 
 
-def told(error: Exception) -> Exception:
+def translate(error: Exception) -> Exception:
     """The error as a caller of the database knows it; one that is the caller's own stays as it is."""
     if isinstance(error, exc.TimeoutError):
         return Unavailable("all connections are in use", "crowded")
     cause = _cause(error)
     if isinstance(cause, asyncpg.IntegrityConstraintViolationError):
-        return ConstraintViolation(words(cause))
-    if isinstance(cause, CONNECT_ERRORS) and (is_lost(cause) or _is_passing(cause)):
-        return Unavailable(words(cause), _reason(cause))
+        return ConstraintViolation(first_line(cause))
+    if isinstance(cause, CONNECT_ERRORS) and (is_lost(cause) or _is_transient(cause)):
+        return Unavailable(first_line(cause), _reason(cause))
     if isinstance(cause, asyncpg.InsufficientPrivilegeError):
-        return NotPermitted(words(cause))
+        return NotPermitted(first_line(cause))
     return error
 
 
@@ -72,18 +72,18 @@ def _cause(error: Exception) -> BaseException:
     return error
 
 
-def _is_passing(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     # A migration has changed what a statement was prepared for. asyncpg prepares it anew for the next transaction.
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
         return True
     code = getattr(error, "sqlstate", None) or ""
-    return code[:2] in _PASSING_CLASSES or code in _PASSING_CODES
+    return code[:2] in _TRANSIENT_CLASSES or code in _TRANSIENT_CODES
 
 
 def _reason(error: BaseException) -> UnavailableReason:
     return _REASONS.get(getattr(error, "sqlstate", None) or "", "unreachable")
 
 
-def words(error: BaseException) -> str:
-    """What to tell of an error: the server's first line; the next ones may have values."""
+def first_line(error: BaseException) -> str:
+    """The server's first line about an error; the next ones may have values."""
     return str(error).partition("\n")[0] or "the database did not answer in time"

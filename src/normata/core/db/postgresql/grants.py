@@ -93,7 +93,7 @@ def faults(ask: Ask, role: str, grants: Grants) -> Iterator[str]:
         effective.setdefault(table, set()).add(privilege)
     for table, expected in sorted(grants.items()):
         if table not in effective and table not in stored and not ask(_EXISTS, table):
-            continue  # the schema is not current, which is told elsewhere
+            continue  # the schema is not current, which is reported elsewhere
         found = stored.get(table, set())
         missing = {grant for grant in expected if grant not in found and grant._replace(grantable=True) not in found}
         if missing:

@@ -18,10 +18,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from normata.core.db.postgresql.closing import Closing
-from normata.core.db.postgresql.hosts import Hosts
-from normata.core.db.postgresql.line import Line
-from normata.core.db.postgresql.standing import Standing
+from normata.core.db.postgresql.server_status import BackgroundClosing, HostProbe, Hosts, ServerStatus
 from normata.errors import Unavailable
 
 log = structlog.get_logger("normata")
@@ -30,7 +27,7 @@ INTERVAL = 1.0  # seconds from the beginning of one beat to that of the next
 PATIENCE = 1.0  # seconds that a server has for its answer, a commit too
 LEASE = 3.0  # seconds for which a confirmation counts, from the beginning of its beat
 READY = 2.0  # seconds for which `/readyz` goes by it
-_BREATH = 0.1  # seconds between two beats at least, however many requests wait for one
+_MIN_PAUSE = 0.1  # seconds between two beats at least, however many requests wait for one
 
 RESTART = "if that is meant to be, restart the service"
 
@@ -56,7 +53,7 @@ class Server:
 class Heartbeat:
     """Confirms the primary with a commit a second, and asks all other hosts meanwhile whether they know better.
 
-    ``adopt`` is told of every new primary, before anything is asked of it. ``renew`` is called when sessions from
+    ``adopt`` is called with every new primary, before anything is asked of it. ``renew`` is called when sessions from
     before are of no more use. It begins to beat when it is first asked.
     """
 
@@ -66,15 +63,15 @@ class Heartbeat:
         self._renew = renew
         self._is_read_only = False
         patience = min(PATIENCE, hosts.timeout)
-        self._closing = Closing(hosts.timeout)
-        self._lines: Mapping[str, Line] = {
-            address: Line(hosts, address, self._closing, patience) for address in hosts.addresses
+        self._closing = BackgroundClosing(hosts.timeout)
+        self._probes: Mapping[str, HostProbe] = {
+            address: HostProbe(hosts, address, self._closing, patience) for address in hosts.addresses
         }
         self._server: Server | None = None
         self._read = _NEVER  # the beginning of the last beat after which it was good to read
         self._written = _NEVER
-        self._why = "no server has been asked yet"
-        self._told = ""
+        self._reason = "no server has been asked yet"
+        self._logged = ""
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._next = asyncio.Event()  # set when the next beat is over, or has confirmed
@@ -110,8 +107,8 @@ class Heartbeat:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
-        for line in self._lines.values():
-            line.drop()
+        for probe in self._probes.values():
+            probe.drop()
         await self._closing.finish()
 
     async def _confirmed(self, within: float, *, writing: bool) -> Server:
@@ -123,7 +120,7 @@ class Heartbeat:
         await over.wait()
         if self._server is not None and self._holds(within, writing=writing):
             return self._server
-        raise Unavailable(self._why, "unconfirmed")
+        raise Unavailable(self._reason, "unconfirmed")
 
     def _holds(self, within: float, *, writing: bool) -> bool:
         return clock() - (self._written if writing else self._read) < within
@@ -131,9 +128,9 @@ class Heartbeat:
     def _begin(self) -> None:
         if self._task is None or self._task.done():
             # Not in the context of whoever came first: it goes on after that request.
-            self._task = asyncio.create_task(self._keep_beating(), context=Context())
+            self._task = asyncio.create_task(self._beat_forever(), context=Context())
 
-    async def _keep_beating(self) -> None:
+    async def _beat_forever(self) -> None:
         while True:
             began = clock()
             over, self._next = self._next, asyncio.Event()
@@ -141,12 +138,12 @@ class Heartbeat:
             try:
                 await self._beat(began, over)
             except Exception:  # whatever went wrong, the next one may succeed
-                self._why = "the primary could not be looked for"
+                self._reason = "the primary could not be looked for"
                 log.exception("heartbeat_failed")
             finally:
                 over.set()
-            self._tell(began)
-            await asyncio.sleep(_BREATH)
+            self._log_changes(began)
+            await asyncio.sleep(_MIN_PAUSE)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, began + INTERVAL - clock())):
                     await self._wake.wait()
@@ -155,56 +152,56 @@ class Heartbeat:
         server = self._server or await self._first()
         if server is None:
             return
-        others = [line for address, line in self._lines.items() if address != server.address]
-        asked = [asyncio.create_task(line.ask()) for line in others]
+        others = [probe for address, probe in self._probes.items() if address != server.address]
+        requests = [asyncio.create_task(probe.status()) for probe in others]
         try:
             found = await self._commit(server, began)
             if self._read == began:
                 over.set()
-            standings = dict(zip(others, await asyncio.gather(*asked), strict=True))
+            statuses = dict(zip(others, await asyncio.gather(*requests), strict=True))
         finally:
-            for task in asked:
+            for task in requests:
                 task.cancel()
-        newest = _newest(standings)
+        newest = _newest(statuses)
         if newest is not None and self._is_newer(newest[1], self._server):
             self._go_to(*newest)
             await self._commit(self._server, clock())
-        elif self._read != began and found is None and _are_standbys(standings.values(), server):
+        elif self._read != began and found is None and _are_standbys(statuses.values(), server):
             self._read = began  # it cannot commit, but nobody has taken its place
         elif newest is not None and found is None:
             host = self._hosts.label(newest[0].address)
-            self._why = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
+            self._reason = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
 
-    async def _commit(self, server: Server | None, began: float) -> Standing | None:
+    async def _commit(self, server: Server | None, began: float) -> ServerStatus | None:
         """Confirm the primary with a commit, and note what follows from that; what it says, or null."""
         assert server is not None  # noqa: S101 - narrows the type
-        line = self._lines[server.address]
-        found = await line.ask(commit=True)
+        probe = self._probes[server.address]
+        found = await probe.status(commit=True)
         is_done = found is not None
-        if found is None and len(self._lines) == 1:
+        if found is None and len(self._probes) == 1:
             # The old connection may lead to a server of yesterday; a new one goes where the proxy leads today. A
             # pooler may take an old one for it, so what comes through a pooler says nothing.
-            found = await line.ask()
+            found = await probe.status()
             if found is not None and found.is_pooled:
                 found = None
         if found is not None and self._is_newer(found, server):
-            self._go_to(line, found)
+            self._go_to(probe, found)
             if not is_done:
                 return await self._commit(self._server, clock())
         elif found is None or not _is_of(found, server):
             if found is None:
-                self._why = line.why
+                self._reason = probe.reason
             elif not found.is_primary:
-                self._why = f"{self._hosts.label(line.address)} is a standby now"
+                self._reason = f"{self._hosts.label(probe.address)} is a standby now"
             else:
-                self._why = f"the server that answers is not the primary before; {RESTART}"
-            line.drop()
+                self._reason = f"the server that answers is not the primary before; {RESTART}"
+            probe.drop()
             return found
         if not is_done:
-            self._why = "the primary does not commit"
+            self._reason = "the primary does not commit"
         elif not found.takes_writes:
-            self._why = "the primary is read-only"
-            line.drop()  # a session keeps the setting that it began with
+            self._reason = "the primary is read-only"
+            probe.drop()  # a session keeps the setting that it began with
         elif self._is_read_only:
             self._renew()
         self._is_read_only = not found.takes_writes
@@ -216,58 +213,62 @@ class Heartbeat:
 
     async def _first(self) -> Server | None:
         """The primary, where none is known."""
-        standings = dict(
-            zip(self._lines.values(), await asyncio.gather(*(line.ask() for line in self._lines.values())), strict=True)
+        statuses = dict(
+            zip(
+                self._probes.values(),
+                await asyncio.gather(*(probe.status() for probe in self._probes.values())),
+                strict=True,
+            )
         )
-        known = [standing for standing in standings.values() if standing is not None]
-        newest = _newest(standings)
-        if len({standing.system for standing in known}) > 1:
-            self._why = "the hosts of the database URL belong to different clusters"
+        known = [status for status in statuses.values() if status is not None]
+        newest = _newest(statuses)
+        if len({status.system for status in known}) > 1:
+            self._reason = "the hosts of the database URL belong to different clusters"
         elif newest is not None:
             self._go_to(*newest)
         elif known:
-            self._why = "no host of the database URL is a primary"
+            self._reason = "no host of the database URL is a primary"
         else:
-            self._why = "; ".join(line.why for line in self._lines.values())
+            self._reason = "; ".join(probe.reason for probe in self._probes.values())
         return self._server
 
-    def _go_to(self, line: Line, standing: Standing) -> None:
-        is_first, self._server = self._server is None, Server(line.address, standing.system, standing.timeline)
+    def _go_to(self, probe: HostProbe, status: ServerStatus) -> None:
+        is_first, self._server = self._server is None, Server(probe.address, status.system, status.timeline)
         self._read = self._written = _NEVER
         self._adopt(self._server)
         if not is_first:
-            log.info("database_primary", host=self._hosts.label(line.address), timeline=standing.timeline)
+            log.info("database_primary", host=self._hosts.label(probe.address), timeline=status.timeline)
 
-    def _is_newer(self, standing: Standing, server: Server | None) -> bool:
-        if server is None or not standing.is_primary:
+    def _is_newer(self, status: ServerStatus, server: Server | None) -> bool:
+        if server is None or not status.is_primary:
             return False
-        if standing.system != server.system:
-            return len(self._lines) == 1  # whoever keeps the address has put another cluster behind it
-        return standing.timeline > server.timeline
+        if status.system != server.system:
+            return len(self._probes) == 1  # whoever keeps the address has put another cluster behind it
+        return status.timeline > server.timeline
 
-    def _tell(self, began: float) -> None:
-        """Say once what has changed."""
-        why = "" if self._written >= began else self._why
-        if why and why != self._told:
-            log.warning("database_unconfirmed", reason=why)
-        elif self._told and not why:
+    def _log_changes(self, began: float) -> None:
+        """Log once what has changed."""
+        reason = "" if self._written >= began else self._reason
+        if reason and reason != self._logged:
+            log.warning("database_unconfirmed", reason=reason)
+        elif self._logged and not reason:
             log.info("database_confirmed")
-        self._told = why
+        self._logged = reason
 
 
-def _newest(standings: Mapping[Line, Standing | None]) -> tuple[Line, Standing] | None:
+def _newest(statuses: Mapping[HostProbe, ServerStatus | None]) -> tuple[HostProbe, ServerStatus] | None:
     """The primary to take, of several."""
-    primaries = [(line, standing) for line, standing in standings.items() if standing is not None]
+    primaries = [(probe, status) for probe, status in statuses.items() if status is not None]
     primaries = [pair for pair in primaries if pair[1].is_primary]
     return max(primaries, key=lambda pair: pair[1].rank, default=None)
 
 
-def _is_of(standing: Standing, server: Server) -> bool:
-    return (standing.system, standing.timeline) == (server.system, server.timeline)
+def _is_of(status: ServerStatus, server: Server) -> bool:
+    return (status.system, status.timeline) == (server.system, server.timeline)
 
 
-def _are_standbys(standings: Collection[Standing | None], server: Server) -> bool:
+def _are_standbys(statuses: Collection[ServerStatus | None], server: Server) -> bool:
     """Whether all have answered, are there at all, and none has been promoted."""
-    return bool(standings) and all(
-        one is not None and not one.is_primary and one.system == server.system for one in standings
+    return bool(statuses) and all(
+        one is not None and not one.is_primary and one.system == server.system for one in statuses
     )

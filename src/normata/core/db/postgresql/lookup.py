@@ -14,9 +14,9 @@ from sqlalchemy.types import TypeEngine
 
 from normata.core.db.batching import Batcher
 from normata.core.db.lookup import Lookup
-from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, told
+from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, translate
 from normata.core.db.postgresql.pool import STALE_AT_MOST, Pool
-from normata.core.db.postgresql.standing import TIMELINE
+from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Rows, Statements
 from normata.errors import Unavailable
 
@@ -64,19 +64,19 @@ class Lookups:
         for place, (lookup, _) in enumerate(calls):
             places.setdefault(lookup.name, []).append(place)
         for alike in places.values():
-            asked = [calls[place][1] for place in alike]
+            values = [calls[place][1] for place in alike]
             try:
-                found = await self._answers(calls[alike[0]][0], asked)
+                found = await self._answers(calls[alike[0]][0], values)
             except Exception as error:
                 found = [error] * len(alike)
             for place, answer in zip(alike, found, strict=True):
                 answers[place] = answer
         return answers
 
-    async def _answers(self, lookup: Lookup, asked: Sequence[Sequence[str | None]]) -> list[list[Any] | Exception]:
+    async def _answers(self, lookup: Lookup, arguments: Sequence[Sequence[str | None]]) -> list[list[Any] | Exception]:
         sql, rows = self._prepared.get(lookup.name) or self._prepare(lookup)
-        found: list[list[Any]] = [[] for _ in asked]
-        for _, number, *row in await self._fetch(sql, [list(values) for values in zip(*asked, strict=True)]):
+        found: list[list[Any]] = [[] for _ in arguments]
+        for _, number, *row in await self._fetch(sql, [list(values) for values in zip(*arguments, strict=True)]):
             if number is not None:
                 found[number - 1].append(row)
         return [rows(answer) for answer in found]
@@ -114,7 +114,7 @@ class Lookups:
                 self._pool.doubt()
                 if stale and not isinstance(error, TimeoutError):
                     return await self._fetch_anywhere(sql, arguments, stale=stale - 1)
-            raise told(error) from error
+            raise translate(error) from error
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -182,11 +182,11 @@ _MAY_EXECUTE = (
 def _definition(lookup: Lookup, dialect: Dialect) -> str:
     quote = dialect.identifier_preparer.quote
     arguments = [quote(argument) for argument in lookup.arguments]
-    asked = f"unnest({', '.join(_arrays(lookup))}) WITH ORDINALITY AS asked ({', '.join(arguments)}, number)"
+    source = f"unnest({', '.join(_arrays(lookup))}) WITH ORDINALITY AS asked ({', '.join(arguments)}, number)"
     return _FUNCTION.format(
         signature=_signature(lookup, named=True),
         columns=", ".join(f"{quote(name)} {_type(column, dialect)}" for name, column in lookup.columns.items()),
-        question=lookup.sql(*(f"asked.{argument}" for argument in arguments), asked=asked, number="asked.number"),
+        question=lookup.sql(*(f"asked.{argument}" for argument in arguments), source=source, number="asked.number"),
     )
 
 

@@ -130,7 +130,7 @@ def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]
     for table, policies in wanted:
         guard = guards.get(table.name)
         if guard is None:
-            continue  # the schema is not current, which is told elsewhere
+            continue  # the schema is not current, which is reported elsewhere
         if guard.enabled != bool(policies):
             state = "off" if policies else "on"
             yield f"row-level security is {state} for the table {table.name}; run `normata migrate`"

@@ -15,11 +15,9 @@ from sqlalchemy import event, exc
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from normata.core.db.postgresql.closing import Closing
+from normata.core.db.monitoring import Monitor, measured_wait
 from normata.core.db.postgresql.heartbeat import Heartbeat, Server
-from normata.core.db.postgresql.hosts import Hosts
-from normata.core.db.postgresql.primary import open_to_primary
-from normata.core.db.watching import Watcher, waiting
+from normata.core.db.postgresql.server_status import BackgroundClosing, Hosts, open_to_primary
 from normata.errors import Unavailable
 from normata.settings import Settings
 
@@ -30,7 +28,7 @@ STALE_AT_MOST = 2
 _COMMAND_PATIENCE = 1.0  # seconds
 
 # SQLAlchemy would print a traceback where a connection that it closes is lost meanwhile, or whoever closes it is
-# interrupted. The connection has gone either way, and what that means is told by whoever needed it.
+# interrupted. The connection has gone either way, and what that means is reported by whoever needed it.
 logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 
 
@@ -42,7 +40,7 @@ class Lease:
         self.is_abandoned = False
 
     def abandon(self) -> None:
-        """Have nobody get the connection after this: something may still be under way on it."""
+        """Have nobody get the connection after this: something may still be in progress on it."""
         self.is_abandoned = True
 
 
@@ -56,19 +54,19 @@ class Pool:
     The service has a heartbeat that finds the primary. A command asks the hosts once for each connection.
     """
 
-    def __init__(self, settings: Settings, *, serving: bool, watcher: Watcher) -> None:
+    def __init__(self, settings: Settings, *, serving: bool, monitor: Monitor) -> None:
         self._hosts = Hosts(settings, serving=serving)
         self._timeout = settings.database_timeout
         # A command ends soon, and its connections with it; whoever has interrupted it does not want to wait.
-        self._closing = Closing(self._timeout if serving else min(_COMMAND_PATIENCE, self._timeout))
+        self._closing = BackgroundClosing(self._timeout if serving else min(_COMMAND_PATIENCE, self._timeout))
         self._open: set[asyncpg.Connection[Any]] = set()
         self._opening: set[asyncio.Task[asyncpg.Connection[Any]]] = set()
         self._server: Server | None = None
         self.heartbeat = Heartbeat(self._hosts, self._adopt, self._renew) if serving else None
         self._doubted = 0.0
         self._limit = settings.database_pool_size
-        self._watcher = watcher
-        self._waits = watcher.waits("connection")
+        self._monitor = monitor
+        self._waits = monitor.waits("connection")
         self.engine: AsyncEngine = create_async_engine(
             "postgresql+asyncpg://",
             connect_args={
@@ -89,12 +87,12 @@ class Pool:
     async def lease(self) -> AsyncIterator[Lease]:
         """A connection for a block, which must leave it outside of any transaction, or abandon it."""
         pool = self.engine.sync_engine.pool
-        with waiting(self._waits):
+        with measured_wait(self._waits):
             leased = await self.engine.raw_connection()
         connection: Any = leased.driver_connection
         lease = Lease(connection)
         try:
-            self._tell_of_connections()
+            self._report_connections()
             yield lease
         finally:
             if pool is not self.engine.sync_engine.pool:
@@ -134,7 +132,7 @@ class Pool:
         if self.heartbeat is not None:
             await self.heartbeat.close()
         await self._closing.finish()
-        with suppress(TimeoutError):  # a server that does not answer need not be told
+        with suppress(TimeoutError):  # a server that does not answer need not be notified
             async with asyncio.timeout(self._timeout):
                 await self.engine.dispose()
 
@@ -164,7 +162,7 @@ class Pool:
         self._doubted = time.monotonic()
 
     def _adopt(self, server: Server) -> None:
-        """Use connections to a new primary only. What is under way on others fails at once, as if they were lost."""
+        """Use connections to a new primary only. What is in progress on others fails at once, as if they were lost."""
         is_first, self._server = self._server is None, server
         if is_first:
             return
@@ -180,11 +178,11 @@ class Pool:
         if connection is None or connection.is_closed():
             leased.invalidate()
         leased.close()
-        self._tell_of_connections()
+        self._report_connections()
 
-    def _tell_of_connections(self) -> None:
+    def _report_connections(self) -> None:
         pool: Any = self.engine.sync_engine.pool  # a queue, which can count
-        self._watcher.connections(used=pool.checkedout(), idle=pool.checkedin(), limit=self._limit)
+        self._monitor.connections(used=pool.checkedout(), idle=pool.checkedin(), limit=self._limit)
 
     def _refuse_doubtful(self, connection: Any, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
         if self.is_doubtful(entry.info["made"]):

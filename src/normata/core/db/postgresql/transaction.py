@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
+from typing_extensions import override
 
-from normata.core.db.postgresql.errors import tell
-from normata.core.db.postgresql.standing import TIMELINE
+from normata.core.db.postgresql.errors import raise_translated
+from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
@@ -21,8 +22,24 @@ _MANY = 100
 
 Wait = Callable[[Awaitable[Any]], Any]
 
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-WRITING = "BEGIN"
+
+class Mode(NamedTuple):
+    """How a transaction begins, whether it may write, and whether what it writes is stored.
+
+    ``lock_timeout`` is in seconds, null for that of all statements.
+    """
+
+    begin: str = "BEGIN"
+    writes: bool = True
+    is_stored: bool = True
+    lock_timeout: float | None = None
+
+
+READING = Mode("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False)
+WRITING = Mode()
+# Without the locks that have names, it can wait for a writer that waits for it. The server looks for such a deadlock
+# after a second (`deadlock_timeout`), and might end the writer; before that the dry run gives up.
+DRY_RUN = Mode(is_stored=False, lock_timeout=0.5)
 
 # Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
 # next one may be somebody else's. That it is a SELECT, and no SETs, is for `pg_stat_statements`, which takes SELECTs of
@@ -32,7 +49,7 @@ _SETTINGS = (
     " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
     " set_config('statement_timeout',"
     " CASE WHEN timeline = {timeline} THEN {limit} ELSE ({other} || timeline)::int::text END, true),"
-    " set_config('lock_timeout', {limit}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
+    " set_config('lock_timeout', {locks}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
 _SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
 # What a server says of a transaction that is meant for another timeline: such an error is how a SELECT can refuse. A
@@ -47,7 +64,7 @@ _EXTEND = "SELECT set_config('normata.readable', $1, true), set_config('normata.
 EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
 
 
-def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> str:
+def settings(role: str, scope: TenantScope, timeout: float, timeline: str, mode: Mode) -> str:
     """What tells a transaction who acts, which tenants are in scope, and how long anything may take.
 
     A server of another timeline refuses it with ANOTHER_SERVER.
@@ -62,6 +79,7 @@ def settings(role: str, scope: TenantScope, timeout: float, timeline: str) -> st
         "timeline": timeline,
         "other": "another timeline: ",
         "limit": str(round(timeout * 1000)),
+        "locks": str(round(min(timeout, mode.lock_timeout or timeout) * 1000)),
         "idle": str(round(timeout * 4000)),
     }
     filled = _SETTINGS.format(**{name: _literal(value) for name, value in values.items()})
@@ -80,15 +98,15 @@ class PostgreSQLTransaction(Transaction):
         self._wait_for = wait
         self.failure: BaseException | None = None  # as asyncpg raised it
 
+    @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """See :meth:`Transaction.rows`."""
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
         found = self.fetch(sql, *values)
         return [] if prepared.rows is None else prepared.rows(found)
 
+    @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
-        """See :meth:`Transaction.execute_many`."""
         if not parameters:
             return
         prepared = self._statements.prepare(statement, parameters[0])
@@ -101,8 +119,8 @@ class PostgreSQLTransaction(Transaction):
         every = [prepared.bind(one)[1] for one in parameters]
         self._wait(self._connection.executemany(sql, every))
 
+    @override
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
-        """See :meth:`Transaction.stream`."""
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
         # Without a name it leaves nothing behind, which behind a pooler would be another's.
@@ -112,30 +130,31 @@ class PostgreSQLTransaction(Transaction):
             if prepared.rows is not None:
                 yield from prepared.rows(found)
 
+    @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """See :meth:`Transaction.lock`."""
         self.fetch(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _lock_key(name))
 
+    @override
     def try_lock(self, name: str) -> bool:
-        """See :meth:`Transaction.try_lock`."""
         ((is_taken,),) = self.fetch("SELECT pg_try_advisory_xact_lock($1)", _lock_key(name))
         return bool(is_taken)
 
-    def settle(self) -> None:
-        """See :meth:`Transaction.settle`."""
+    @override
+    def check_constraints(self) -> None:
         self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
 
+    @override
     def extend(self, scope: TenantScope) -> None:
-        """See :meth:`Transaction.extend`."""
         self.fetch(_EXTEND, _array(scope.readable), _array(scope.writable))
 
+    @override
     def tables(self) -> frozenset[str]:
-        """See :meth:`Transaction.tables`."""
         found = self.fetch("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
         return frozenset(name for (name,) in found)
 
+    @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        """See :meth:`Transaction.analyze`. A table that somebody else has locked against it is left alone."""
+        """A table that somebody else has locked against it is left alone."""
         for table, rows in written.items():
             if rows >= _MANY:
                 self.fetch(f"ANALYZE (SKIP_LOCKED) {self._statements.quoted(table)}")
@@ -149,11 +168,23 @@ class PostgreSQLTransaction(Transaction):
             result: T = self._wait_for(call)
         except Exception as error:
             self.failure = error
-            tell(error)
+            raise_translated(error)
         except BaseException as error:
             self.failure = error
             raise
         return result
+
+
+class PostgreSQLDryRun(PostgreSQLTransaction):
+    """A transaction that will be rolled back: it takes no lock by its name, since it stores nothing."""
+
+    @override
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        pass
+
+    @override
+    def try_lock(self, name: str) -> bool:
+        return True
 
 
 def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
@@ -165,8 +196,8 @@ def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
     return lambda call: asyncio.run_coroutine_threadsafe(done(call), loop).result()
 
 
-def finished(work: Work[T], transaction: PostgreSQLTransaction) -> T:
-    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+def run_work(work: Work[T], transaction: PostgreSQLTransaction) -> T:
+    """What ``work`` returns. Raises what it raises, and what it has swallowed.
 
     Where one of its statements failed, the server would take COMMIT for ROLLBACK.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from normata.errors import Unavailable, UnavailableReason
 
 # Result codes that speak of the file or of who else uses it. The others, such as a table that is missing or a
 # statement that is wrong, are faults that no waiting mends.
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     {
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -40,12 +41,39 @@ _REASONS: Mapping[int, UnavailableReason] = {
 # SQLite's own number. A page that changed often meanwhile is written once, and each time takes some milliseconds.
 _LOG_PAGES = 2_000
 
+# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
+# two processes that write, one would hardly ever get it.
+_LOCK_POLL_INTERVAL = 0.001
+
 _Identity = tuple[int, int]
 
 
-def code(error: BaseException) -> int:
+def code(error: BaseException | None) -> int:
     """The primary result code of one of sqlite3's errors, which is its low byte; the rest says more about it."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
+def begin(connection: sqlite3.Connection, deadline: float, free_lock: Callable[[], bool] = lambda: False) -> None:
+    """Begin a transaction that has the lock for writing; ``deadline`` is on the monotonic clock.
+
+    It takes the lock at once, since a reader that turns into a writer can fail where no waiting helps. Where another
+    one has it, ``free_lock`` is called each time, and returns whether it has made somebody give it back.
+    """
+    ((timeout,),) = connection.execute("PRAGMA busy_timeout").fetchall()
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+            if not free_lock():
+                time.sleep(_LOCK_POLL_INTERVAL)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {timeout}")
 
 
 class File:
@@ -95,11 +123,11 @@ class File:
         self._create = False
         return connection, identity
 
-    def told(self, error: Exception) -> Exception:
+    def translate(self, error: Exception) -> Exception:
         """The error as a caller of the database knows it."""
         if isinstance(error, sqlite3.IntegrityError):
             return ConstraintViolation(str(error))
-        if isinstance(error, sqlite3.Error) and code(error) in _PASSING:
+        if isinstance(error, sqlite3.Error) and code(error) in _TRANSIENT:
             return Unavailable(f"{self.path}: {error}", _REASONS.get(code(error), "unreachable"))
         return error
 
@@ -121,7 +149,7 @@ def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_r
 
 
 class Connections:
-    """Connections that are kept open between uses, for any number of threads; each leads to the file of its moment.
+    """Connections that stay open between uses, for any number of threads; each leads to the file of its moment.
 
     A connection whose file has been moved or replaced is dropped: what it wrote would be acknowledged and lost.
     """
@@ -131,7 +159,6 @@ class Connections:
         self._file = file
         self._options = options
         self._idle: list[tuple[sqlite3.Connection, _Identity]] = []
-        self._opened = 0
 
     @contextmanager
     def lease(self) -> Iterator[sqlite3.Connection]:
@@ -140,7 +167,7 @@ class Connections:
         try:
             yield connection
         except BaseException as error:
-            if isinstance(error, sqlite3.Error | Unavailable) or not _undone(connection):
+            if isinstance(error, sqlite3.Error | Unavailable) or not _rolled_back(connection):
                 connection.close()  # which undoes it, too; something is wrong with the file
             else:
                 self._idle.append((connection, identity))
@@ -158,15 +185,6 @@ class Connections:
         self._idle.append((connection, identity))
         return found
 
-    def data_version(self) -> tuple[int, int]:
-        """Differs from before if another connection may have changed the file. Raises Unavailable and sqlite3.Error.
-
-        The numbers of two connections mean nothing to each other, so the connection is counted, too. It is for one
-        thread that uses one connection at a time.
-        """
-        ((version,),) = self.fetch("PRAGMA data_version", ())
-        return self._opened, version
-
     def close(self) -> None:
         """Close those that nobody uses."""
         while self._idle:
@@ -177,7 +195,6 @@ class Connections:
             try:
                 connection, identity = self._idle.pop()
             except IndexError:
-                self._opened += 1
                 return self._file.open(**self._options)
             try:
                 if identity == self._file.identity():
@@ -188,7 +205,7 @@ class Connections:
             connection.close()
 
 
-def _undone(connection: sqlite3.Connection) -> bool:
+def _rolled_back(connection: sqlite3.Connection) -> bool:
     """Whether there is no open transaction now; one that is open is rolled back."""
     try:
         if connection.in_transaction:

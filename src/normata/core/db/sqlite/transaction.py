@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from normata.core.db.sqlite.connection import File
 from normata.core.db.statements import Prepared, Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
@@ -26,14 +28,14 @@ class SQLiteTransaction(Transaction):
         self._file = file
         self.failure: Exception | None = None
 
+    @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """See :meth:`Transaction.rows`."""
         prepared = self._statements.prepare(statement, parameters)
         found = self.fetch(*prepared.bind(parameters))
         return [] if prepared.rows is None else prepared.rows(found)
 
+    @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
-        """See :meth:`Transaction.execute_many`."""
         if not parameters:
             return
         prepared = self._statements.prepare(statement, parameters[0])
@@ -45,38 +47,41 @@ class SQLiteTransaction(Transaction):
         values = (prepared.bind(one)[1] for one in parameters)
         self._run(lambda: self._connection.executemany(sql, values))
 
+    @override
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
-        """See :meth:`Transaction.stream`."""
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
         cursor = self._run(lambda: self._connection.execute(sql, values))
         return self._streamed(cursor, prepared)
 
+    @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """See :meth:`Transaction.lock`: there is one writer anyway."""
+        """There is one writer anyway."""
 
+    @override
     def try_lock(self, name: str) -> bool:
-        """See :meth:`Transaction.try_lock`: nobody else is writing."""
+        """Nobody else is writing."""
         del name
         return True
 
-    def settle(self) -> None:
-        """See :meth:`Transaction.settle`."""
+    @override
+    def check_constraints(self) -> None:
         if self.failure is not None:
             raise self.failure
 
+    @override
     def extend(self, scope: TenantScope) -> None:
-        """See :meth:`Transaction.extend`: nothing here holds it to a scope."""
+        """Nothing here holds it to a scope."""
 
+    @override
     def tables(self) -> frozenset[str]:
-        """See :meth:`Transaction.tables`."""
         found = self.fetch(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
         )
         return frozenset(name for (name,) in found)
 
+    @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        """See :meth:`Transaction.analyze`."""
         # A sample of each index takes no longer for a large one. From a small sample SQLite would conclude that no
         # organization has more rows than that, and plan worse than without.
         self.fetch(f"PRAGMA analysis_limit = {_SAMPLE}")
@@ -97,16 +102,16 @@ class SQLiteTransaction(Transaction):
         try:
             return call()
         except sqlite3.Error as error:
-            self.failure = self._file.told(error)
+            self.failure = self._file.translate(error)
             if self.failure is error:
                 raise
             raise self.failure from error
 
 
-def finished(work: Work[T], transaction: SQLiteTransaction) -> T:
-    """What ``work`` returns. Raises what it raises, and what it has kept silent about.
+def run_work(work: Work[T], transaction: SQLiteTransaction) -> T:
+    """What ``work`` returns. Raises what it raises, and what it has swallowed.
 
-    Where one of its statements failed, nothing of the transaction may be kept: so it is on PostgreSQL, too.
+    Where one of its statements failed, nothing of the transaction may be stored: so it is on PostgreSQL, too.
     """
     result = work(transaction)
     if transaction.failure is not None:

@@ -9,51 +9,20 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
 
 from normata.core.db.batching import ENDING, Batcher
-from normata.core.db.sqlite.connection import Connections, File, code
-from normata.core.db.sqlite.processor import current_processor, stay_on
-from normata.core.db.sqlite.transaction import SQLiteTransaction, finished
+from normata.core.db.monitoring import Monitor, measured_wait
+from normata.core.db.sqlite.connection import Connections, File, begin
+from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
-from normata.core.db.watching import Watcher, waiting
 from normata.errors import Unavailable
 
 _LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
-
-# Seconds that writes wait at most for those of other clients that are likely to come. One flush serves them all. And
-# the event loop and the writer's thread take turns: while both have much to do, each takes Python's lock from the other
-# at every statement, which took 16 clients a third of the time of a restore.
-_PATIENCE = 0.005
-
-# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
-# two processes that write, one would hardly ever get it.
-_NAP = 0.001
-
-
-def begin(connection: sqlite3.Connection, deadline: float, timeout: float) -> None:
-    """Begin a transaction that has the lock for writing.
-
-    It takes the lock at once, since a reader that turns into a writer can fail where no waiting helps. ``timeout`` is
-    the connection's own for everything else.
-    """
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                    raise
-            else:
-                return
-            time.sleep(_NAP)
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {round(timeout * 1000)}")
 
 
 class Writer:
@@ -62,17 +31,20 @@ class Writer:
     There is one thread, which makes a queue of what SQLite would otherwise make a race for its lock.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float, watcher: Watcher) -> None:
+    def __init__(
+        self, file: File, statements: Statements, timeout: float, monitor: Monitor, *, free_lock: Callable[[], bool]
+    ) -> None:
+        """``free_lock`` is called where the lock is taken; it returns whether it has made somebody give it back."""
         self._file = file
         self._statements = statements
         self._timeout = timeout
         self._connections = Connections(file, cache_mib=8)
         self._batcher: Batcher[Work[Any], Any] = Batcher(
-            self._serve, timeout, limit=_LIMIT, waits=watcher.waits("writer"), patience=_PATIENCE
+            self._serve, timeout, limit=_LIMIT, waits=monitor.waits("writer")
         )
-        self._lock_waits = watcher.waits("lock")
+        self._free_lock = free_lock
+        self._lock_waits = monitor.waits("lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="normata-write")
-        self._processor: int | None = None  # that the thread stays on
         self._closed = False
 
     async def run(self, work: Work[T]) -> T:
@@ -87,12 +59,12 @@ class Writer:
         return cast("T", outcome)
 
     async def finish(self) -> None:
-        """Take no more work, and wait for the batch under way; work that waits for the next raises Unavailable."""
+        """Take no more work, and wait for the batch in progress; work that waits for the next raises Unavailable."""
         self._closed = True
         await self._batcher.finish()
 
     def close(self) -> None:
-        """Wait for what is under way, and close the connections."""
+        """Wait for what is in progress, and close the connections."""
         self._closed = True
         self._thread.shutdown()
         self._connections.close()
@@ -100,20 +72,9 @@ class Writer:
     async def _serve(self, works: Sequence[Work[Any]]) -> list[Any]:
         if self._closed:
             raise Unavailable(ENDING, "ending")
-        call = partial(self._follow, current_processor(), works, time.monotonic() + self._timeout)
+        call = partial(self._outcomes, works, time.monotonic() + self._timeout)
         outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, call)
         return [outcome.error if isinstance(outcome, _Failure) else outcome for outcome in outcomes]
-
-    def _follow(self, processor: int | None, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
-        """What :meth:`_outcomes` returns, worked out on the processor that the event loop has just been on.
-
-        The two take turns, and work on the same objects. From another processor's caches these are fetched first,
-        which took a tenth of the time of a create.
-        """
-        if processor is not None and processor != self._processor:
-            stay_on(processor)
-            self._processor = processor
-        return self._outcomes(works, deadline)
 
     def _outcomes(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
         """What each work returns, or its failure, once all that succeeded is durable."""
@@ -121,7 +82,7 @@ class Writer:
             return self._committed(works, deadline)
         except Exception as error:
             if len(works) == 1 or not isinstance(error, sqlite3.IntegrityError):
-                return [_Failure(self._file.told(error))] * len(works)
+                return [_Failure(self._file.translate(error))] * len(works)
         # A broken reference that was found at the commit: whose fault it is shows when each is tried alone.
         return [outcome for work in works for outcome in self._outcomes([work], deadline)]
 
@@ -137,8 +98,8 @@ class Writer:
         return outcomes
 
     def _begin(self, connection: sqlite3.Connection, deadline: float) -> None:
-        with waiting(self._lock_waits):
-            begin(connection, deadline, self._timeout)
+        with measured_wait(self._lock_waits):
+            begin(connection, deadline, self._free_lock)
 
     def _run_together(self, connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
         """What each work returns, or its failure; null where one has failed after it had written.
@@ -151,7 +112,7 @@ class Writer:
             transaction = SQLiteTransaction(connection, self._statements, self._file)
             written = connection.total_changes
             try:
-                outcomes.append(finished(work, transaction))
+                outcomes.append(run_work(work, transaction))
             except Exception as error:
                 if len(works) == 1:
                     raise
@@ -159,7 +120,7 @@ class Writer:
                     raise (transaction.failure or error) from error
                 if connection.total_changes != written:
                     return None
-                outcomes.append(_Failure(self._file.told(error)))
+                outcomes.append(_Failure(self._file.translate(error)))
         return outcomes
 
     def _attempt(self, connection: sqlite3.Connection, work: Work[Any]) -> Any:
@@ -167,12 +128,12 @@ class Writer:
         transaction = SQLiteTransaction(connection, self._statements, self._file)
         connection.execute("SAVEPOINT work")
         try:
-            outcome = finished(work, transaction)
+            outcome = run_work(work, transaction)
         except Exception as error:
             if not connection.in_transaction:  # SQLite has ended it, for all works
                 raise (transaction.failure or error) from error
             connection.execute("ROLLBACK TO work")
-            outcome = _Failure(self._file.told(error))
+            outcome = _Failure(self._file.translate(error))
         connection.execute("RELEASE work")
         return outcome
 

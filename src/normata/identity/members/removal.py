@@ -17,7 +17,7 @@ from normata.identity.sessions import sessions
 from normata.identity.tokens import tokens
 
 
-class Left(NamedTuple):
+class RemovedCounts(NamedTuple):
     """What has ended: memberships, tokens, sessions, and invitations to the user's address."""
 
     members: int
@@ -26,20 +26,20 @@ class Left(NamedTuple):
     invitations: int
 
 
-def remove_user(unit: UnitOfWork, user: Any) -> Left:
+def remove_user(unit: UnitOfWork, user: Any) -> RemovedCounts:
     """End all that a user can do here; twice is harmless. For commands. Raises LastOwner."""
-    asked = {"user": user.id}
-    ended = [_remove(unit, row) for row in unit.rows(_MEMBERS, asked)]
-    revoked = [tokens.revoke(unit, token_id) for token_id in unit.scalars(_TOKENS, asked)]
+    parameters = {"user": user.id}
+    ended = [_remove(unit, row) for row in unit.rows(_MEMBERS, parameters)]
+    revoked = [tokens.revoke(unit, token_id) for token_id in unit.scalars(_TOKENS, parameters)]
     ended_sessions = sessions.end_others(unit, user.id)
     open_invitations = [] if user.email is None else invitations.revoke_of_address(unit, user.email)
     operators.set_operator(unit, user.id, is_operator=False)
     if user.removed_at is None:
-        unit.rows(_REMOVE, asked | {"moment": unit.moment})
+        unit.rows(_REMOVE, parameters | {"moment": unit.moment})
         before = {"id": user.id, "organization_id": user.organization_id, "removed_at": None}
         after = before | {"removed_at": unit.moment}
         unit.publish(Change("remove", User, user.organization_id, user.id, after, before))
-    return Left(len(ended), len(revoked), ended_sessions, len(open_invitations))
+    return RemovedCounts(len(ended), len(revoked), ended_sessions, len(open_invitations))
 
 
 def _remove(unit: UnitOfWork, membership: Any) -> Any:

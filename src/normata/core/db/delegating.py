@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Delete, Insert, Update
+from typing_extensions import override
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, TenantScope, Transaction
 
@@ -24,50 +25,50 @@ def returns_rows(statement: Statement) -> bool:
     return known
 
 
-class Wrapping(Transaction):
+class DelegatingTransaction(Transaction):
     """Does what another transaction does. A subclass says what is different."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
+    @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """See :meth:`Transaction.rows`."""
         return self._transaction.rows(statement, parameters)
 
+    @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
-        """See :meth:`Transaction.execute_many`."""
         self._transaction.execute_many(statement, parameters)
 
+    @override
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
-        """See :meth:`Transaction.stream`."""
         return self._transaction.stream(statement, parameters)
 
+    @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """See :meth:`Transaction.lock`."""
         self._transaction.lock(name, shared=shared)
 
+    @override
     def try_lock(self, name: str) -> bool:
-        """See :meth:`Transaction.try_lock`."""
         return self._transaction.try_lock(name)
 
-    def settle(self) -> None:
-        """See :meth:`Transaction.settle`."""
-        self._transaction.settle()
+    @override
+    def check_constraints(self) -> None:
+        self._transaction.check_constraints()
 
+    @override
     def extend(self, scope: TenantScope) -> None:
-        """See :meth:`Transaction.extend`."""
         self._transaction.extend(scope)
 
+    @override
     def tables(self) -> frozenset[str]:
-        """See :meth:`Transaction.tables`."""
         return self._transaction.tables()
 
+    @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        """See :meth:`Transaction.analyze`."""
         self._transaction.analyze(written)
 
 
-class Watching(Wrapping):
+class InsertRecorder(DelegatingTransaction):
     """Keeps the rows that are inserted into one table, whatever the statement, in ``added``."""
 
     def __init__(self, transaction: Transaction, table: str) -> None:
@@ -75,21 +76,22 @@ class Watching(Wrapping):
         self._table = table
         self.added: list[Any] = []
 
+    @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """See :meth:`Transaction.rows`. An INSERT that returns rows by itself is not watched."""
-        if not self._is_watched(statement):
+        """An INSERT that returns rows by itself is not watched."""
+        if not self._is_recorded(statement):
             return super().rows(statement, parameters)
         assert isinstance(statement, Insert)  # noqa: S101 - narrows the type
         self.added += super().rows(statement.returning(*statement.table.c), parameters)
         return []
 
+    @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
-        """See :meth:`Transaction.execute_many`."""
-        if not self._is_watched(statement):
+        if not self._is_recorded(statement):
             super().execute_many(statement, parameters)
             return
         for one in parameters:
             self.rows(statement, one)
 
-    def _is_watched(self, statement: Statement) -> bool:
+    def _is_recorded(self, statement: Statement) -> bool:
         return isinstance(statement, Insert) and statement.table.name == self._table and not returns_rows(statement)

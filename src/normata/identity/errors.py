@@ -9,7 +9,7 @@ class SignInRefused(DomainError):
     """A sign-in is refused.
 
     ``cause`` is a word for the log, such as ``link_used``. It never has a name, an address or a secret. The pages have
-    a sentence for each cause, which must not tell more than the person may know. ``wait`` is for too many
+    a sentence for each cause, which must not reveal more than the person may know. ``wait`` is for too many
     attempts: the seconds until the next one.
     """
 

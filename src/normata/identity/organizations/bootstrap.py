@@ -17,7 +17,7 @@ from normata.identity.organizations import commands as organization_life
 from normata.identity.sign_in import links as sign_in_links
 
 
-class Begun(NamedTuple):
+class Bootstrapped(NamedTuple):
     """The slug of the organization, whether it is new, and the secret of a link to sign in with."""
 
     slug: str
@@ -25,9 +25,9 @@ class Begun(NamedTuple):
     secret: str
 
 
-def begin(
+def bootstrap(
     unit: UnitOfWork, *, organization: str, email: str, name: str | None = None, slug: str | None = None
-) -> Begun:
+) -> Bootstrapped:
     """Make an organization with its owner, and a link that signs the owner in; again there is but another link.
 
     ``name`` is the person's, the address where it is null. Raises CommandError where there is an organization of this
@@ -45,7 +45,7 @@ def begin(
         else:
             users.bring_back(unit, user_id)
         memberships.join(unit, organization_id, user_id, "owner")
-        return Begun(wanted, is_new=True, secret=sign_in_links.create(unit, user_id))
+        return Bootstrapped(wanted, is_new=True, secret=sign_in_links.create(unit, user_id))
     if found.removed_at is not None:
         raise CommandError(
             f"the organization {wanted} was removed; `normata organization restore {wanted}` brings it back"
@@ -56,7 +56,7 @@ def begin(
             f"there is an organization {wanted} already, and {email} does not own it; choose another --slug, or invite"
             f" them with `normata member invite {email} --organization {wanted}`"
         )
-    return Begun(wanted, is_new=False, secret=sign_in_links.create(unit, user.id))
+    return Bootstrapped(wanted, is_new=False, secret=sign_in_links.create(unit, user.id))
 
 
 _TABLE = sql_table(Organization)

@@ -1,4 +1,4 @@
-"""What is fetched from the provider, and kept for a while."""
+"""A cache of what is fetched from the provider."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LIFETIME = 300.0  # seconds that what was fetched is good
 PAUSE = 10.0  # seconds between two fetches at least, whatever is asked for
 
 
-class Kept(Generic[T]):
+class CachedFetch(Generic[T]):
     """A value that one task fetches for all who wait for it.
 
-    A failure is kept as well, for a pause: whoever comes while the provider is down is told so at once, and does not
-    make one more request to it.
+    A failure is cached as well, for a pause: while the provider is down, callers fail at once and make no more
+    requests to it.
     """
 
     def __init__(self, fetch: Callable[[], Awaitable[T]]) -> None:

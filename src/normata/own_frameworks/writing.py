@@ -1,15 +1,26 @@
-"""What follows for an organization's coverage from changes of its own controls and matches."""
+"""How rows of a request become frameworks, controls and matches: by the rules that hold for a load, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import bindparam, select
 
+from normata.core.changes import writing as storing
+from normata.core.changes.rows import PendingRow
+from normata.core.changes.source import Fault, Row
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.schema.table import sql_table
+from normata.core.schema.table import Table, sql_table
 from normata.coverage.recompute import Touched, bring_up_to_date
 from normata.frameworks.model import FrameworkAdoption
+from normata.frameworks.rules import RULES
+
+
+def valid_rows(
+    unit: UnitOfWork, table: type[Table], rows: Sequence[Row], faults: Sequence[Fault] = ()
+) -> list[PendingRow]:
+    """See :func:`normata.core.changes.writing.valid_rows`; with the rules of frameworks."""
+    return storing.valid_rows(unit, table, rows, faults, own_rules=RULES)
 
 
 def follow(unit: UnitOfWork, organization_id: str, frameworks: Iterable[str], touched: Touched) -> None:

@@ -1,4 +1,4 @@
-"""Who waits for the database, and how long: told to whoever counts it, since this package knows no metrics."""
+"""Who waits for the database, and how long: reported to whoever counts it, since this package knows no metrics."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-# What is waited for: SQLite's one reader and one writer in this process, its lock while another process writes, and a
-# connection of PostgreSQL's pool.
-WaitName = Literal["reader", "writer", "lock", "connection"]
+from typing_extensions import override
+
+# What is waited for: SQLite's one thread each for reads, writes and dry runs in this process, its lock while another
+# one has it, and a connection of PostgreSQL's pool.
+WaitName = Literal["reader", "writer", "dry_run", "lock", "connection"]
 
 
-class Waits(Protocol):
+class WaitMonitor(Protocol):
     """Takes note of those who wait for one thing. It is called from any thread."""
 
     def begin(self) -> None:
@@ -22,36 +24,39 @@ class Waits(Protocol):
         """Somebody has what it waited for, or has given up, after so many seconds."""
 
 
-class Watcher(Protocol):
+class Monitor(Protocol):
     """Takes note of how busy a database is."""
 
-    def waits(self, name: WaitName) -> Waits:
+    def waits(self, name: WaitName) -> WaitMonitor:
         """Who takes note of those who wait for this."""
 
     def connections(self, *, used: int, idle: int, limit: int) -> None:
         """The connections of the pool: those in use, those that are open and free, and how many there may be."""
 
 
-class Unwatched:
-    """Takes note of nothing: a :class:`Watcher`, and its :class:`Waits`, for commands."""
+class NoMonitor(Monitor, WaitMonitor):
+    """Takes note of nothing: a :class:`Monitor`, and its :class:`WaitMonitor`, for commands."""
 
-    def waits(self, _name: WaitName) -> Waits:
-        """See :meth:`Watcher.waits`."""
+    @override
+    def waits(self, name: WaitName) -> WaitMonitor:
         return self
 
+    @override
     def connections(self, *, used: int, idle: int, limit: int) -> None:
-        """See :meth:`Watcher.connections`."""
+        pass
 
+    @override
     def begin(self) -> None:
-        """See :meth:`Waits.begin`."""
+        pass
 
+    @override
     def end(self, seconds: float) -> None:
-        """See :meth:`Waits.end`."""
+        pass
 
 
 @contextmanager
-def waiting(waits: Waits) -> Iterator[None]:
-    """Tell ``waits`` of a block that does nothing but wait."""
+def measured_wait(waits: WaitMonitor) -> Iterator[None]:
+    """Report a block that does nothing but wait to ``waits``."""
     began = time.perf_counter()
     waits.begin()
     try:

@@ -6,38 +6,30 @@ import asyncio
 import ssl
 from functools import cache
 from typing import Any
-from urllib.parse import quote_plus
 
 import httpx2
-from authlib.integrations.httpx_client import AsyncOAuth2Client
-from authlib.oauth2.auth import encode_client_secret_basic
+from typing_extensions import override
 
-from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 
 TIMEOUT = 5.0  # seconds for one request, from its beginning to the last byte of the answer
 _LARGEST = 1_000_000  # bytes of an answer; keys of large providers take some thousands
 
 
-class Exchange(AsyncOAuth2Client):  # type: ignore[misc] # the library has no types
-    """The OAuth client for one sign-in: it holds the tokens of one person, so it is never shared."""
+class ProviderClient(httpx2.AsyncClient):
+    """The HTTP client for one sign-in: its connections carry one person's tokens, so it is never shared."""
 
-    def __init__(self, configuration: Configuration, authentication: str | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            client_id=configuration.client_id,
-            client_secret=configuration.client_secret,
-            token_endpoint_auth_method=authentication,
-            redirect_uri=configuration.redirect_uri,
-            code_challenge_method="S256",
             verify=trust(),
             timeout=TIMEOUT,
             follow_redirects=False,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "normata"},
         )
-        self.register_client_auth_method(("client_secret_basic", _basic))
 
+    @override
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and read the answer whole. Raises ProviderFailed, ProviderUnreachable."""
+        # Reads the answer whole. Raises ProviderFailed, ProviderUnreachable.
         options["stream"] = True
         try:
             async with asyncio.timeout(TIMEOUT):
@@ -56,17 +48,21 @@ class Exchange(AsyncOAuth2Client):  # type: ignore[misc] # the library has no ty
 
     async def json(self, url: str, bearer: str | None = None) -> dict[str, Any]:
         """The JSON object at an address. Raises ProviderFailed, ProviderUnreachable."""
-        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        response = await self.request("GET", url, withhold_token=True, headers=headers)
+        response = await self.get(url, headers={"Authorization": f"Bearer {bearer}"} if bearer else {})
         if response.status_code != 200:
             raise ProviderFailed(f"status_{response.status_code}")
-        try:
-            document = response.json()
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict):
-            raise ProviderFailed("no_json")
-        return document
+        return json_object(response)
+
+
+def json_object(response: httpx2.Response) -> dict[str, Any]:
+    """The JSON object of an answer. Raises ProviderFailed."""
+    try:
+        document = response.json()
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise ProviderFailed("no_json")
+    return document
 
 
 async def _read(response: httpx2.Response) -> bytes:
@@ -82,15 +78,3 @@ async def _read(response: httpx2.Response) -> bytes:
 def trust() -> ssl.SSLContext:
     """Which certificates are trusted: those of the system. To read them takes long enough to hold up other requests."""
     return httpx2.create_ssl_context()
-
-
-def _basic(client: Any, method: str, uri: str, headers: Any, body: Any) -> Any:
-    """RFC 6749, section 2.3.1: both are encoded as in a form first, which the library leaves out."""
-    encoded = _Encoded(quote_plus(client.client_id), quote_plus(client.client_secret))
-    return encode_client_secret_basic(encoded, method, uri, headers, body)
-
-
-class _Encoded:
-    def __init__(self, client_id: str, client_secret: str) -> None:
-        self.client_id = client_id
-        self.client_secret = client_secret

@@ -39,7 +39,7 @@ class Proof(NamedTuple):
     organizations: tuple[str, ...] = ()
 
 
-async def signed_in(page_request: PageRequest, proof: Proof, return_to: str = "") -> Response:
+async def start_session(page_request: PageRequest, proof: Proof, return_to: str = "") -> Response:
     """Begin a session, and send the browser on to ``return_to`` where that is safe.
 
     The session has a new secret, and one that the browser had before ends: nobody can have prepared it. Raises what the

@@ -1,0 +1,55 @@
+"""A thread on which calls run one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from normata.core.db.batching import CROWDED, ENDING
+from normata.core.db.monitoring import WaitMonitor
+from normata.core.db.transaction import T
+from normata.errors import Unavailable
+
+
+class Worker:
+    """Runs calls on one thread. ``waits`` is notified of how long each waits for its turn, ``timeout`` at most."""
+
+    def __init__(self, name: str, timeout: float, waits: WaitMonitor) -> None:
+        self._timeout = timeout
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._waits = waits
+        self._closed = False
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """What ``call`` returns on the thread. Raises Unavailable where its turn does not come in time.
+
+        Once it runs it is waited for, since it may succeed; SQLite's own time-out bounds that.
+        """
+        if self._closed:
+            raise Unavailable(ENDING, "ending")
+        began = time.perf_counter()
+        self._waits.begin()
+        outcome = self._thread.submit(partial(self._run_in_turn, call, began))
+        waiter = asyncio.wrap_future(outcome)
+        try:
+            done, _ = await asyncio.wait({waiter}, timeout=self._timeout)
+            if not done and outcome.cancel():
+                self._waits.end(time.perf_counter() - began)
+                raise Unavailable(CROWDED, "crowded")
+            return await waiter
+        except asyncio.CancelledError:
+            if not outcome.cancelled() and outcome.cancel():  # nobody awaits it any more
+                self._waits.end(time.perf_counter() - began)
+            raise
+
+    def close(self) -> None:
+        """Take no more calls, and wait for the one in progress."""
+        self._closed = True
+        self._thread.shutdown()
+
+    def _run_in_turn(self, call: Callable[[], T], began: float) -> T:
+        self._waits.end(time.perf_counter() - began)
+        return call()

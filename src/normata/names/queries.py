@@ -1,0 +1,175 @@
+"""What things are called, by their ids or to choose from, and how many records of each kind there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    union_all,
+)
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.naming import NameQuery, Naming, name_of
+from normata.core.schema.paging import envelope
+from normata.core.schema.table import sql_table
+from normata.core.schema.text import fold
+from normata.core.schema.wire import Wire
+from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
+from normata.frameworks.visibility import visible_to
+from normata.identity.model import Membership, User
+from normata.records.archive.queries import KINDS
+from normata.records.base import Restorable
+
+
+class KindCount(Wire):
+    """A kind of records."""
+
+    kind: str = Field(description="The kind, as in its path: `record-categories`.")
+    name: str = Field(description="What people call records of this kind: `record categories`.")
+    live: int = Field(description="How many live records there are.")
+    archived: int = Field(description="How many archived ones there are.")
+
+
+class Kinds(Wire):
+    """The kinds of records."""
+
+    items: list[KindCount] = Field(description="Every kind, in the order of the documentation.")
+
+
+def count_kinds(transaction: Transaction, organization_id: str) -> dict[str, Any]:
+    """How many records an organization has of each kind, live and archived; in one statement."""
+    rows = transaction.rows(_counts(), {"organization": organization_id})
+    found = {row.kind: row for row in rows}
+    return {
+        "items": [
+            {"kind": path, "name": kind.plural(), "live": found[path].live, "archived": found[path].archived}
+            for path, kind in KINDS.items()
+        ]
+    }
+
+
+@cache
+def _counts() -> CompoundSelect[Any]:
+    parts = []
+    for path, kind in KINDS.items():
+        table = kind.sql().c
+        archived = func.count(table.archived_at)
+        parts.append(
+            select(literal(path).label("kind"), (func.count() - archived).label("live"), archived.label("archived"))
+            .select_from(kind.sql())
+            .where(table.organization_id == bindparam("organization"))
+        )
+    return union_all(*parts)
+
+
+def record_names(kind: type[Restorable], organization_id: str) -> Naming:
+    """How the records of a kind are named: by title, in its natural order; their short ids tell them apart."""
+    table = kind.sql().c
+    identifier = table.short_id if "short_id" in table else null()
+    rows = select(
+        table.id, table[kind.title_column()].label("label"), identifier.label("identifier"), null().label("control_id")
+    ).where(table.organization_id == organization_id)
+    return Naming(
+        rows, table.id, table.archived_at.is_(None), table.search_text, [table.title_key.asc(), table.id.asc()]
+    )
+
+
+_FRAMEWORK, _CONTROL = sql_table(Framework).c, sql_table(Control).c
+_STATEMENT, _ADOPTION = sql_table(ControlCoverage).c, sql_table(FrameworkAdoption).c
+_IN_ORDER = (_FRAMEWORK.identifier_key.asc(), _CONTROL.framework_id.asc(), _CONTROL.position.asc())
+
+
+def framework_names(organization_id: str) -> Naming:
+    """How the frameworks that an organization can see are named; those that it has adopted are live."""
+    rows = (
+        select(_FRAMEWORK.id, _FRAMEWORK.name.label("label"), _FRAMEWORK.identifier, null().label("control_id"))
+        .outerjoin(FrameworkAdoption, _adopted(organization_id, _FRAMEWORK.id))
+        .where(visible_to(organization_id))
+    )
+    order = [_FRAMEWORK.name_key.asc(), _FRAMEWORK.id.asc()]
+    return Naming(rows, _FRAMEWORK.id, _ADOPTION.id.is_not(None), _FRAMEWORK.search_text, order)
+
+
+def control_names(organization_id: str) -> Naming:
+    """How the controls of the frameworks that an organization can see are named; those of adopted ones are live."""
+    rows = (
+        select(_CONTROL.id, _CONTROL.name.label("label"), _CONTROL.identifier, null().label("control_id"))
+        .join(Framework, _FRAMEWORK.id == _CONTROL.framework_id)
+        .outerjoin(FrameworkAdoption, _adopted(organization_id, _FRAMEWORK.id))
+        .where(visible_to(organization_id))
+    )
+    order = [*_IN_ORDER, _CONTROL.id.asc()]
+    return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), _CONTROL.search_text, order)
+
+
+def assessment_names(organization_id: str) -> Naming:
+    """How an organization's statements are named: as the controls that they are about."""
+    rows = (
+        select(_STATEMENT.id, _CONTROL.name.label("label"), _CONTROL.identifier, _STATEMENT.control_id)
+        .join(Control, _CONTROL.id == _STATEMENT.control_id)
+        .join(Framework, _FRAMEWORK.id == _CONTROL.framework_id)
+        .where(_STATEMENT.organization_id == organization_id)
+    )
+    order = [*_IN_ORDER, _STATEMENT.id.asc()]
+    return Naming(rows, _STATEMENT.id, true(), _CONTROL.search_text, order)
+
+
+def _adopted(organization_id: str, framework_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    return and_(_ADOPTION.framework_id == framework_id, _ADOPTION.organization_id == organization_id)
+
+
+_MEMBER, _USER = sql_table(Membership).c, sql_table(User).c
+
+
+def member_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
+    """A page of the names of members, by the ids that records have; in one statement."""
+    return _page(transaction, _OF_MEMBERS, query)
+
+
+def user_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
+    """A page of the names of members, by the ids that events have; in one statement."""
+    return _page(transaction, _OF_USERS, query)
+
+
+def _page(transaction: Transaction, statement: Select[Any], query: NameQuery) -> dict[str, Any]:
+    """All members are read: their names are not stored folded, and no organization has many thousands of them."""
+    rows = transaction.rows(statement, {"organization": query.organization_id})
+    words = fold(query.search or "").split()
+    found = [row for row in rows if _matches(row, query) and all(word in _texts(row) for word in words)]
+    start = min(query.offset or 0, len(found)) if query.offset is not None else len(found)
+    page: Sequence[Any] = found[start : start + query.limit]
+    items = [name_of({"id": row.id, "label": row.name, "is_live": row.removed_at is None}) for row in page]
+    return envelope(items, len(found), query)
+
+
+def _matches(row: Any, query: NameQuery) -> bool:
+    return (query.id is None or row.id in query.id) and (query.archived == "include" or row.removed_at is None)
+
+
+def _texts(row: Any) -> str:
+    return fold(f"{row.name} {row.email or ''}")
+
+
+def _named_by(row_id: ColumnElement[Any]) -> Select[Any]:
+    return (
+        select(row_id.label("id"), _USER.name, _USER.email, _MEMBER.removed_at)
+        .join(User, _USER.id == _MEMBER.user_id)
+        .where(_MEMBER.organization_id == bindparam("organization"))
+        .order_by(_USER.name, _MEMBER.id)
+    )
+
+
+_OF_MEMBERS, _OF_USERS = _named_by(_MEMBER.id), _named_by(_USER.id)
