@@ -162,7 +162,8 @@ def test_what_cannot_be_made_is_tried_again(shared_url: str, monkeypatch: pytest
 
 def test_two_models_must_not_have_one_name() -> None:
     """The one would describe what the other is of."""
-    one, other = (create_model("Same", **{field: (str, Field(description="It."))}) for field in ("a", "b"))
+    one = create_model("Same", a=(str, Field(description="It.")))
+    other = create_model("Same", b=(str, Field(description="It.")))
     with pytest.raises(ValueError, match="Same"):
         components([one, other], [])
 
