@@ -53,7 +53,7 @@ format: $(VENV)/.installed-dev ## Format the code and mend what the linter can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.installed-dev ## Write docs/openapi.json and docs/permissions.md anew
+docs: $(VENV)/.installed-dev ## Write docs/api-surface.txt and docs/permissions.md anew, and docs/openapi.json, which is not committed
 	@$(BIN)/python -m normata.cli.new_docs docs
 
 migration: $(VENV)/.installed-dev ## Write a migration for what the tables have changed: make migration name="add exemptions"

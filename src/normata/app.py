@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
+from typing_extensions import override
 
 from normata.console.routes import console_routes
 from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
 from normata.core.db.opening import open_database
-from normata.core.http import documentation, health, openapi
-from normata.core.http.gateway import Gateway, install_error_handlers
+from normata.core.http import documentation, health
+from normata.core.http.gateway import Gateway, refuse_route
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
@@ -42,9 +49,12 @@ from normata.wiring import changes_of
 if TYPE_CHECKING:
     from normata.core.http.tracing import Tracing
 
+_PACKAGE = Path(__file__).parent
+_MAKING_TAKES = 120  # seconds at most, on a busy machine
 
-class Service(FastAPI):
-    """FastAPI, with our :class:`Gateway` in place of what it puts around an application.
+
+class Service(Starlette):
+    """Starlette, with our :class:`Gateway` in place of what it puts around an application.
 
     That is for faults that leave an application. None leaves the gateway, and each layer costs every request.
     """
@@ -53,8 +63,8 @@ class Service(FastAPI):
     services: Services
     tracing: Tracing | None
 
+    @override
     def build_middleware_stack(self) -> ASGIApp:
-        """Put the gateway around the router."""
         handlers: Mapping[Any, ExceptionHandler] = self.exception_handlers
         return self.gateway(ExceptionMiddleware(self.router, handlers=handlers))
 
@@ -90,7 +100,7 @@ def create_app(settings: Settings | None = None) -> Service:
     )
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         background = [
             asyncio.create_task(token_use.store_periodically()),
             asyncio.create_task(session_use.store_periodically()),
@@ -114,26 +124,17 @@ def create_app(settings: Settings | None = None) -> Service:
                     await asyncio.to_thread(tracing.close)
 
     app = Service(
-        **openapi.METADATA,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
-        # It would check for listeners on every request; what there is to know is in the log and the metrics.
-        telemetry={"tracing": False, "metrics": False, "logs": False},
-    )
-    app.services = services
-    app.openapi = openapi_document  # type: ignore[method-assign]
-    app.router.routes.extend(
-        [
+        routes=[
             *health.routes(services),
-            *documentation.routes(app.openapi),
+            *documentation.routes(documentation_files),
             *texts.routes(),
             *console_routes(services, settings, OPERATIONS),
-        ]
+        ],
+        exception_handlers={HTTPException: refuse_route},
+        lifespan=lifespan,
     )
-    install_error_handlers(app)
+    app.router.redirect_slashes = False
+    app.services = services
     gateway = partial(
         Gateway,
         operations=Directory(resources(OPERATIONS, services).values()),
@@ -149,10 +150,25 @@ def create_app(settings: Settings | None = None) -> Service:
     return app
 
 
-@cache  # it takes a second to make
-def openapi_document() -> dict[str, Any]:
-    """The OpenAPI document of the service. Nobody changes it."""
-    return openapi.document(OPERATIONS)
+@cache
+def documentation_files() -> documentation.Files:
+    """The files of the documentation: the wheel has them.
+
+    In a source checkout a process of its own makes them of the source as it is now, since that takes a second of this
+    one's event loop, and memory. Raises OSError and subprocess.SubprocessError where that fails.
+    """
+    names = (documentation.OPENAPI, documentation.REFERENCE)
+    if all((_PACKAGE / name).is_file() for name in names):
+        return {name: (_PACKAGE / name).read_bytes() for name in names}
+    with TemporaryDirectory(prefix="normata-docs-") as folder:
+        subprocess.run(  # noqa: S603 - a module of ours
+            [sys.executable, "-P", "-m", "normata.cli.new_docs", "--package", folder],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # it must find this source, and no other
+            stdin=subprocess.DEVNULL,
+            timeout=_MAKING_TAKES,
+            check=True,
+        )
+        return {name: Path(folder, name).read_bytes() for name in names}
 
 
 def _tracing(settings: Settings) -> Tracing | None:

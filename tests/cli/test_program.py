@@ -32,14 +32,14 @@ LATE = {
         "pydantic",
         "rich",
         "alembic",
-        "fastapi",
+        "starlette",
         "structlog",
         "normata.settings",
         "importlib.metadata",
     ),
     # With several workers, the metrics find out at their first import that they are to be kept in files.
-    "serve": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "prometheus_client"),
-    "token": ("rich", "alembic", "fastapi", "structlog", "normata.tables", "normata.core.schema.paging"),
+    "serve": ("rich", "alembic", "starlette", "structlog", "normata.tables", "prometheus_client"),
+    "token": ("rich", "alembic", "starlette", "structlog", "normata.tables", "normata.core.schema.paging"),
 }
 IMPORTING = """
 import json, sys

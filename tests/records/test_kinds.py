@@ -159,6 +159,7 @@ from tests.databases import open_url
 from tests.served import served
 from tests.core.http.samples import sample
 from normata.operations import OPERATIONS
+from normata.core.http import openapi
 from normata.core.http.permissions import document
 
 url = sys.argv[1]
@@ -171,13 +172,13 @@ with served(url) as service:
     answer = sample(operation).send(service.client, service.bearer("editor"))
     lives = {one.operation_id: sample(one).send(service.client, service.bearer("editor")).status_code
              for one in of_kind if one is not operation}
-    openapi = service.app.openapi()
+described = openapi.document(OPERATIONS)
 print(json.dumps({
     "status": answer.status_code,
     "restored": answer.json(),
     "lives": lives,
-    "operation": openapi["paths"]["/patch-notes/{id}/restore/"]["post"]["operationId"],
-    "component": list(openapi["components"]["schemas"]["PatchNote"]["properties"]),
+    "operation": described["paths"]["/patch-notes/{id}/restore/"]["post"]["operationId"],
+    "component": list(described["components"]["schemas"]["PatchNote"]["properties"]),
     "permissions": "POST /patch-notes/{id}/restore/" in document(OPERATIONS),
 }))
 """

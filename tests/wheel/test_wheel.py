@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from normata.core.http import documentation, openapi
+from normata.operations import OPERATIONS
 from tests.server import PLAIN, reserved_port, wait_until_ready
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "normata" / "console" / "static"
+EXPECTED = documentation.files(openapi.document(OPERATIONS))
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment that has the wheel, what it needs, and nothing else."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel."""
     folder = tmp_path_factory.mktemp("wheel")
     _run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
     )
-    [wheel] = folder.glob("*.whl")
+    [found] = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path) -> Path:
+    """The folder of programs of an environment that has the wheel, what it needs, and nothing else."""
+    folder = wheel.parent
     _run([sys.executable, "-m", "venv", str(folder / "venv")])
     found = folder / "venv" / "bin"
     pip = [str(found / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
@@ -61,6 +73,19 @@ def _signed_in(client: httpx2.Client, secret: str) -> httpx2.Client:
     answer = client.post("/sign-in/link/", data={"secret": secret})
     assert answer.status_code == 200, answer.text
     return client
+
+
+def test_the_wheel_has_the_documentation_of_its_own_operations(wheel: Path) -> None:
+    """It is made when the wheel is built: equal to one that is made now."""
+    with zipfile.ZipFile(wheel) as archive:
+        found = {name: gzip.decompress(archive.read(f"normata/{name}")) for name in EXPECTED}
+    assert found == {name: gzip.decompress(content) for name, content in EXPECTED.items()}
+
+
+def test_the_documentation_is_served_as_it_was_made(console: httpx2.Client) -> None:
+    """By no process of its own: the environment has no source to make it from but the wheel's."""
+    assert console.get("/openapi.json").content == gzip.decompress(EXPECTED[documentation.OPENAPI])
+    assert console.get("/docs/").content == gzip.decompress(EXPECTED[documentation.REFERENCE])
 
 
 def test_the_console_opens(console: httpx2.Client) -> None:

@@ -1,26 +1,41 @@
-"""``python -m normata.cli.new_docs docs``: write the documents that are made from the operations."""
+"""``python -m normata.cli.new_docs docs``: write the documents that are made from the operations.
+
+With ``--package`` before the folder: write the files of the documentation that the wheel has, see ``hatch_build.py``.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from normata.core.http import openapi, permissions
+from normata.core.http import documentation, openapi, openapi_types, permissions
 from normata.operations import OPERATIONS
 
 
+@cache
+def _document() -> dict[str, Any]:
+    return openapi.document(OPERATIONS)
+
+
 def _openapi() -> str:
-    return json.dumps(openapi.document(OPERATIONS), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(_document(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _api_surface() -> str:
+    return openapi_types.surface(_document())
 
 
 def _permissions() -> str:
     return permissions.document(OPERATIONS)
 
 
-# What makes each of these documents, by its name.
-DOCUMENTS: Mapping[str, Callable[[], str]] = {"openapi.json": _openapi, "permissions.md": _permissions}
+# What makes each of the documents that are committed, by its name.
+COMMITTED: Mapping[str, Callable[[], str]] = {"api-surface.txt": _api_surface, "permissions.md": _permissions}
+DOCUMENTS: Mapping[str, Callable[[], str]] = {"openapi.json": _openapi, **COMMITTED}
 
 
 def write(folder: Path) -> None:
@@ -29,5 +44,14 @@ def write(folder: Path) -> None:
         (folder / name).write_text(made(), encoding="utf-8")
 
 
+def write_package_files(folder: Path) -> None:
+    """Write what the wheel has into a folder."""
+    for name, content in documentation.files(_document()).items():
+        (folder / name).write_bytes(content)
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    if sys.argv[1] == "--package":
+        write_package_files(Path(sys.argv[2]))
+    else:
+        write(Path(sys.argv[1]))

@@ -9,13 +9,15 @@ from typing import Any
 
 import jsonschema_rs
 
-from normata.app import openapi_document
+from normata.core.http import openapi
 from normata.core.http.operation import Operation
+from normata.operations import OPERATIONS
 
 
+@cache
 def document() -> dict[str, Any]:
     """The whole document."""
-    return openapi_document()
+    return openapi.document(OPERATIONS)
 
 
 def described(operation: Operation) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tests.served import Served, refused, served
 from tests.world import ALPHA, record_id
 
 QUERY = {"organizationId": ALPHA}
-SERVICE = ("/livez/", "/readyz/", "/metrics/", "/openapi.json/", "/docs/", "/docs/redoc.js/")
+SERVICE = ("/livez/", "/readyz/", "/metrics/", "/openapi.json/", "/docs/")
 
 
 # --- Addresses

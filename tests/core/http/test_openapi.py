@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import pytest
+from httpx2 import Response
 from openapi_spec_validator import validate
+from pydantic import Field, create_model
 
+from normata import app
+from normata.core.http import documentation, openapi_types, reference
+from normata.core.http.openapi_schemas import components
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from tests.core.http.documented import answer, described, document, faults, success
 from tests.core.http.samples import all_operations
-from tests.served import Served
+from tests.served import Served, served
 
 
 def test_what_is_served_is_made_from_the_operations(shared: Served) -> None:
-    """The committed document, too: tests/test_docs.py compares it."""
+    """In the wheel, too: tests/wheel compares it. What changes of it, docs/api-surface.txt shows."""
     assert shared.client.get("/openapi.json").json() == document() | {"servers": [{"url": "/"}]}
 
 
@@ -116,11 +127,117 @@ def test_every_example_within_a_schema_is_valid_by_it() -> None:
             assert faults(schema, example) == []
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/redoc.js"])
-def test_the_page_asks_no_other_host(path: str, shared: Served) -> None:
-    response = shared.client.get(path)
-    assert response.status_code == 200
-    if path == "/docs":
-        assert "http://" not in response.text
-        assert "https://" not in response.text
-        assert "default-src 'none'" in response.headers["content-security-policy"]
+def test_others_are_answered_while_it_is_made(shared_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, finish = threading.Event(), threading.Event()
+
+    def made_slowly() -> documentation.Files:
+        asked.set()
+        assert finish.wait(60)
+        return documentation.files(document())
+
+    monkeypatch.setattr(app, "documentation_files", made_slowly)
+    with served(shared_url) as service, ThreadPoolExecutor() as pool:
+        first, second = (pool.submit(service.client.get, path) for path in ("/openapi.json", "/docs"))
+        assert asked.wait(60)
+        assert service.client.get("/livez").status_code == 200
+        assert not first.done()
+        assert not second.done()
+        finish.set()
+        assert first.result(60).json()["info"]["title"] == "Normata"
+        assert second.result(60).status_code == 200
+
+
+def test_what_cannot_be_made_is_tried_again(shared_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = iter([True, False])
+
+    def made_in_the_end() -> documentation.Files:
+        if next(failing):
+            raise OSError("no space left")
+        return documentation.files(document())
+
+    monkeypatch.setattr(app, "documentation_files", made_in_the_end)
+    with served(shared_url) as service:
+        assert [service.client.get("/openapi.json").status_code for _ in range(2)] == [500, 200]
+
+
+def test_two_models_must_not_have_one_name() -> None:
+    """The one would describe what the other is of."""
+    one = create_model("Same", a=(str, Field(description="It.")))
+    other = create_model("Same", b=(str, Field(description="It.")))
+    with pytest.raises(ValueError, match="Same"):
+        components([one, other], [])
+
+
+# --- The page
+
+
+@pytest.fixture(scope="module")
+def page(shared: Served) -> Response:
+    """The page as it is served."""
+    answer = shared.client.get("/docs")
+    assert answer.status_code == 200
+    return answer
+
+
+def test_the_page_runs_and_loads_nothing(page: Response) -> None:
+    """No script, no other host; and the browser makes sure of it."""
+    [style] = re.findall(r"<style>(.*?)</style>", page.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = page.headers["content-security-policy"]
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert not re.findall(r"<script|\ssrc=|\sstyle=|url\(|@import", page.text)
+    assert set(re.findall(r'href="([^"#][^"]*)"', page.text)) == {"data:,", "/app/", "/openapi.json"}
+
+
+def test_the_page_has_every_operation_and_every_type(page: Response) -> None:
+    ids = re.findall(r'\sid="([^"]*)"', page.text)
+    assert len(ids) == len(set(ids))
+    assert set(ids) >= {operation.operation_id for operation in OPERATIONS} | document()["components"]["schemas"].keys()
+    assert set(re.findall(r'href="#([^"]*)"', page.text)) <= set(ids)
+
+
+def test_the_page_shows_what_is_written_as_it_is_written() -> None:
+    """Whatever an example or a description has in it, it is no markup."""
+    changed = deepcopy(document())
+    changed["paths"]["/labels/"]["get"]["description"] = "<script>alert(1)</script>"
+    changed["paths"]["/labels/"]["get"]["parameters"][0]["description"] = "<img src=x>"
+    changed["components"]["schemas"]["Label"]["properties"]["slug"]["pattern"] = "<b>"
+    made = reference.page(changed)
+    assert not re.findall(r"<(script|img|b>[^A-Z0-9])", made)
+    assert "&lt;script&gt;" in made
+    assert "matching &lt;b&gt;" in made
+
+
+# --- The surface, which is committed
+
+
+def test_every_change_of_the_document_shows_in_the_surface() -> None:
+    before = openapi_types.surface(document())
+
+    def changes(edit: Callable[[dict[str, Any]], object]) -> set[str]:
+        changed = deepcopy(document())
+        edit(changed)
+        return {*openapi_types.surface(changed).splitlines()} ^ {*before.splitlines()}
+
+    assert changes(lambda one: one) == set()
+    task = "/tasks/"
+    assert changes(lambda one: one["paths"].pop("/tasks/{id}/")) >= {"GET /tasks/{id}/ is getTask, of Records"}
+    assert len(changes(lambda one: one["paths"][task]["get"]["parameters"].pop(0))) == 1
+    assert len(changes(lambda one: one["paths"][task]["get"]["parameters"][0].update(required=False))) == 2
+    assert len(changes(lambda one: one["paths"][task]["get"]["responses"].pop("404"))) == 2
+    assert len(changes(lambda one: one["paths"][task]["post"]["requestBody"].update(required=False))) == 2
+    fields = ["components", "schemas", "Task", "properties", "status"]
+    assert len(changes(lambda one: at(one, fields)["x-extensible-enum"].append("NEW"))) == 2
+    assert len(changes(lambda one: at(one, fields).update(type="integer"))) == 2
+    creation = ["components", "schemas", "TaskCreation"]
+    assert len(changes(lambda one: at(one, creation).pop("additionalProperties"))) == 2
+    assert len(changes(lambda one: at(one, creation)["required"].pop())) == 2
+
+
+def at(value: Any, names: Sequence[str]) -> Any:
+    """What is at a place of the document."""
+    for name in names:
+        value = value[name]
+    return value

@@ -64,14 +64,10 @@ class Content:
         return made
 
     def _pack(self, coding: str) -> Representation:
-        match coding:
-            case "zstd":
-                body = zstd.compress(self.body, level=3)
-            case "gzip":
-                body = gzip.compress(self.body, compresslevel=6, mtime=0)
-            case _:
-                body = self.body
-        tag = entity_tag(self.body, coding)
+        return self.represented(compressed(self.body, coding), entity_tag(self.body, coding), coding)
+
+    def represented(self, body: bytes, tag: bytes, coding: str) -> Representation:
+        """A representation whose body is in a coding already."""
         headers = [
             (b"content-type", self.media_type),
             (b"content-length", str(len(body)).encode()),
@@ -104,3 +100,14 @@ class Content:
             status, fields, body = 304, self._validators(made.entity_tag), b""
         await send({"type": "http.response.start", "status": status, "headers": [*fields, *more] if more else fields})
         await send({"type": "http.response.body", "body": body})
+
+
+def compressed(body: bytes, coding: str, *, quickly: bool = False) -> bytes:
+    """A body in a content coding; ``quickly`` in about half the time, and a quarter larger."""
+    match coding:
+        case "zstd":
+            return zstd.compress(body, level=3)
+        case "gzip":
+            return gzip.compress(body, compresslevel=4 if quickly else 6, mtime=0)
+        case _:
+            return body

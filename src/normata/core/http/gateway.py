@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 import structlog
-from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -206,16 +206,12 @@ class Gateway:
             )
 
 
-def install_error_handlers(app: FastAPI) -> None:
-    """Answer the router's own refusals, of paths and methods, as problems (RFC 9457) as well."""
-
-    async def http_error(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette dispatches by class
-        if error.status_code == 405:
-            raise MethodNotAllowed(headers=error.headers)
-        raise NotFound
-
-    app.add_exception_handler(HTTPException, http_error)
+async def refuse_route(_request: Request, error: Exception) -> Response:
+    """Answer the router's own refusals, of paths and methods, as problems (RFC 9457) as well. Raises them."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette dispatches by class
+    if error.status_code == 405:
+        raise MethodNotAllowed(headers=error.headers)
+    raise NotFound
 
 
 def _problem(scope: Scope, error: Exception) -> Response:

@@ -26,18 +26,19 @@ def page(path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
     return Route(path, answer_route, methods=[*_METHODS])
 
 
-def content_page(path: str, content: Callable[[str], Content]) -> Route:
+def content_page(path: str, content: Callable[[str], Content], *headers: tuple[bytes, bytes]) -> Route:
     """:func:`page` for what is the same for everybody: compressed, and with an entity tag.
 
-    ``content`` makes it for the prefix under which the application is served.
+    ``content`` makes it for the prefix under which the application is served. ``headers`` are more of the answer's.
     """
-    return Route(path, _ContentPage(path, content))
+    return Route(path, _ContentPage(path, content, headers))
 
 
 class _ContentPage:
-    def __init__(self, path: str, content: Callable[[str], Content]) -> None:
+    def __init__(self, path: str, content: Callable[[str], Content], headers: tuple[tuple[bytes, bytes], ...]) -> None:
         self._path = path
         self._content = content
+        self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive  # there is no body to expect
@@ -45,4 +46,4 @@ class _ContentPage:
         context.route = self._path
         if scope["method"] not in _METHODS:
             raise MethodNotAllowed(headers={"Allow": ", ".join(_METHODS)})
-        await self._content(context.prefix).send(context.headers, send)
+        await self._content(context.prefix).send(context.headers, send, *self._headers)

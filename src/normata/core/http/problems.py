@@ -259,15 +259,15 @@ def _faults_of(error: Exception) -> Sequence[FieldFault]:
     return faults
 
 
-def responses(*cases: type[Exception]) -> dict[int | str, dict[str, Any]]:
+def responses(*cases: type[Exception]) -> dict[int, dict[str, Any]]:
     """The error responses of an operation for OpenAPI: one a status, described by the docstrings of the cases.
 
     Two cases with the same status (both conflicts of a restore) share a response.
     """
-    documented: dict[int | str, dict[str, Any]] = {}
+    documented: dict[int, dict[str, Any]] = {}
     for case in sorted(cases, key=lambda case: ERROR_TYPES[case].status):
         status = ERROR_TYPES[case].status
-        response = documented.setdefault(status, {"model": Problem, "description": ""})
+        response = documented.setdefault(status, {"description": ""})
         response["description"] = (response["description"] + " " + _first_line(case)).strip()
         if headers := _HEADERS.get(case) or _HEADERS.get(status):
             response["headers"] = {

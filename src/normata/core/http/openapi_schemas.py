@@ -1,0 +1,132 @@
+"""The schemas of the OpenAPI document: components of the models, in words that every generator takes."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_snake
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from normata.core.schema.descriptions import FIELDS
+
+_REFERENCE = "#/components/schemas/{model}"
+
+Schema = dict[str, Any]
+
+
+def reference(model: type[BaseModel]) -> Schema:
+    """What names the component of a model."""
+    return {"$ref": _REFERENCE.format(model=model.__name__)}
+
+
+def components(answers: Iterable[type[BaseModel]], bodies: Iterable[type[BaseModel]]) -> dict[str, Schema]:
+    """The components of the models of answers and of requests' bodies, and of the models within, by their names."""
+    found = _schemas(answers, "serialization")
+    for schema in found.values():
+        _open(schema)
+        _drop_null_defaults(schema)
+    found |= _schemas(bodies, "validation")
+    for schema in found.values():
+        _drop_titles(schema)
+        _describe_properties(schema)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _schemas(models: Iterable[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Schema]:
+    named, definitions = models_json_schema([(model, mode) for model in models], ref_template=_REFERENCE)
+    found: dict[str, Schema] = definitions.get("$defs", {})
+    # A name that Pydantic had to lengthen, since two models have it, would be another one than `reference` gives.
+    missing = {model.__name__ for model, _ in named} - found.keys()
+    if missing:
+        raise ValueError(f"two models are named alike: {', '.join(sorted(missing))}")
+    return found
+
+
+def query_parameters(query: type[BaseModel]) -> Iterator[Schema]:
+    """The parameters of a query, in the order of its model."""
+    schema = query.model_json_schema(ref_template=_REFERENCE)
+    required = schema.get("required", ())
+    for name, value in schema.get("properties", {}).items():
+        # A parameter is left out or has a value: there is no null in a query.
+        alternatives = [one for one in value.get("anyOf", ()) if one != {"type": "null"}]
+        parameter = dict(ChainMap({name: part for name, part in value.items() if name != "anyOf"}, *alternatives))
+        if parameter.get("default", "") is None:
+            del parameter["default"]
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "description": parameter.pop("description"),
+            "schema": {name: value for name, value in parameter.items() if name != "title"},
+        }
+
+
+# What an answer does not promise: a later version may send longer texts and larger numbers.
+_BOUNDS = ("minLength", "maxLength", "pattern", "minimum", "maximum")
+
+
+def _open(schema: Any) -> None:
+    """Remove the bounds of values from the schema of an answer, and what the empty schema says already."""
+    for one in _within(schema):
+        for name in _BOUNDS:
+            if not isinstance(one.get(name), dict):  # a property may have such a name
+                one.pop(name, None)
+        if one.get("anyOf") == [{}, {"type": "null"}]:
+            del one["anyOf"]  # the empty schema takes null already
+
+
+def _drop_null_defaults(schema: Any) -> None:
+    """Remove the default null from the schema of an answer, where every field is present."""
+    for one in _within(schema):
+        if one.get("default", "") is None:
+            del one["default"]
+
+
+def _drop_titles(schema: Any) -> None:
+    """Remove the titles that Pydantic makes of field names: they say nothing that the names do not."""
+    for one in _within(schema):
+        if isinstance(one.get("properties"), dict):
+            for field in one["properties"].values():
+                field.pop("title", None)
+
+
+def _describe_properties(schema: Schema) -> None:
+    """Describe each property by its name, where its model does not. Raises KeyError where nobody has written it."""
+    for name, value in schema.get("properties", {}).items():
+        if "description" not in value:
+            value["description"] = FIELDS[to_snake(name.lstrip("_"))]
+
+
+# The engine computes with these, so their values never change.
+_CLOSED_ENUMS = {
+    ("NONE", "PARTIAL", "FULL"): ("CoverageStatus", "How far a control is covered."),
+    ("PARTIAL", "FULL"): ("MatchLevel", "How far the source of a match covers its target."),
+    ("CATEGORY", "CONTROL"): ("ControlType", "Whether a control is a requirement or a category of them."),
+    ("asc", "desc"): ("SortDirection", "The direction of an order."),
+}
+
+
+def name_closed_enums(document: dict[str, Any]) -> None:
+    """Make a component of each closed enum, so that generators make one type of it."""
+    for part in (document["paths"], document["components"]["schemas"]):
+        for one in _within(part):
+            known = _CLOSED_ENUMS.get(tuple(one["enum"])) if isinstance(one.get("enum"), list) else None
+            if known is not None:
+                del one["type"], one["enum"]
+                one["$ref"] = _REFERENCE.format(model=known[0])
+    for values, (title, description) in _CLOSED_ENUMS.items():
+        document["components"]["schemas"][title] = {"type": "string", "enum": [*values], "description": description}
+
+
+def _within(value: Any) -> Iterator[Schema]:
+    """Every object in a value, the outer ones first; they may be changed while they are visited."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _within(item)
+    elif isinstance(value, dict):
+        yield value
+        for item in value.values():
+            yield from _within(item)
