@@ -43,7 +43,7 @@ def test_an_empty_database_is_whole(empty: Database) -> None:
 )
 def test_stale_coverage_is_named_with_its_organization(database: Database, statement: str) -> None:
     tamper(database, statement)
-    assert faults(database) == [f"the stored coverage of organization {ALPHA} is not what follows from its statements"]
+    assert faults(database) == [f"the stored coverage of organization {ALPHA} does not follow from its assessments"]
     change(database, lambda unit: recompute(unit, ALPHA))
     assert faults(database) == []
 

@@ -1,6 +1,6 @@
-"""What can go wrong in the domain, whoever asked: a request, a command, a form. Nothing here knows HTTP.
+"""The errors of the domain, whether a request, a command or a form causes them. Nothing here depends on HTTP.
 
-``core/http/problems.py`` says how each is answered over HTTP; the command line prints the message.
+``core/http/problems.py`` maps each to a response; the command line prints the message.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 
 class DomainError(Exception):
-    """What was asked cannot be done. The message is one sentence, fit for whoever asked."""
+    """The operation cannot be carried out. The message is one sentence, fit for the caller."""
 
     message: ClassVar[str] = "This cannot be done."
 
@@ -19,13 +19,13 @@ class DomainError(Exception):
 
 
 class NotFound(DomainError):
-    """There is no such thing, or none that the caller may know of: the two cannot be told apart."""
+    """It does not exist, or the caller may not see it: the answer is the same for both."""
 
-    message = "There is nothing here that you can see."
+    message = "Not found."
 
 
 class Forbidden(DomainError):
-    """The caller may see the thing, but not do this to it."""
+    """The caller may see it, but not do this to it."""
 
     message = "You are not allowed to do this."
 
@@ -33,31 +33,31 @@ class Forbidden(DomainError):
 class InsufficientRole(Forbidden):
     """The caller's role in the organization does not allow it."""
 
-    message = "Your role in the organization is too small for this."
+    message = "Your role in the organization does not allow this."
 
 
 class NotOperator(Forbidden):
-    """The caller does not run the instance."""
+    """The caller is not an operator of the instance."""
 
-    message = "This takes an operator of the instance."
+    message = "Only an operator of the instance can do this."
 
 
 class NotArchived(DomainError):
-    """There is nothing to restore: the record is live (AIP-164 asks for an error here, too)."""
+    """The record is live, so it cannot be restored (AIP-164 requires an error here, too)."""
 
-    message = "The record is not archived, so there is nothing to restore."
+    message = "The record is not archived, so it cannot be restored."
 
 
 class Archived(DomainError):
-    """The record is archived, and so read-only: it must be restored before it can be changed."""
+    """The record is archived and therefore read-only: restore it before changing it."""
 
-    message = "The record is archived, and so read-only; restore it before you change it."
+    message = "The record is archived and therefore read-only; restore it before changing it."
 
 
 class SlugTaken(DomainError):
-    """A live record of the kind has taken the archived one's slug; ``conflictingId`` names it."""
+    """A live record of the same kind has the slug; ``conflictingId`` is its id."""
 
-    message = "A live record has the same slug; give that one another slug or archive it first."
+    message = "A live record has the same slug; change its slug or archive it first."
 
     def __init__(self, conflicting_id: str) -> None:
         super().__init__()
@@ -65,9 +65,9 @@ class SlugTaken(DomainError):
 
 
 class InUse(DomainError):
-    """Something else refers to it; ``conflictingId`` names what does."""
+    """Another row refers to it; ``conflictingId`` is the id of that row."""
 
-    message = "Something else refers to this; have it refer to something else first."
+    message = "Another row refers to this; change that reference first."
 
     def __init__(self, conflicting_id: str) -> None:
         super().__init__()
@@ -75,18 +75,18 @@ class InUse(DomainError):
 
 
 class TokenSpansOrganizations(DomainError):
-    """The token reaches other organizations as well, so this one cannot revoke it."""
+    """The token is also valid in other organizations, so this one cannot revoke it."""
 
     message = (
-        "The token reaches other organizations as well, so it is not this one's to revoke: its user can revoke it, or"
+        "The token is also valid in other organizations, so this one cannot revoke it: its user can revoke it, or"
         " you can remove the user from the organization."
     )
 
 
 class AlreadyMember(DomainError):
-    """Whoever has this address is a member already; ``conflictingId`` names the membership."""
+    """The user with this address is already a member; ``conflictingId`` is the id of the membership."""
 
-    message = "Whoever has this address is a member of the organization already."
+    message = "The user with this address is already a member of the organization."
 
     def __init__(self, conflicting_id: str) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class AlreadyMember(DomainError):
 
 
 class LastOwner(DomainError):
-    """An organization needs an owner; make somebody else one first."""
+    """An organization needs an owner; make somebody else an owner first."""
 
     message = "This is the last owner of the organization; make somebody else an owner first."
 
@@ -112,9 +112,9 @@ class InvitationClosed(DomainError):
 
 
 class RecordsRefused(DomainError):
-    """Some of the records are refused, so that nothing was done to any of them; `errors` has each with its place."""
+    """Some records were refused, so none was changed; `errors` lists each of them with its place."""
 
-    message = "Some of the records are refused, so nothing was done to any of them."
+    message = "Some of the records were refused, so none of them was changed."
 
     def __init__(self, refusals: Sequence[tuple[int, DomainError]] = ()) -> None:
         super().__init__()
@@ -122,41 +122,41 @@ class RecordsRefused(DomainError):
 
 
 class RequestInProgress(DomainError):
-    """A request with the same `Idempotency-Key` is being carried out."""
+    """A request with the same `Idempotency-Key` is in progress."""
 
-    message = "A request with the same Idempotency-Key is being carried out; wait as Retry-After says."
+    message = "A request with the same Idempotency-Key is in progress; retry after the time in Retry-After."
 
 
 class KeyReused(DomainError):
-    """The `Idempotency-Key` came with another request before; a key is for one request and its repetitions."""
+    """The `Idempotency-Key` was used for a different request; a key is for one request and its retries."""
 
-    message = "This Idempotency-Key came with another request before; make a new key for each request."
+    message = "This Idempotency-Key was used for a different request; generate a new key for each request."
 
 
 class AnswerNotStored(DomainError):
-    """The request with this `Idempotency-Key` was carried out, but its answer was too large, or too secret, to keep."""
+    """The request with this `Idempotency-Key` succeeded, but its answer was too large or too secret to store."""
 
-    message = "The request with this Idempotency-Key was carried out; its answer was too large, or too secret, to keep."
+    message = "The request with this Idempotency-Key succeeded, but its answer was too large or too secret to store."
 
 
 class CommandError(DomainError):
-    """A command cannot do what it was told to; the message says why."""
+    """A command failed; the message says why."""
 
 
 class BadSetting(CommandError):
-    """A setting is wrong, or contradicts another one; the message names it and says how."""
+    """A setting is invalid or contradicts another one; the message names it and the reason."""
 
 
-# Why the database is not available: nothing answers, no server is known to be the primary, too many others wait,
-# another transaction has the lock, a statement takes too long, the disk is full, the service is ending, or the schema
-# is another version's.
+# Why the database is not available: no server answers, no server is confirmed as the primary, too many requests wait,
+# another transaction holds the lock, a statement takes too long, the disk is full, the service is stopping, or the
+# schema has another version.
 UnavailableReason = Literal["unreachable", "unconfirmed", "crowded", "locked", "slow", "full", "ending", "schema"]
 
 
 class Unavailable(Exception):
-    """The database cannot be reached, or not in time. What was asked has not been done; asking again may work.
+    """The database cannot be reached, or not in time. Nothing was done; a retry may succeed.
 
-    The message is for people. ``reason`` is one of few words, fit to count by.
+    The message is for people. ``reason`` is one of a few values, so that a metric can count by it.
     """
 
     def __init__(self, message: str, reason: UnavailableReason = "unreachable") -> None:

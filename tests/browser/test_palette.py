@@ -86,10 +86,10 @@ def test_a_failure_is_told(look: Open) -> None:
     page.route("**/find/?search=*", lambda route: route.abort())
     page.keyboard.press("Control+k")
     page.keyboard.type("zzzz")
-    expect(page.locator("#palette").get_by_role("status")).to_have_text(re.compile("has not answered"))
+    expect(page.locator("#palette").get_by_role("status")).to_have_text(re.compile("did not answer"))
     page.unroute("**/find/?search=*")
     page.keyboard.type("z")
-    expect(page.locator("#palette").get_by_role("status")).to_have_text(re.compile("Nothing has all"))
+    expect(page.locator("#palette").get_by_role("status")).to_have_text(re.compile("No results"))
 
 
 def test_without_script_a_page_finds_the_same(look: Open) -> None:
@@ -130,7 +130,7 @@ def test_g_and_a_letter_go_to_a_section(look: Open, letter: str, path: str) -> N
 def test_keys_can_be_turned_off_and_on_again(look: Open) -> None:
     page = look(path=CONTROLS)
     page.keyboard.press("?")
-    shown = page.get_by_role("dialog", name="Keys")
+    shown = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(shown).to_be_visible()
     shown.get_by_role("checkbox").uncheck()
     shown.get_by_role("button", name="Close").click()
@@ -145,7 +145,7 @@ def test_keys_can_be_turned_off_and_on_again(look: Open) -> None:
     page.keyboard.press("Control+k")  # no key of a letter: it has one that is held
     expect(page.locator("#palette input")).to_be_focused()
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Keys").click()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
     shown.get_by_role("checkbox").check()
     page.keyboard.press("Escape")
     other.keyboard.press("j")  # without loading it anew

@@ -38,7 +38,7 @@ def test_somebody_is_invited_comes_and_is_removed(open_page: Open, with_script: 
     page.get_by_role("link", name="Kim Berg").click()
     page.get_by_role("button", name="Remove", exact=True).click()
     page.get_by_role("button", name="Remove Kim Berg").click()
-    expect(page.get_by_role("status")).to_have_text(re.compile("The member is removed."))
+    expect(page.get_by_role("status")).to_have_text(re.compile("The member was removed."))
 
     guest.reload()
     assert "/sign-in/" in guest.url
@@ -60,7 +60,7 @@ def test_what_came_is_read(open_page: Open) -> None:
 def test_a_framework_is_uploaded_and_the_file_is_chosen_once(open_page: Open, with_script: bool) -> None:
     page = open_page(java_script_enabled=with_script)
     page.goto(f"{PLACE}frameworks/")
-    page.get_by_role("link", name="Upload a framework").click()
+    page.get_by_role("link", name="Upload your own framework").click()
     file = page.get_by_label("File", exact=True)
     file.set_input_files({"name": "docks.csv", "mimeType": "text/csv", "buffer": _CSV})
     page.get_by_role("textbox", name="Name of the framework").or_(page.get_by_label("Name of the framework")).fill(
@@ -69,10 +69,10 @@ def test_a_framework_is_uploaded_and_the_file_is_chosen_once(open_page: Open, wi
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("row", name="Controls")).to_have_text(re.compile(r"2\s*0\s*0"))
     page.get_by_role("button", name="Import").click()
-    expect(page.get_by_role("status")).to_have_text("The file is imported.")
+    expect(page.get_by_role("status")).to_have_text("The file was imported.")
     expect(page.get_by_role("heading", level=1)).to_have_text("Docks")
     page.get_by_role("button", name="Adopt Docks").click()
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Version").fill("2")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_have_text("The framework is changed.")
+    expect(page.get_by_role("status")).to_have_text("The framework was changed.")

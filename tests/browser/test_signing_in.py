@@ -56,20 +56,20 @@ def test_by_the_link_of_the_demo(fresh: Page, tmp_path: Path) -> None:
         expect(fresh).to_have_url(re.compile(re.escape(PLACE) + "$"))
         expect(fresh.get_by_role("heading", level=1)).to_have_text("Harbourlight Robotics")
         fresh.goto(link)
-        expect(fresh.get_by_text("This link has been used already")).to_be_visible()
+        expect(fresh.get_by_text("This link has already been used")).to_be_visible()
 
 
 def test_by_a_password_back_to_where_one_was_going(open_page: Open) -> None:
     page = open_page(path="/account/")
     page.get_by_label("New password").fill(WORD)
-    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("button", name="Set password").click()
     expect(page.get_by_text("Set on")).to_be_visible()
 
     other = open_page(None, f"{PLACE}crosswalk/?from=nist-csf-2-0")
     other.get_by_label("Email address").fill("demo@normata.example")
     other.get_by_label("Password").fill("four robots rest at night")
     other.get_by_role("button", name="Sign in", exact=True).click()
-    expect(other.get_by_role("alert")).to_have_text("The address or the password is wrong.")
+    expect(other.get_by_role("alert")).to_have_text("The email address or password is wrong.")
     other.get_by_label("Password").fill(WORD)
     other.get_by_role("button", name="Sign in", exact=True).click()
     expect(other.get_by_role("heading", level=1)).to_have_text("Crosswalk")

@@ -31,7 +31,7 @@ def test_the_worst_gap_is_closed_from_another_framework(open_page: Open) -> None
 
     expect(page.get_by_role("status")).to_have_text(re.compile("Saved"))
     page.get_by_role("region", name="Why it is covered").get_by_role("link", name="A.5.13").click()
-    expect(page.locator(".facts")).to_have_text(re.compile(r"Full\s+Through others"))
+    expect(page.locator(".facts")).to_have_text(re.compile(r"Full\s+Covered indirectly"))
 
 
 @pytest.mark.parametrize("with_script", [True, False])
@@ -39,7 +39,7 @@ def test_coverage_is_stated_in_the_row(open_page: Open, with_script: bool) -> No
     page = open_page(java_script_enabled=with_script)
     page.goto(f"{CONTROLS}?frameworks=iso-27001-2022&effectiveCoverageStatus=NONE&sortColumn=name")
     row = page.get_by_role("row").filter(has_text="Access to source code")
-    row.get_by_role("link", name="State A.8.4").click()
+    row.get_by_role("link", name="Assess A.8.4").click()
     form = page.locator("form:popover-open" if with_script else "main form[action$='/coverage/']")
     form.get_by_role("radio", name="Partial").check()
     form.get_by_role("textbox", name="Gap").fill("Two <b>repositories</b> are open.")
@@ -57,7 +57,7 @@ def test_the_form_of_a_row_has_what_is_stated_there(look: Open) -> None:
     page = look(path=f"{CONTROLS}?hasGap=true")
     row = page.get_by_role("row").nth(1)
     gap = row.locator(".gap").inner_text()
-    link = row.get_by_role("link", name="State")
+    link = row.get_by_role("link", name="Assess")
     link.press("Enter")
     form = page.locator("form:popover-open")
     expect(form.get_by_role("textbox", name="Gap")).to_have_value(re.compile(re.escape(gap.removesuffix("..."))))
@@ -73,7 +73,7 @@ def test_the_selection_survives_an_edit(open_page: Open) -> None:
     page.goto(f"{CONTROLS}?frameworks=iso-27001-2022")
     for control in ("A.5.1", "A.5.2"):
         page.get_by_role("checkbox", name=control, exact=True).check()
-    page.get_by_role("link", name="State A.5.3", exact=True).click()
+    page.get_by_role("link", name="Assess A.5.3", exact=True).click()
     page.locator("form:popover-open").get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_be_visible()
     for control in ("A.5.1", "A.5.2"):
@@ -104,7 +104,7 @@ def test_all_selected_are_stated_after_a_preview(open_page: Open, with_script: b
     many.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("Nothing has been changed yet")).to_be_visible()
     expect(page.get_by_role("row", name="ISO-27001")).to_contain_text("→")
-    page.get_by_role("button", name="State this").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("status")).to_have_text(re.compile("Saved for all selected"))
     assert "search=HRL-04" in page.url
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="HRL-04.5", exact=True))

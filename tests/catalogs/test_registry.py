@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from normata.catalogs.import_format import ImportFormat, MediaType
+from normata.catalogs.documents import ImportFormat, MediaType
 from normata.catalogs.reading import Input, read_inputs
 from normata.catalogs.registry import FORMATS, by_media_type
 from normata.cli import data

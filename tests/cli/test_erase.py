@@ -71,7 +71,7 @@ def test_what_was_done_is_told(normata: Run, service: Served) -> None:
     ]
     assert (event["command"], event["kind"], event["recordId"]) == ("normata user erase", "users", ANN)
     again = normata("user", "erase", ANN, "--yes", "--database", service.url)
-    assert (again.code, again.out) == (0, f"{ANN}: nothing is left to erase\n")
+    assert (again.code, again.out) == (0, f"{ANN}: already erased\n")
 
 
 def test_a_dry_run_lists_rows_and_changes_nothing(normata: Run, service: Served) -> None:
@@ -88,7 +88,7 @@ def test_a_dry_run_lists_rows_and_changes_nothing(normata: Run, service: Served)
 def test_nobody_is_erased_by_accident(normata: Run, service: Served) -> None:
     before = stored.everything(service.database)
     told = failed_with_warnings(normata("user", "erase", ADDRESS, "--database", service.url))
-    assert told == "nobody is at the terminal to be asked; --yes erases without asking"
+    assert told == "no terminal to ask for confirmation; --yes erases without it"
     for who, reason in (
         (USERS["owner"], "is the last owner of the organization org-alpha; make somebody else an owner there first"),
         ("user-nobody-knows", "there is no user with the id user-nobody-knows; name an email address, or an id"),

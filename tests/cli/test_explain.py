@@ -25,18 +25,18 @@ def test_the_tree(explain: Run) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "A.2 own control 2 (OWN): FULL, indirectly",
-        "├── nothing is stated of it",
+        "├── not assessed",
         "└── because",
         "    └── is FULL, because it is contained in (by a match of your own)",
         "        └── A.1 moon control 1 (SUN-10) is FULL, because it is contained in",
-        "            └── A.1 sun control 1 (SUN-2) is stated FULL",
+        "            └── A.1 sun control 1 (SUN-2) is assessed FULL",
     ]
 
 
 def test_what_hangs_on_it_and_what_would_lift_it(explain: Run) -> None:
     out = explain("alpha", "sun.A.1").out
     assert "├── stated: FULL" in out
-    assert "less covered without its own statement: 3" in out
+    assert "less covered without its own assessment: 3" in out
     assert "A.1 moon control 1 (SUN-10): FULL, and NONE without it" in out
     assert "A.2 sun control 2 (SUN-2): FULL instead of PARTIAL would make it FULL" in explain(ALPHA, "moon.A.2").out
     assert "gap: Two sites are missing." in explain(ALPHA, "sun.A.2").out
@@ -51,7 +51,7 @@ def test_of_many_children_the_first_are_shown(explain: Run, database: Database) 
     world.load(database, {"controlCoverages": says})
     lines = explain(ALPHA, "own.A").out.splitlines()
     assert "    └── is FULL by its 12 children; the first 10 are shown" in lines
-    assert sum("is stated FULL" in line for line in lines) == 10
+    assert sum("is assessed FULL" in line for line in lines) == 10
     tamper(
         database, "UPDATE effective_coverage SET rank = 0 WHERE control_id = 'own.A'", "DELETE FROM control_coverage"
     )

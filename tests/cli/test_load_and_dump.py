@@ -40,7 +40,7 @@ def test_faults_are_told_with_file_and_place_and_nothing_stays(
     done = normata("load", good, bad, "--database", database_url)
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines() == [
-        f"{bad}: /labels/1/colour: is not a field that is known here",
+        f"{bad}: /labels/1/colour: is not a known field",
         f"{bad}: /labels/2/name: must be a string",
         "normata: 2 faults found, nothing was changed",
     ]

@@ -80,7 +80,7 @@ def test_check_of_a_good_database(normata: Run, database_url: str) -> None:
     [
         (
             "UPDATE effective_coverage SET status = 2 WHERE control_id = 'moon.A.9'",
-            "the stored coverage of organization org-alpha is not what follows from its statements",
+            "the stored coverage of organization org-alpha does not follow from its assessments",
         ),
         (
             "UPDATE task SET assignee_member_id = 'nobody' WHERE id = 'tasks-live-org-alpha'",

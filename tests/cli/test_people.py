@@ -89,7 +89,7 @@ def test_members_are_listed_changed_and_removed(normata: Run, database: Database
     assert len(done.out.splitlines()) == kinds
     assert "tasks: 1 handed over to member-viewer" in done.out
     again = normata("member", "handover", "user-editor", "--to", "member-viewer", "--organization", "alpha")
-    assert again.out == "user-editor answers for nothing\n"
+    assert again.out == "user-editor is responsible for nothing\n"
     assert table(normata("member", "list", "--organization", ALPHA).out)["member-editor"]["removed_at"] != "-"
     assert stored.row(database, Membership, "member-editor")["removed_at"] is not None
 

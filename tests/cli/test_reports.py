@@ -112,7 +112,7 @@ def test_what_is_wrong_is_told(normata: Run, folder: Path, database_url: str, re
     assert told == "the organization has not adopted a framework 'STAR'; it has adopted OWN, REP-1, SUN-2, SUN-10"
     assert failed(normata(report, "nobody", "REP-1", *where)).startswith("no organization 'nobody'; ")
     told = failed(normata(report, "alpha", "REP-1", "--output", "report.pdf", *where), 2)
-    assert told == "report.pdf does not tell its format; say --format json, csv or xlsx"
+    assert told == "report.pdf has no known extension; use --format json, csv or xlsx"
     (folder / "report.csv").write_text("yesterday's")
     told = failed(normata(report, "alpha", "REP-1", "--output", "report.csv", *where))
     assert told == "report.csv exists already; --force replaces it"

@@ -89,7 +89,7 @@ def test_who_has_an_account_must_sign_in_to_it(browser: Browser, instance: Serve
     # else who has come by the account with this address.
     secret = invite(instance, "owner@beta.example", "viewer")
     asked = browser.get(f"/sign-in/invitation/?secret={secret}")
-    assert "There is an account" in text_of(asked)
+    assert "An account with this address exists" in text_of(asked)
     assert "<form" not in asked.text
     for other in (None, "viewer"):
         if other:
@@ -117,6 +117,6 @@ def test_where_local_sign_in_is_off_the_page_says_so(sqlite_url: str) -> None:
     with served(sqlite_url, local_sign_in=False) as instance:
         browser, secret = Browser(instance), invite(instance)
         page = browser.get(f"/sign-in/invitation/?secret={secret}")
-        assert "People sign in with the provider" in text_of(page)
+        assert "Signing in here requires single sign-on" in text_of(page)
         assert "<form" not in page.text
         assert is_refused(browser.post("/sign-in/invitation/", secret=secret, name="Nora"))

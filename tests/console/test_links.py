@@ -35,5 +35,5 @@ def test_a_link_is_good_once(browser: Browser, link_of: MakeLink) -> None:
 
     for answer in (browser.post("/sign-in/link/", secret=secret), browser.get(f"/sign-in/link/?secret={secret}")):
         assert is_refused(answer)
-        assert "used already" in text_of(answer)
+        assert "already been used" in text_of(answer)
     assert browser.cookies == {}

@@ -187,7 +187,7 @@ def test_a_passkey_belongs_to_one_account(
     sign_in(browser, "viewer")
     answer = add(browser, authenticator)
     assert is_refused(answer)
-    assert "known here already" in text_of(answer)
+    assert "already registered here" in text_of(answer)
     (passkey,) = stored.rows(instance.database, Passkey)
     assert browser.post("/account/passkeys/remove/", passkey=passkey["id"]).status_code == 404
 

@@ -235,7 +235,7 @@ def test_a_forged_proof_is_refused(instance: Served, forger: Forger, forged: dic
     [
         ("access_denied", "provider_access_denied", "(access_denied)"),
         ("temporarily_unavailable", "provider_temporarily_unavailable", "(temporarily_unavailable)"),
-        ("<script>alert(1)</script>", "provider_error", "answered with an error"),
+        ("<script>alert(1)</script>", "provider_error", "returned an error"),
     ],
 )
 def test_what_the_provider_says_in_place_of_a_code_is_told(instance: Served, error: str, cause: str, told: str) -> None:

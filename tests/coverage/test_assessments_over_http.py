@@ -87,7 +87,7 @@ def test_every_fault_of_a_body_is_told(alpha: Stating) -> None:
     told = dict(faults(alpha.put("sun.A.5", **said)))
     assert told.keys() == {"coverageStatus", "isApplicable", "reasons/0", "reason"}
     assert told["coverageStatus"] == "must be one of NONE, PARTIAL, FULL"
-    assert told["reason"] == "is not a field that is known here"
+    assert told["reason"] == "is not a known field"
 
 
 # --- DELETE

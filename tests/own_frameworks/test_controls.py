@@ -185,7 +185,7 @@ def test_the_form_of_each_is_checked(ask: Asked) -> None:
         ),
         ({"after": "moon.A"}, ("after", "names no control of this framework")),
         ({"name": None}, ("name", "must be a string")),
-        ({"frameworkId": "fw-sun"}, ("frameworkId", "is not a field that is known here")),
+        ({"frameworkId": "fw-sun"}, ("frameworkId", "is not a known field")),
     ],
 )
 def test_what_a_patch_must_not_say(ask: Asked, given: dict[str, Any], fault: tuple[str, str]) -> None:

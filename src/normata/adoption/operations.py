@@ -42,8 +42,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Frameworks",
         summary="Adopt a framework",
         description="""\
-Has the organization work with a framework: its controls are in the lists, and count for the coverage of others. What
-follows is stored in the same transaction. A framework that is adopted already stays so, since when it was.""",
+Adopts a framework for the organization: its controls appear in the lists and count for the coverage of other controls.
+The effective coverage is updated in the same transaction. If the framework is already adopted, nothing changes.""",
         role="admin",
         about=Framework,
         id_description=_ID,
@@ -63,9 +63,9 @@ follows is stored in the same transaction. A framework that is adopted already s
         tag="Frameworks",
         summary="Leave a framework",
         description="""\
-Has the organization work with a framework no longer: its controls leave the lists, and nothing follows from them any
-more. What the organization says of them is kept, and is there again when it adopts the framework again. A framework
-that is not adopted stays so.""",
+Ends the adoption of a framework: its controls disappear from the lists and no longer affect other coverage. The
+assessments of its controls remain stored, and apply again if the organization adopts the framework again. If the
+framework is not adopted, nothing changes.""",
         role="admin",
         about=Framework,
         id_description=_ID,
@@ -74,7 +74,7 @@ that is not adopted stays so.""",
         writes=LEAVING_WRITES,
         query=OrganizationQuery,
         answer=FrameworkWire,
-        answer_description="The framework, adopted no longer.",
+        answer_description="The framework, no longer adopted.",
         example=FRAMEWORK_EXAMPLE | {"isAdopted": False, "frameworkAdoptions": [], "adoption": None},
     ),
     ReadOperation(
@@ -84,15 +84,15 @@ that is not adopted stays so.""",
         tag="Frameworks",
         summary="Preview the adoption of a framework",
         description="""\
-What adopting a framework would bring, from what the organization has stated already: how far the leaves of the
-framework (controls without children) would be covered, which gaps there would be, and what other adopted frameworks
-would gain. Leaves that do not apply are counted apart. Nothing changes.""",
+What adopting a framework would change, from the existing assessments of the organization: how far the leaves of the
+framework (controls without children) would be covered, which gaps would remain, and what coverage other adopted
+frameworks would gain. Leaves that do not apply are counted separately. Nothing is changed.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,
         build=lambda transaction, request: preview_adoption(transaction, request.organization_id, request.id),
         answer=AdoptionPreview,
-        answer_description="What the adoption would bring.",
+        answer_description="What the adoption would change.",
         example={
             "framework": {
                 "id": "nist-csf-2.0",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from normata.catalogs.import_format import JSON, YAML, ImportFormat
+from normata.catalogs.documents import JSON, YAML, ImportFormat
 from normata.catalogs.matches import (
     MAX_MATCHES,
     MappingSet,

@@ -1,4 +1,4 @@
-"""The operations that import catalogs: as a framework of an organization's own, and for everybody."""
+"""The operations that import catalogs: as an organization's own framework, and for all organizations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from normata.catalogs import uploads
-from normata.catalogs.import_format import ImportFormat
+from normata.catalogs.documents import ImportFormat
 from normata.catalogs.importing import import_for_all
 from normata.catalogs.reading import Input
 from normata.catalogs.registry import by_media_type, list_of_formats
@@ -29,56 +29,56 @@ from normata.core.schema.wire import Wire
 from normata.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import Control, ControlMatch, Framework
 
-_MAX_REPORTED = 50  # faults, or mappings that are left out
+_MAX_REPORTED = 50  # faults, or skipped mappings
 _SKIP_UNKNOWN = "skipUnknown=true"
 _ARRAYS = ("frameworks", "controls", "controlMatches")
 
 
 class CatalogImportQuery(Query):
-    """What an import takes besides its body."""
+    """The query of an import."""
 
     name: Annotated[
         Name | None,
-        Field(description="The name of the framework. A table needs one, and is known by it when it comes again."),
+        Field(description="The name of the framework. Required for a table; reuse it to update the framework."),
     ] = None
     skip_unknown: Annotated[
-        QueryFlag, Field(description="Whether mappings that name unknown controls are left out, instead of refused.")
+        QueryFlag, Field(description="Whether to skip mappings of unknown controls, instead of refusing them.")
     ] = False
 
 
 class ImportQuery(CatalogImportQuery, OrganizationQuery):
-    """What an import takes besides its body, if it becomes an organization's own."""
+    """The query of an import as an organization's own framework."""
 
 
 class ImportedRows(Wire):
     """What an import does to the rows of one kind."""
 
-    new: int = Field(description="How many are added.")
-    changed: int = Field(description="How many are there already, and change.")
-    unchanged: int = Field(description="How many are there already as they are.")
+    new: int = Field(description="The number of rows added.")
+    changed: int = Field(description="The number of existing rows that change.")
+    unchanged: int = Field(description="The number of existing rows that stay the same.")
 
 
 class ImportLeftOut(Wire):
-    """A mapping that is left out, because it names controls that no catalog has."""
+    """A mapping that is skipped because it refers to controls that no catalog has."""
 
-    place: str = Field(description="Where in the body: a JSON Pointer.")
-    unknown: list[str] = Field(description="The controls that are not known.")
+    place: str = Field(description="Its place in the body: a JSON Pointer.")
+    unknown: list[str] = Field(description="The unknown controls.")
 
 
 class ImportResult(Wire):
-    """What an import has done."""
+    """The result of an import."""
 
-    framework_ids: list[str] = Field(description="The frameworks that the import is about, as they are stored.")
-    frameworks: ImportedRows = Field(description="What becomes of frameworks.")
-    controls: ImportedRows = Field(description="What becomes of controls.")
-    control_matches: ImportedRows = Field(description="What becomes of matches.")
-    left_out: int = Field(description="How many mappings are left out.")
-    first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MAX_REPORTED} of these.")
+    framework_ids: list[str] = Field(description="The ids of the imported frameworks.")
+    frameworks: ImportedRows = Field(description="The changes of frameworks.")
+    controls: ImportedRows = Field(description="The changes of controls.")
+    control_matches: ImportedRows = Field(description="The changes of matches.")
+    left_out: int = Field(description="The number of skipped mappings.")
+    first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MAX_REPORTED} skipped mappings.")
 
 
 def _read(formats: Sequence[ImportFormat], content: bytes, query: CatalogImportQuery) -> uploads.Upload:
     if query.name is None and all(one.needs_name for one in formats):
-        message = "is required: a table does not say what its framework is called"
+        message = "is required: a table does not contain the name of its framework"
         raise InvalidRequest.of([FieldFault(in_="query", name="name", code="required", message=message, allowed=None)])
     return uploads.read_upload(Input(BODY, query.name or "", lambda: content, formats))
 
@@ -165,17 +165,17 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Frameworks",
         summary="Import a catalog as a framework of your own",
         description=f"""\
-Takes what `normata import` takes: {list_of_formats()}.
-Of an XLSX workbook, the first sheet is read. The first row of a table names its columns: {", ".join(COLUMNS)}. Only
-`identifier` is required. `parent` is the identifier of another row, `mandatory` is yes or no, and a row that others
-name as their parent becomes a category.
+Accepts the same formats as `normata import`: {list_of_formats()}.
+Of an XLSX workbook, only the first sheet is read. The first row of a table names its columns: {", ".join(COLUMNS)}.
+Only `identifier` is required. `parent` is the identifier of another row, `mandatory` is yes or no, and a row that other
+rows name as their parent becomes a category.
 
-What the body holds becomes the organization's own, whatever its publisher says, and nobody else sees it. The same
-import again changes nothing, and a newer version changes what it has before. Nothing is ever deleted. Mappings become
-matches of the organization's own, between its own imports and the frameworks that it can see.
+The imported framework belongs to the organization, whoever published it, and no other organization sees it. Repeating
+an import changes nothing, and importing a newer version updates the existing rows. Nothing is ever deleted. Mappings
+become the organization's own matches, between its own imports and the frameworks that it can see.
 
-All of it is stored, or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place. `dryRun=true`
-says what would be stored.""",
+Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
+`dryRun=true` reports what would be stored.""",
         role="admin",
         query=ImportQuery,
         body_formats=_FORMATS,
@@ -187,7 +187,7 @@ says what would be stored.""",
         present=lambda result: result,
         writes=_WRITES,
         answer=ImportResult,
-        answer_description="What has been done.",
+        answer_description="The result.",
         example=_RESULT | {"frameworkIds": ["7f9f57a0-65cf-5a3c-9d1c-3c3f4a1b9d10"]},
     ),
     ChangeOperation(
@@ -198,13 +198,13 @@ says what would be stored.""",
         tag="Frameworks",
         summary="Import a catalog for all organizations",
         description=f"""\
-Takes what `POST /imports/` takes, for an operator of the instance. What the body holds becomes centralized, with the
-ids of its publisher: all organizations see it and may adopt it. The coverage of those that have adopted it follows in
-the same transaction, and their admins are told what they lose. The operator sees nothing of that: not in the answer,
-and not in a dry run.
+Accepts the same body as `POST /imports/`, from an operator of the instance. The imported framework becomes centralized,
+with the ids of its publisher: all organizations see it and may adopt it. The effective coverage of organizations that
+have adopted it is updated in the same transaction, and their admins are notified of lost coverage. The operator sees
+nothing of that, neither in the response nor in a dry run.
 
-All of it is stored, or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place. `normata
-import` does the same on the command line.""",
+Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
+`normata import` does the same on the command line.""",
         authority="operator",
         scope="admin",
         query=CatalogImportQuery,
@@ -218,7 +218,7 @@ import` does the same on the command line.""",
         present=lambda result: result,
         writes=_WRITES,
         answer=ImportResult,
-        answer_description="What has been done.",
+        answer_description="The result.",
         example=_RESULT | {"frameworkIds": ["urn:harbourlight:framework:docks"]},
     ),
 )

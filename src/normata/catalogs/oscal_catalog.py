@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID, uuid5
 
-from normata.catalogs.documents import MAX_CHARACTERS
-from normata.catalogs.import_format import JSON, YAML, ImportFormat
+from normata.catalogs.documents import JSON, MAX_CHARACTERS, YAML, ImportFormat
 from normata.catalogs.oscal_parameters import Parameters
 from normata.catalogs.oscal_validation import validated
 from normata.core.changes.source import Fault, Row, pointer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from normata.catalogs import oscal_catalog
-from normata.catalogs.import_format import JSON, YAML, ImportFormat
+from normata.catalogs.documents import JSON, YAML, ImportFormat
 from normata.catalogs.matches import (
     MAX_MATCHES,
     MappingSet,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from normata.catalogs.import_format import ImportFormat, Reader
+    from normata.catalogs.documents import ImportFormat, Reader
 
 LONGEST_ID = 255  # as the column type Identifier has it
 _LONGEST_NAME = 500

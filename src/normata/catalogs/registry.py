@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from normata.catalogs import ciso_assistant, oscal_catalog, oscal_mapping, tables
-from normata.catalogs.documents import Document
-from normata.catalogs.import_format import JSON, ImportFormat, MediaType
+from normata.catalogs.documents import JSON, Document, ImportFormat, MediaType
 from normata.core.documents.files import Unreadable
 
 FORMATS: tuple[ImportFormat, ...] = (

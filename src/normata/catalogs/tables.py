@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
-from normata.catalogs.import_format import ImportFormat, MediaType
+from normata.catalogs.documents import ImportFormat, MediaType
 from normata.catalogs.workbooks import LAST_ROW, require_harmless
 from normata.core.changes.source import Fault, Row, pointer
 from normata.core.documents.files import Unreadable

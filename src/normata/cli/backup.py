@@ -52,7 +52,7 @@ def restore(
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Put a backup in the place of the database: all of it, or nothing changes. Stop the service first.
+    """Replace the database with a backup: completely, or not at all. Stop the service first.
 
     This is for SQLite. On PostgreSQL, use pg_restore.
     """
@@ -80,7 +80,7 @@ def _path(url: str | None, tool: str) -> Path:
 
     with closing(open_database(settings_with(database_url=url))) as database:
         if not isinstance(database, SQLite):
-            raise CommandError(f"the database is PostgreSQL: {tool}; docs/postgresql.md says more")
+            raise CommandError(f"the database is PostgreSQL: {tool}; see docs/postgresql.md")
         return database.path
 
 
@@ -96,7 +96,7 @@ def _mode(backup: Path) -> str:
 
 
 def _copy(source: Path, mode: str, part: Path, report_progress: Progress) -> str:
-    """Copy a database as it is at this moment, whoever writes to it, and check the copy. Returns its schema."""
+    """Copy a consistent snapshot of a database, during writes too, and check the copy. Returns its schema."""
     import sqlite3
 
     def show(_status: int, remaining: int, total: int) -> None:
@@ -140,7 +140,7 @@ def _checked(copied: sqlite3.Connection, source: Path) -> str:
 
 @contextmanager
 def _unused(path: Path) -> Iterator[None]:
-    """Keep others out of a database for the block. Raises CommandError where somebody uses it."""
+    """Lock a database exclusively for the block. Raises CommandError if it is in use."""
     import sqlite3
 
     if not path.exists():

@@ -28,7 +28,7 @@ def faults(database: Database, transaction: Transaction, security: Security) -> 
     yield from database.faults(transaction, Table.metadata, security)
     for organization_id in transaction.scalars(_ORGANIZATION_IDS):
         if stored_coverage(transaction, organization_id) != current_coverage(transaction, organization_id):
-            yield f"the stored coverage of organization {organization_id} is not what follows from its statements"
+            yield f"the stored coverage of organization {organization_id} does not follow from its assessments"
     for framework_id in transaction.scalars(_MISCOUNTED):
         yield f"the framework {framework_id} has other controls than it has counted, or gaps in their order"
     yield from event_faults(transaction)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_FILE = 64 * 2**20  # bytes
 
-# How the command line calls the fields of a statement.
+# The names of the fields of an assessment on the command line.
 _OPTIONS = {
     "coverageStatus": "STATUS",
     "coverageGap": "--gap",
@@ -54,7 +54,7 @@ def leave(
     ],
     database: DatabaseOption = None,
 ) -> None:
-    """Have an organization work with frameworks no longer. What it has stated of their controls is kept."""
+    """End the adoption of frameworks by an organization. The assessments of their controls remain stored."""
     from normata.adoption import adoption
     from normata.identity.organization_lookup import find
 
@@ -90,14 +90,14 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Read statements from a CSV file instead: framework, identifier, status, gap, applicable,"
+            help="Read assessments from a CSV file instead: framework, identifier, status, gap, applicable,"
             " justification, reasons.",
             show_default=False,
         ),
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """State how far an organization covers a control, or all controls of a file; what is left out stays as it is."""
+    """Assess a control, or all controls of a CSV file; omitted fields stay as they are."""
     from normata.core.changes.source import FaultyInput
     from normata.coverage import assessments as statements
     from normata.identity.organization_lookup import find
@@ -137,7 +137,7 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
 
 
 def _read_file(path: Path) -> tuple[list[AssessmentInput], list[Fault]]:
-    """The statements of a file, and the faults that it has."""
+    """The assessments and the faults of a file."""
     from normata.core.changes.source import Fault
     from normata.core.documents.files import Unreadable, read_input
     from normata.coverage.assessment_table import parse_assessments
@@ -150,7 +150,7 @@ def _read_file(path: Path) -> tuple[list[AssessmentInput], list[Fault]]:
 
 
 def _assessment(control: str, framework: str | None, options: dict[str, Any]) -> AssessmentInput:
-    """What the arguments say; where they cannot, the command fails."""
+    """The assessment in the arguments; the command fails if it is not valid."""
     from pydantic import ValidationError
 
     from normata.core.changes.source import Row
@@ -166,5 +166,5 @@ def _assessment(control: str, framework: str | None, options: dict[str, Any]) ->
 
 
 def _sentence(faults: Iterable[Fault]) -> str:
-    """What is wrong with the arguments. A fault without a place is about the control."""
+    """The faults of the arguments. A fault without a place is about the control."""
     return "; ".join(dict.fromkeys(f"{fault.place[1:] or 'CONTROL'} {fault.reason}" for fault in faults))

@@ -57,7 +57,7 @@ def load(files: FilesArgument, database: DatabaseOption = None) -> None:
 def dump(
     organization: Annotated[
         str | None,
-        typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Not needed where there is only one."),
+        typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Not needed if there is only one."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All organizations, with tokens (as digests) and audit events.")
@@ -234,7 +234,7 @@ def check(database: DatabaseOption = None) -> None:
 
 
 def _warnings(database: Database) -> list[str]:
-    """What is no fault of the database, but should be otherwise."""
+    """Warnings: no faults of the database, but worth correcting."""
     from normata.core.db.sqlite.database import SQLite
 
     if not isinstance(database, SQLite):

@@ -39,7 +39,7 @@ def fill(unit: UnitOfWork, progress: loading.Progress) -> None:
 
 
 def new_token(unit: UnitOfWork) -> str:
-    """A token of the demo's user, good for thirty days."""
+    """A token of the demo's user, valid for thirty days."""
     return tokens.create(unit, email=USER, scope="write", lifetime=timedelta(days=30))
 
 

@@ -40,7 +40,7 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
 
     Their account, memberships, tokens, sessions and whatever they sign in with end at once. In texts that others have
     written, `[erased]` takes the place of the address, and of a name of two words or more. Events that name the person
-    lose their content, and can still be verified. Backups and dumps that were made before keep what they have.
+    lose their content, and can still be verified. Existing backups and dumps do not change.
     """
     from normata.erasure.erasing import erase
     from normata.erasure.person import ErasureRequest
@@ -87,12 +87,12 @@ def _print(what: str, place: Place) -> None:
 
 def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        fail("nobody is at the terminal to be asked; --yes erases without asking")
+        fail("no terminal to ask for confirmation; --yes erases without it")
     from normata.erasure.columns import called
 
     _warn(person, found)
     counts = Counter(called(place.table) for place in found.places)
-    places = f"rows that name them: {_counted(counts)}" if counts else "nothing else names them"
+    places = f"rows that name them: {_counted(counts)}" if counts else "no other text names them"
     echo(f"{erasure_request.who} will be erased for good; {places}", err=True)
     if not typer.confirm("Erase them?", err=True):
         fail("nothing was changed")
@@ -100,7 +100,7 @@ def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None
 
 def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
     if not (erased.deleted or erased.changed or erased.events):
-        echo(f"{erasure_request.who}: nothing is left to erase")
+        echo(f"{erasure_request.who}: already erased")
     else:
         echo(f"{erasure_request.who}: erased")
         for what, counts in (("deleted", erased.deleted), ("changed", erased.changed)):

@@ -144,7 +144,7 @@ def checkpoint(
 
 @app.command("key")
 def key(organization: OrganizationArgument = None, database: DatabaseOption = None) -> None:
-    """Print what verifies checkpoints, name+hash+key, of an organization or of all: keep it with the checkpoints.
+    """Print what verifies checkpoints, name+hash+key, of an organization or of all: store it with the checkpoints.
 
     The private key is in the file that NORMATA_EVENT_KEY names. It is made where there is none.
     """
@@ -171,7 +171,7 @@ def key(organization: OrganizationArgument = None, database: DatabaseOption = No
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `normata events export` has written.")],
     checkpoint_file: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint that was kept elsewhere, as text or JSON.")
+        Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint that was stored elsewhere, as text or JSON.")
     ],
     verifier: Annotated[
         str | None,
@@ -179,7 +179,7 @@ def verify(
     ] = None,
     _database: DatabaseOption = None,
 ) -> None:
-    """Prove that a log has just the events that a checkpoint was made of, or say which were tampered with.
+    """Prove that a log has exactly the events of a checkpoint, or list those that were tampered with.
 
     It needs no database, so --database and NORMATA_DATABASE_URL do not matter. Without --key the signature of the
     checkpoint is not looked at.
@@ -189,7 +189,7 @@ def verify(
 
     note = read_note(_note(checkpoint_file.read_text("utf-8")))
     if verifier is None:
-        echo("warning: without --key, nothing says who has made the checkpoint", err=True)
+        echo("warning: without --key, the signer of the checkpoint is not verified", err=True)
     else:
         require_signed(note, _verifier(verifier, note.origin))
     with file.open(encoding="utf-8", errors="replace") as lines:
@@ -199,7 +199,7 @@ def verify(
     if outcome.faults:
         fail(f"{file} is not the log that the checkpoint was made of")
     for event in outcome.lost:
-        echo(f"warning: the content of the event {event} is gone, and no event tells that it was erased", err=True)
+        echo(f"warning: the content of the event {event} is missing, and no event records its erasure", err=True)
     erased = f"; of {len(outcome.erased)} the content was erased" if outcome.erased else ""
     later = f"; {outcome.later} came after it and are not proven" if outcome.later else ""
     lost = f"; of {len(outcome.lost)} the content is gone" if outcome.lost else ""

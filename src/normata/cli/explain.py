@@ -53,7 +53,7 @@ def _tree(found: Explanation) -> Tree:
     tree = _branch(None, f"{_named(found.control)}: {found.effective_coverage_status}{indirect}")
     assessment = found.assessment
     if assessment is None:
-        _branch(tree, "nothing is stated of it")
+        _branch(tree, "not assessed")
     else:
         applies = "" if assessment.is_applicable else ", not applicable"
         assessed = _branch(tree, f"stated: {assessment.coverage_status}{applies}")
@@ -70,7 +70,7 @@ def _tree(found: Explanation) -> Tree:
         _branch(tree, "no proof is shown: it is too long, or the stored coverage is from before the newest upgrade")
     if found.others:
         more = "" if found.others_are_all else ", and maybe more"
-        others = _branch(tree, f"other statements that would each do ({len(found.others)}{more})")
+        others = _branch(tree, f"other assessments that would each be sufficient ({len(found.others)}{more})")
         for proof in found.others:
             steps = len(proof) - 1
             away = f", {steps} step{'s' if steps != 1 else ''} away" if steps else ""
@@ -81,7 +81,7 @@ def _tree(found: Explanation) -> Tree:
 
 
 def _add_proof(tree: Tree, proof: Sequence[Step]) -> None:
-    """The steps of a proof as a tree, from the last one down to the statements; what serves twice is written once."""
+    """The steps of a proof as a tree, from the last one down to the assessments, each written once."""
     by_fact = {(step.control.id, step.level): step for step in proof}
     written: set[int] = set()
     pending = [(tree, proof[-1], True)]
@@ -96,7 +96,7 @@ def _add_proof(tree: Tree, proof: Sequence[Step]) -> None:
 
 def _reason(step: Step) -> str:
     if step.rule == "ASSESSMENT":
-        return f"is stated {step.assessed}"
+        return f"is assessed {step.assessed}"
     if step.rule == "ROLL_UP":
         if step.premise_count > len(step.premises):
             return f"is {step.level} by its {step.premise_count} children; the first {len(step.premises)} are shown"
@@ -111,9 +111,9 @@ def _reason(step: Step) -> str:
 def _add_effects(tree: Tree, found: Explanation) -> None:
     effects = found.effects
     if effects.count is None:
-        _branch(tree, "so much hangs on its own statement that it was not followed to the end")
+        _branch(tree, "too many controls depend on its own assessment to list all")
     elif effects.count:
-        branch = _branch(tree, f"less covered without its own statement: {effects.count}")
+        branch = _branch(tree, f"less covered without its own assessment: {effects.count}")
         for effect in effects.items:
             _branch(branch, f"{_named(effect.control)}: {effect.level}, and {effect.without} without it")
         if effects.count > len(effects.items):

@@ -32,7 +32,7 @@ def replacing(path: Path, *, force: bool) -> Iterator[Path]:
 def require_replaceable(path: Path, *, force: bool) -> None:
     """Raise CommandError unless ``path`` is free, or a regular file that may be replaced.
 
-    Without ``force``, whoever sits at the terminal is asked; where nobody does, the answer is no.
+    Without ``force``, the user at the terminal is asked; without a terminal the answer is no.
     """
     try:
         found = path.lstat()

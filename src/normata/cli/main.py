@@ -1,4 +1,4 @@
-"""The command line: every command there is, and how it tells what went wrong.
+"""The command line: every command, and how errors are printed.
 
 What the commands do is in the modules beside this one. Each command imports what it needs when it runs, so that
 ``normata --help`` and small commands are quick.
@@ -65,11 +65,11 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line. Whatever fails is told in one sentence, never by a traceback."""
+    """Run the command line. Every error is printed as one sentence, never as a traceback."""
     try:
         app(prog_name="normata")
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone, so there is nobody to tell
+        sys.stderr.close()  # the reader has closed the pipe
         raise SystemExit(1) from None
     except Exception as error:  # the last resort of a program
         _report_error(error)

@@ -37,7 +37,7 @@ OrganizationOption = Annotated[
     str | None,
     typer.Option(
         metavar="ORG",
-        help="The organization, by id or slug. Not needed where there is only one.",
+        help="The organization, by id or slug. Not needed if there is only one.",
         show_default=False,
     ),
 ]
@@ -90,7 +90,7 @@ def make_operator(
 
 @user.command("link")
 def make_link(user: UserArgument, database: DatabaseOption = None) -> None:
-    """Print a link that signs a user in: good once, within 15 minutes. Whoever has it is that user."""
+    """Print a link that signs a user in: valid once, for 15 minutes. Anybody who has it can sign in as that user."""
     from normata.identity.sign_in import links as sign_in_links
 
     def work(unit: UnitOfWork) -> str:
@@ -155,7 +155,7 @@ def change_role(
 
 @member.command("remove")
 def remove_member(user: UserArgument, organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
-    """Remove a member from an organization at once, and tell what is left to hand over."""
+    """Remove a member from an organization immediately, and print what is left to hand over."""
     from normata.identity.members import members
     from normata.records.responsibilities.handover import count_responsibilities
 
@@ -198,7 +198,7 @@ def hand_over(
     for name, count in sorted(total.items()):
         echo(f"{name}: {count} handed over to {to}")
     if not total:
-        echo(f"{user} answers for nothing")
+        echo(f"{user} is responsible for nothing")
 
 
 # --- Finding them
@@ -213,7 +213,7 @@ def _role(role: str) -> Role:
 
 
 def _user(transaction: Transaction, name: str) -> Any:
-    """The user with this address or id; ends the command where there is none."""
+    """The user with this address or id; the command fails if there is none."""
     from normata.identity.users import named
 
     found = named(transaction, name)
@@ -227,7 +227,7 @@ def _fail_without_user(name: str) -> NoReturn:
 
 
 def _member(transaction: Transaction, name: str, organization: str | None) -> Any:
-    """The membership of a user, by the user's address or id or by its own id; ends the command where there is none."""
+    """The membership of a user, by the user's address or id or by its own id; the command fails if there is none."""
     from normata.identity.members.members import member_named, member_of
     from normata.identity.organization_lookup import find
 

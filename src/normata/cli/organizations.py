@@ -40,7 +40,7 @@ def init(
     slug: SlugOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Begin: make the database where there is none, an organization and its owner, and print a link to sign in with.
+    """Create the database if there is none, an organization and its owner, and print a sign-in link.
 
     Again is harmless: it prints another link.
     """
@@ -124,7 +124,7 @@ def rename_organization(
 
 @app.command("remove")
 def remove_organization(organization: OrganizationArgument, database: DatabaseOption = None) -> None:
-    """Remove an organization: nobody sees it any more, and nothing of it is deleted."""
+    """Remove an organization: nobody can see it any more, but no data is deleted."""
     from normata.identity.organization_lookup import find
     from normata.identity.organizations import commands as organization_life
 

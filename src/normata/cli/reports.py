@@ -80,7 +80,7 @@ def _report(
     formats = {"gaps": GAPS, "soa": APPLICABILITY}[kind]
     name = wanted or _format_of(output)
     if name == "xlsx" and output is None and sys.stdout.isatty():
-        fail("a workbook is nothing for a terminal; name a file with --output", code=2)
+        fail("a workbook cannot be printed to a terminal; name a file with --output", code=2)
     if output is not None:
         output_files.require_replaceable(output, force=force)  # told before the work, not after it
     report = formats.present(_read(kind, organization, framework, database))
@@ -113,13 +113,13 @@ def _read(kind: _Kind, organization: str, framework: str, database: str | None) 
 
 
 def _format_of(output: Path | None) -> FormatName | None:
-    """The format that the name of a file tells; null where there is no file."""
+    """The format by the extension of a file; None if there is no file."""
     if output is None:
         return None
     known: Mapping[str, FormatName] = {".json": "json", ".csv": "csv", ".xlsx": "xlsx"}
     found = known.get(output.suffix.lower())
     if found is None:
-        fail(f"{output} does not tell its format; say --format json, csv or xlsx", code=2)
+        fail(f"{output} has no known extension; use --format json, csv or xlsx", code=2)
     return found
 
 

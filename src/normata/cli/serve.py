@@ -61,7 +61,7 @@ def serve(
 
 
 def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None:
-    """Say where the service is: as a line of the log where programs read that, else as a sentence."""
+    """Print the address of the service: as a log line if programs read the output, otherwise as a sentence."""
     from normata import __version__
     from normata.core.http.server import base_url
 

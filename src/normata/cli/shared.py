@@ -166,7 +166,7 @@ _command: ContextVar[str] = ContextVar("command", default="normata")
 
 
 class Group(TyperGroup):
-    """A group of commands that notes which of them runs, so that events can tell."""
+    """A group of commands that records which of them runs, for the events."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is to run."""
@@ -184,7 +184,7 @@ class Group(TyperGroup):
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A progress bar on standard error where that is a terminal, else nothing."""
+    """A progress bar on standard error if that is a terminal, otherwise nothing."""
     if not sys.stderr.isatty():
         yield lambda _step, _done, _total: None
         return
@@ -217,7 +217,7 @@ def many_objects() -> Iterator[None]:
 
 
 def print_row_counts(row_counts: dict[str, Any]) -> None:
-    """Say what a load did to the rows of each array."""
+    """Print what a load did to the rows of each array."""
     for array, counts in row_counts.items():
         echo(f"{array}: {counts.inserted} new, {counts.updated} changed, {counts.unchanged} unchanged")
     if not row_counts:

@@ -1,4 +1,4 @@
-"""The operations of statements: what an organization says of controls."""
+"""The operations of assessments: what an organization records of controls."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from normata.identity.organization_lookup import reached
 
 
 class AssessmentPut(AssessmentFields):
-    """All that the organization says of a control. What is left out is unsaid."""
+    """The whole assessment of a control. Omitted fields are reset to their defaults."""
 
     organization_id: OrganizationId
 
 
 class AssessmentPatch(AssessmentFields):
-    """What the organization says of one of many controls. What is left out stays as it is."""
+    """The assessment of one of many controls. Omitted fields stay as they are."""
 
-    control_id: Annotated[Identifier | None, Field(description="The control, by its id.")] = None
-    identifier: Annotated[
-        ShortText | None, Field(description="The control, by its identifier, in place of the id.")
-    ] = None
+    control_id: Annotated[Identifier | None, Field(description="The id of the control.")] = None
+    identifier: Annotated[ShortText | None, Field(description="The identifier of the control, instead of its id.")] = (
+        None
+    )
     framework: Annotated[
         ShortText | None,
-        Field(description="Where several frameworks have the identifier: which one, by its id, slug or identifier."),
+        Field(description="The framework, by id, slug or identifier, if several frameworks have the identifier."),
     ] = None
 
     @model_validator(mode="after")
@@ -55,26 +55,26 @@ class AssessmentPatch(AssessmentFields):
 
 
 class AssessmentsPatch(Input):
-    """What the organization says of many controls: all of it is stored, or nothing."""
+    """The assessments of many controls: either all of them are stored or none."""
 
     organization_id: OrganizationId
     assessments: Annotated[
         list[AssessmentPatch],
-        Field(min_length=1, max_length=MAX_AT_ONCE, description="What is said, each of another control."),
+        Field(min_length=1, max_length=MAX_AT_ONCE, description="The assessments, each of a different control."),
     ]
 
 
 class AssessedControl(Wire):
-    """A control, what the organization says of it, and what follows for it."""
+    """A control with its assessment and its effective coverage."""
 
     control: ControlReference = Field(description="The control.")
     framework: FrameworkReference = Field(description="The framework that the control belongs to.")
-    coverage: Assessment = Field(description="What the organization says of the control.")
+    coverage: Assessment = Field(description="The assessment of the control.")
     effective_coverage_status: CoverageStatus = Field(
-        description="What follows from statements, matches and roll-up: the best of all paths."
+        description="The status that follows from assessments, matches and roll-up: the best of all paths."
     )
     is_indirectly_covered: bool = Field(
-        description="Whether matches lift the control above what statements and roll-up alone would give."
+        description="Whether matches lift the control above the status that assessments and roll-up alone would give."
     )
 
 
@@ -161,13 +161,13 @@ OPERATIONS: tuple[Operation, ...] = (
         path="/controls/{id}/coverage/",
         operation_id="assessControl",
         tag="Coverage",
-        summary="State how far a control is covered",
+        summary="Assess a control",
         description="""\
-Says how far the organization covers a control, what is missing, and whether the control applies to it at all.
+Records how far the organization covers a control, what is missing, and whether the control applies to it at all.
 
-The statement takes the place of the one before: what is left out is unsaid. A control that does not apply needs a
-`justification`. What follows for other controls, of all adopted frameworks, is stored in the same transaction, so the
-next answer of any list has it.""",
+The assessment replaces the previous one: omitted fields are reset to their defaults. A control that does not apply
+needs a `justification`. The effective coverage of other controls, of all adopted frameworks, is updated in the same
+transaction, so the next response of any list includes it.""",
         about=Control,
         id_description=_ID,
         work=_put,
@@ -179,7 +179,7 @@ next answer of any list has it.""",
         has_rules=True,
         body_example={"organizationId": "org-harbourlight", **_ASSESSMENT},
         answer=AssessedControl,
-        answer_description="The control with its statement, and what follows for it.",
+        answer_description="The control with its assessment and its effective coverage.",
         example=_ASSESSED,
     ),
     ChangeOperation(
@@ -187,11 +187,11 @@ next answer of any list has it.""",
         path="/controls/{id}/coverage/",
         operation_id="clearAssessment",
         tag="Coverage",
-        summary="Say nothing of a control any more",
+        summary="Clear the assessment of a control",
         description="""\
-Takes back what the organization says of a control. Where it says nothing, nothing happens. What followed from the
-statement is taken back in the same transaction. A statement that a task refers to stays: the answer is 409 `in_use`,
-with the id of the task.""",
+Removes the organization's assessment of a control. If there is none, nothing changes. The effective coverage is updated
+in the same transaction. An assessment that a task refers to cannot be removed: the response is 409 `in_use`, with the
+id of the task.""",
         about=Control,
         id_description=_ID,
         work=_delete,
@@ -200,7 +200,7 @@ with the id of the task.""",
         query=OrganizationQuery,
         errors=(InUse,),
         answer=AssessedControl,
-        answer_description="The control, of which nothing is said now, and what follows for it.",
+        answer_description="The control without assessment, and its effective coverage.",
         example=_ASSESSED | {"coverage": _NOT_ASSESSED, "effectiveCoverageStatus": "NONE"},
     ),
     ChangeOperation(
@@ -209,13 +209,13 @@ with the id of the task.""",
         operation_id="assessControls",
         is_long=True,
         tag="Coverage",
-        summary="State how far many controls are covered",
+        summary="Assess many controls",
         description=f"""\
-Says how far the organization covers up to {MAX_AT_ONCE} controls, in one transaction. All of it is stored, or nothing.
-Then every fault is told with its place, such as `assessments/3/justification`.
+Records how far the organization covers up to {MAX_AT_ONCE} controls, in one transaction: either everything is stored or
+nothing. Then every fault is reported with its place, such as `assessments/3/justification`.
 
 A control is named by its id, or by its identifier and, where several adopted frameworks have the same identifier, its
-framework. Of each statement, what is left out stays as it is.""",
+framework. In each assessment, omitted fields stay as they are.""",
         work=_patch,
         present=lambda rows: {"items": [_as_wire(row) for row in rows]},
         writes=ASSESSMENT_WRITES,
@@ -228,7 +228,7 @@ framework. Of each statement, what is left out stays as it is.""",
             "assessments": [{"controlId": "iso-27001-2022:A.5.11", **_ASSESSMENT}],
         },
         answer=AssessedControls,
-        answer_description="The controls with their statements, and what follows for them.",
+        answer_description="The controls with their assessments and their effective coverage.",
         example={"items": [_ASSESSED]},
     ),
 )

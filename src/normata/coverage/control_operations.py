@@ -19,9 +19,9 @@ from normata.frameworks.operations import CONTROL_EXAMPLE
 
 
 class ControlDetails(control_wire.Control):
-    """A requirement of an adopted framework, or a category of them, with everything that there is to know of it."""
+    """A requirement of an adopted framework, or a category of them, with all details."""
 
-    coverage: Assessment  # type: ignore[assignment] # the list has less of it
+    coverage: Assessment  # type: ignore[assignment] # the list has fewer fields
 
 
 def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
@@ -31,16 +31,16 @@ def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
 
 
 class CoveredControl(ControlDetails):
-    """A control, with everything that there is to know of it, and what covers it."""
+    """A control with all details, and the matches that cover it."""
 
     covered_by: list[CoveringMatch] = Field(
-        description="Where it is indirectly covered: the matches that give it its status. None rests on the control"
-        " itself. Else empty."
+        description="If it is indirectly covered: the matches that give it its status. None depends on the control"
+        " itself. Otherwise empty."
     )
 
 
 class CoveragePage(Page[CoveredControl]):
-    """A page of controls, with all that is known of each."""
+    """A page of controls with all details."""
 
 
 _CONTROL_DETAILS = CONTROL_EXAMPLE | {
@@ -62,7 +62,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Frameworks",
         summary="Get a control",
         description="""\
-One control of a framework that the organization has adopted, with everything that the list of controls has of it: its
+One control of a framework that the organization has adopted, with the same fields as in the list of controls: its
 framework, its parent and children, the organization's assessment, the matches that lead to it, and its effective
 coverage.""",
         about=Control,
@@ -81,7 +81,7 @@ coverage.""",
         description="""\
 The controls of the frameworks that the organization has adopted, as the list of controls has them, each with the whole
 assessment (whether the control applies, why, and when it was last assessed) and with what covers it. They can be
-filtered by what was assessed and by what follows.""",
+filtered by their assessments and by their effective coverage.""",
         query=coverage_list.CoverageQuery,
         build=lambda transaction, request: coverage_list.list_coverage(transaction, request.query),
         answer=CoveragePage,

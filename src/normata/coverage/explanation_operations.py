@@ -19,7 +19,7 @@ from normata.frameworks.model import Control
 
 
 class NamedFramework(Wire):
-    """A framework, by its names."""
+    """A framework, with its id and names."""
 
     id: str
     identifier: str
@@ -27,7 +27,7 @@ class NamedFramework(Wire):
 
 
 class NamedControl(Wire):
-    """A control, by its names."""
+    """A control, with its id and names."""
 
     id: str
     identifier: str
@@ -36,7 +36,7 @@ class NamedControl(Wire):
 
 
 class ExplainedAssessment(Wire):
-    """What the organization says of a control."""
+    """The assessment of a control."""
 
     id: str
     coverage_status: CoverageStatus
@@ -56,97 +56,97 @@ class ExplainedMatch(Wire):
 
 
 class Premise(Wire):
-    """What an earlier step of a proof has shown."""
+    """A fact that an earlier step of a proof has shown."""
 
-    control_id: str = Field(description="The control that it was shown of.")
+    control_id: str = Field(description="The control that the fact is about.")
     level: MatchLevel = Field(description="That the control is `FULL`, or that it is `PARTIAL` or better.")
 
 
 class ProofStep(Wire):
     """A step of a proof."""
 
-    control: NamedControl = Field(description="The control that the step shows something of.")
+    control: NamedControl = Field(description="The control that the step is about.")
     level: MatchLevel = Field(description="That the control is `FULL`, or that it is `PARTIAL` or better.")
     rule: Literal["ASSESSMENT", "MATCH", "ROLL_UP"] = Field(
-        description="Why: it is stated, a match leads there from the premise, or the premises are its children."
+        description="Why: by assessment, by a match from the premise, or by roll-up from its children, the premises."
     )
-    assessed: CoverageStatus | None = Field(description="What is stated, where that is the rule.")
-    match: ExplainedMatch | None = Field(description="The match from the premise, where that is the rule.")
+    assessed: CoverageStatus | None = Field(description="The assessment, if that is the rule.")
+    match: ExplainedMatch | None = Field(description="The match from the premise, if that is the rule.")
     match_back: ExplainedMatch | None = Field(
-        description="The match of level `FULL` back to the premise, where that lies within the control."
+        description="The match of level `FULL` back to the premise, if the premise is part of the control."
     )
-    premises: list[Premise] = Field(description="What it rests on: facts that earlier steps have shown.")
+    premises: list[Premise] = Field(description="The premises: facts that earlier steps have shown.")
     premise_count: int = Field(
-        description="How many such facts there are. Of the children of a roll-up only the first few are shown."
+        description="The number of premises. Of the children of a roll-up only the first few are shown."
     )
 
 
 class Effect(Wire):
-    """Another control that rests on the statement."""
+    """Another control that depends on the assessment."""
 
     control: NamedControl = Field(description="The other control.")
-    level: CoverageStatus = Field(description="How far it is covered.")
-    without: CoverageStatus = Field(description="How far it would be covered without the statement.")
+    level: CoverageStatus = Field(description="Its effective status.")
+    without: CoverageStatus = Field(description="Its effective status without the assessment.")
 
 
 class Effects(Wire):
-    """The controls that rest on a statement."""
+    """The controls that depend on an assessment."""
 
     count: int | None = Field(
-        description="How many controls would be less covered without it; null where too many hang together to tell."
+        description="The number of controls that would be less covered without it; null if too many to count."
     )
     items: list[Effect] = Field(description=f"The first {MAX_SHOWN} of them.")
 
 
 class Lift(Wire):
-    """A control that is not covered enough, and would lift this one."""
+    """A control that would lift this one if its own coverage were higher."""
 
     control: NamedControl = Field(description="The other control.")
-    level: CoverageStatus = Field(description="How far it is covered now.")
-    needs: MatchLevel = Field(description="How far it would have to be covered.")
-    gives: MatchLevel = Field(description="How far this control would be covered then.")
-    path: list[NamedControl] = Field(description="The controls on the way, from the other one to this one.")
+    level: CoverageStatus = Field(description="Its current effective status.")
+    needs: MatchLevel = Field(description="The status it would need.")
+    gives: MatchLevel = Field(description="The status that this control would then have.")
+    path: list[NamedControl] = Field(description="The controls on the path, from the other control to this one.")
     matches: list[ExplainedMatch] = Field(description="The match from each control of the path to the next.")
 
 
 class CoverageExplanation(Wire):
-    """Why a control is covered as far as it is."""
+    """Why a control has its effective status."""
 
     control: NamedControl = Field(description="The control.")
-    assessment: ExplainedAssessment | None = Field(description="What the organization says of it; null where nothing.")
+    assessment: ExplainedAssessment | None = Field(description="The assessment of the control; null if there is none.")
     effective_coverage_status: CoverageStatus = Field(
-        description="What follows from statements, matches and roll-up: the best of all paths."
+        description="The status that follows from assessments, matches and roll-up: the best of all paths."
     )
     is_indirectly_covered: bool = Field(
-        description="Whether matches lift the control above what statements and roll-up alone would give."
+        description="Whether matches lift the control above the status that assessments and roll-up alone would give."
     )
     proof: list[ProofStep] = Field(
-        description="The shortest proof: each step after those that it rests on, the last about this control. Empty"
-        " where the control is not covered, and where `isProved` is false."
+        description="The shortest proof: each step after its premises, the last about this control. Empty if the"
+        " control is not covered or `isProved` is false."
     )
     is_proved: bool = Field(
-        description="False where the control is covered and no proof is shown: it is too long, or the stored coverage"
-        " is from before the newest upgrade."
+        description="False if the control is covered but no proof is shown: it is too long, or the stored coverage is"
+        " from before the latest upgrade."
     )
     others: list[list[ProofStep]] = Field(
-        description="Proofs from one other statement each, which would do as well, nearest first."
+        description="Sufficient proofs from one other assessment each, nearest first."
     )
-    others_are_all: bool = Field(description="Whether there are no more of them.")
-    effects: Effects = Field(description="What the control's own statement does for others.")
-    lifts: list[Lift] = Field(description="What would lift the control, nearest first.")
+    others_are_all: bool = Field(description="Whether these are all.")
+    effects: Effects = Field(description="The effects of the control's own assessment on other controls.")
+    lifts: list[Lift] = Field(description="The controls that would lift this one, nearest first.")
     lifts_are_all: bool = Field(
-        description="Whether no other control would, through matches alone. False where not everything was looked at."
+        description="Whether these are all that would do so through matches alone. False if the search was cut short."
     )
     lacking: list[NamedControl] = Field(
         description=f"Applicable children that are not covered fully; the first {MAX_SHOWN}."
     )
-    lacking_count: int = Field(description="How many such children there are.")
+    lacking_count: int = Field(description="The number of such children.")
 
 
 def _explain(transaction: Transaction, request: Request) -> dict[str, Any]:
     found = explain(transaction, request.organization_id, request.id)
     if found.effective_coverage_status is None:
-        raise NotFound  # no adopted framework has the control, so there is nothing to explain
+        raise NotFound  # no adopted framework has the control
     return CoverageExplanation.model_validate(asdict(found)).model_dump(by_alias=True)
 
 
@@ -168,13 +168,13 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Coverage",
         summary="Explain the coverage of a control",
         description="""\
-Why a control is covered as far as it is, and what would lift it.
+Why a control has its effective status, and what would lift it.
 
-The proof has a step for everything that it rests on: which statement, through which match or roll-up, of which
-framework, with which level. Each step comes after its premises, so the proof never runs in a circle. Of a roll-up of
-many children it shows and follows the first few, and says how many there are. Then come the
-other statements that would do, what the control's own statement does for others, and what would lift the control. What
-is very far away is left out, and the answer says so.""",
+The proof has a step for everything that it depends on: which assessment, through which match or roll-up, of which
+framework, with which level. Each step comes after its premises, so the proof is never circular. Of a roll-up of
+many children it shows and follows the first few, and gives their number. After the proof come the other assessments
+that would be sufficient, the effects of the control's own assessment on others, and the controls that would lift this
+one. The search has a maximum distance, and the response says if it was cut short.""",
         about=Control,
         id_description="The id of a control of a framework that the organization has adopted.",
         query=OrganizationQuery,

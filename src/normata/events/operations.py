@@ -28,25 +28,25 @@ class EventPage(Page[Event]):
 
 
 class SignedCheckpoint(Wire):
-    """Where the log of an organization's events is: how many there are, and the root of the tree that they make."""
+    """The state of an organization's event log: its size and the root of its Merkle tree."""
 
     origin: Annotated[str, Field(description="The name of the log.")]
-    size: Annotated[int, Field(description="How many events the log has.")]
+    size: Annotated[int, Field(description="The number of events in the log.")]
     root: Annotated[str, Field(description="The root of their Merkle tree (RFC 9162), in hexadecimal digits.")]
     sealed_at: Annotated[
-        Timestamp | None, Field(description="When the last of them was sealed; null where none has been.")
+        Timestamp | None, Field(description="When the latest event was sealed; null if there is none.")
     ]
-    note: Annotated[str, Field(description="Origin, size and root as a signed note: keep it elsewhere.")]
+    note: Annotated[str, Field(description="Origin, size and root as a signed note: store it elsewhere.")]
 
 
 CheckpointFormat = Annotated[
     Literal["json", "text"] | None,
-    Field(description="The format of the answer. It wins over `Accept`, so that a link can name it."),
+    Field(description="The format of the response. It overrides `Accept`, so that a link can set it."),
 ]
 
 
 class CheckpointQuery(FormatQuery):
-    """What the checkpoint takes."""
+    """The query of the checkpoint."""
 
     format: CheckpointFormat = None  # type: ignore[assignment] # it has formats of its own
 
@@ -106,8 +106,8 @@ def record_events_operation(kind: type[Restorable]) -> ListOperation:
         operation_id=f"list{kind.__name__}Events",
         tag="Events",
         summary=f"List the history of {with_article(words)}",
-        description=f"All that was done to {with_article(words)}, archived or live, newest first. See the list of all"
-        " events for what an event has.",
+        description=f"All changes of {with_article(words)}, archived or live, newest first. The list of all events"
+        " describes the fields.",
         about=kind,
         id_description=f"The id of the {words}.",
         query=PageQuery,
@@ -123,15 +123,15 @@ OPERATIONS: tuple[Operation, ...] = (
         path="/events/",
         operation_id="listEvents",
         tag="Events",
-        summary="List what was done",
+        summary="List events",
         description="""\
-What was done in an organization, newest first. It takes a role of admin or more.
+The changes in an organization, newest first. This requires the role of an admin or higher.
 
-Every change has an event, whether a request or a command made it, from the transaction of the change itself. `before`
-and `after` have the fields that the change has changed. They never have a secret, and they name people by their ids
-alone. Many rows of a catalog are one event with `counts`.
+Every change has an event, whether a request or a command made it, written in the transaction of the change. `before`
+and `after` have the changed fields. They never contain a secret, and they identify people only by id. Many rows of a
+catalog are one event with `counts`.
 
-A filter that knows no such kind, row, user or action leaves no events.""",
+A filter for an unknown kind, row, user or action matches no events.""",
         role="admin",
         query=EventQuery,
         build=lambda transaction, request: list_events(transaction, request.query),
@@ -145,11 +145,11 @@ A filter that knows no such kind, row, user or action leaves no events.""",
         tag="Events",
         summary="Get the checkpoint of the events",
         description="""\
-Where the log of the organization's events is, signed by the service: keep it where nobody who can change the database
-can change it. `normata events verify` finds by it whether any event was changed, removed or inserted since.
+The state of the organization's event log, signed by the service: store it where nobody who can change the database can
+change it. With it, `normata events verify` detects whether any event was changed, removed or inserted since.
 
-As plain text (`Accept: text/plain`, or `format=text`) it is a checkpoint as C2SP's tlog-checkpoint has it, a note that
-is signed with Ed25519. An event is in the log within a second.""",
+As plain text (`Accept: text/plain`, or `format=text`) it is a checkpoint in the format of C2SP's tlog-checkpoint: a
+note signed with Ed25519. An event is in the log within a second.""",
         query=CheckpointQuery,
         build=_checkpoint,
         formats=_CHECKPOINT,

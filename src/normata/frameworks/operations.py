@@ -111,14 +111,12 @@ OPERATIONS: tuple[Operation, ...] = (
         description="""\
 The controls of the frameworks that the organization has adopted.
 
-Each comes with its framework, its parent and children, the organization's own statement (`coverage`), the matches
-from controls of other adopted frameworks (`sourceMatches`), and what follows from all that
-(`effectiveCoverageStatus`). It is always current: a change of a statement, a mapping or an adoption is in the
-next answer.
+Each has its framework, its parent and children, the organization's assessment (`coverage`), the matches from controls
+of other adopted frameworks (`sourceMatches`), and the effective coverage that follows (`effectiveCoverageStatus`). It
+is always current: the next response includes every change of an assessment, a mapping or an adoption.
 
-Unless `sortColumn` says otherwise, controls come in the order of their framework's identifier and then in the
-order of the catalog. Identifiers sort naturally: A.5.2 before A.5.10. Every order ends with the id, so pages
-never overlap.""",
+By default, controls are sorted by the identifier of their framework and then in catalog order. Identifiers sort
+naturally: A.5.2 before A.5.10. Every order ends with the id, so pages never overlap.""",
         query=control_list.ControlQuery,
         build=lambda transaction, request: control_list.list_controls(transaction, request.query),
         cached="controls",
@@ -134,9 +132,9 @@ never overlap.""",
         description="""\
 The frameworks that the organization can see.
 
-These are the active centralized frameworks, those that it has adopted, and its own. `adoption` says since when
-the organization works with a framework, and is null where it does not; `frameworkAdoptions` is the same as an
-array. `_count.controls` is the number of controls, categories included.""",
+These are the active centralized frameworks, those that it has adopted, and its own. `adoption` is null if the
+organization has not adopted the framework; `frameworkAdoptions` has the same as an array. `_count.controls` is the
+number of controls, including categories.""",
         query=framework_list.FrameworkQuery,
         build=lambda transaction, request: framework_list.list_frameworks(transaction, request.query),
         cached="frameworks",

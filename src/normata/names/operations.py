@@ -1,4 +1,4 @@
-"""The operations that say what things are called, and how many records there are of each kind."""
+"""The operations that list the names of rows, and the number of records of each kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _of_records(path: str) -> Listing:
     return _listed(lambda organization_id: record_names(KINDS[path], organization_id))
 
 
-# What there is to name, by its name in bundles, events and paths.
+# The lists of names, by the name of the kind in bundles, events and paths.
 _LISTINGS: Mapping[str, Listing] = {
     **{path: _of_records(path) for path in KINDS},
     "memberships": member_names,
@@ -53,14 +53,14 @@ else:  # the names are known at run time only
 
 
 class NamesQuery(NameQuery):
-    """What the list of names takes."""
+    """The query of the list of names."""
 
     kind: Annotated[
         NamedKind,
         Field(
-            description="What to name: a kind of records as in its path, `memberships` (members by the ids that records"
-            " have), `users` (members by the ids that events have), `frameworks`, `controls`, or `controlCoverages`,"
-            " the statements."
+            description="The kind to list: a kind of records as in its path, `memberships` (members by the ids in"
+            " records), `users` (members by the ids in events), `frameworks`, `controls`, or `controlCoverages`"
+            " (assessments)."
         ),
     ] = Control.array
 
@@ -90,23 +90,22 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Records",
         summary="List the kinds of records",
         description="""\
-The kinds of records, each by its path and by what people call it, with how many of its records are live and how many
-are archived.""",
+The kinds of records, each with its path, its name, and the number of its live and archived records.""",
         query=OrganizationQuery,
         build=_kinds,
         answer=Kinds,
         answer_description="The kinds.",
         example={"items": [{"kind": "record-categories", "name": "record categories", "live": 9, "archived": 1}]},
     ),
-    # No list of rows: it is asked by ids, or by a few words. So its pages have no links.
+    # Not a list of rows: clients request it by ids or by a few words. So its pages have no links.
     ReadOperation(
         path="/names/",
         operation_id="listNames",
         tag="Records",
-        summary="List what things are called",
+        summary="List names",
         description="""\
-What records, members, frameworks, controls and statements are called: by their ids, or all that there are, to choose
-from. Records and frameworks are in the order of their names, controls and statements in that of their catalogs.""",
+The names of records, members, frameworks, controls and assessments: of the requested ids, or of all, to choose from.
+Records and frameworks are sorted by name, controls and assessments in catalog order.""",
         query=NamesQuery,
         build=_names,
         answer=NamePage,

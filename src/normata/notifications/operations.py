@@ -22,19 +22,19 @@ class NotificationPage(Page[inbox.Notification]):
 
 
 class NotificationsRead(Input):
-    """Up to when the current user has read the notifications of an organization."""
+    """The time up to which the current user has read the notifications of an organization."""
 
     organization_id: OrganizationId
     until: Annotated[
         Timestamp,
-        Field(description="Notifications that were created then or before are read; later ones stay as they are."),
+        Field(description="Notifications created at or before this time become read; later ones stay as they are."),
     ]
 
 
 class NotificationsMarked(Wire):
-    """What has become of the notifications of the current user."""
+    """The result of marking the notifications of the current user."""
 
-    marked: int = Field(description="How many notifications were unread, and are read now.")
+    marked: int = Field(description="The number of unread notifications that were marked as read.")
 
 
 _NOTIFICATION_PAGE: dict[str, Any] = {
@@ -70,7 +70,7 @@ def _marking(*, is_read: bool) -> ChangeOperation:
     """The operation that marks one notification."""
     word, other = ("read", "unread") if is_read else ("unread", "read")
     phrase = "have read" if is_read else "have not read"
-    becomes = "the present moment" if is_read else "null"
+    becomes = "the current time" if is_read else "null"
 
     def work(unit: UnitOfWork, request: Request) -> dict[str, Any]:
         return mark(unit, request.id, is_read=is_read, prefix=request.prefix)
@@ -82,11 +82,11 @@ def _marking(*, is_read: bool) -> ChangeOperation:
         tag="Notifications",
         summary=f"Mark a notification as {word}",
         description=f"""\
-Notes that you {phrase} a notification of your own: `readAt` becomes {becomes}. One that is {word} already stays as it
-is, so that it is harmless to ask twice. A notification of somebody else's is not found, whatever your role. The
+Records that you {phrase} one of your own notifications: `readAt` becomes {becomes}. If it is already {word}, nothing
+changes, so it is safe to retry. The notifications of other users are not found, whatever your role. The
 opposite is `POST /notifications/{{id}}/{other}/`.""",
         about=Notification,
-        id_description="The id of a notification of your own.",
+        id_description="The id of one of your own notifications.",
         role="viewer",
         scope="write",
         work=work,
@@ -108,12 +108,12 @@ OPERATIONS: tuple[Operation, ...] = (
 The current user's own notifications of the organization, newest first.
 
 A notification whose `readAt` is null is unread. Its texts are keys of translations (`titleKey`, `bodyKey`) with
-what to fill in (`params`): in the English texts, at `/notifications/texts/`, `{label}` stands for the parameter
-`label`. `entityType` and `entityId` name what it is about, and `url` is where that can be read; the organization goes
-into the query, as in every read.""",
+the values of their placeholders (`params`): in the English texts, at `/notifications/texts/`, `{label}` stands for the
+parameter `label`. `entityType` and `entityId` identify the row it is about, and `url` is the path to read that row; the
+organization goes into the query, as in every read.""",
         query=inbox.NotificationQuery,
-        # Its pages are not kept: every restore adds a notification, and all of them at once would have to wait for each
-        # other at the row of one revision.
+        # Its pages are not cached: every restore adds a notification, and concurrent restores would have to wait for
+        # each other at the row of one revision.
         build=lambda transaction, request: inbox.list_notifications(
             transaction, request.caller.user_id, request.query, prefix=request.prefix
         ),
@@ -127,14 +127,14 @@ into the query, as in every read.""",
         tag="Notifications",
         summary="Count your unread notifications",
         description="""\
-How many of your own notifications of the organization you have not read. It is cheaper than the list, and meant for
-the number beside a bell.""",
+The number of your own unread notifications of the organization. It is cheaper than the list, and intended for a
+badge.""",
         query=OrganizationQuery,
         build=lambda transaction, request: inbox.count_unread(
             transaction, request.caller.user_id, request.organization_id
         ),
         answer=inbox.UnreadCount,
-        answer_description="How many are unread.",
+        answer_description="The number of unread notifications.",
         example={"unread": 3},
     ),
     _marking(is_read=True),
@@ -144,10 +144,10 @@ the number beside a bell.""",
         path="/notifications/read/",
         operation_id="markNotificationsRead",
         tag="Notifications",
-        summary="Mark your notifications up to a moment as read",
+        summary="Mark your notifications up to a time as read",
         description="""\
-Notes that you have read all of your own notifications of the organization that were created at `until` or before. Send
-the `createdAt` of the newest one that you have shown: what has come since then stays unread.""",
+Records that you have read all of your own notifications of the organization that were created at or before `until`.
+Send the `createdAt` of the newest one that you have shown: later notifications stay unread.""",
         role="viewer",
         scope="write",
         work=lambda unit, request: mark_all(unit, request.body.organization_id, request.body.until),
@@ -157,7 +157,7 @@ the `createdAt` of the newest one that you have shown: what has come since then 
         body_required=True,
         body_example={"organizationId": "org-harbourlight", "until": "2026-11-20T09:14:03.120Z"},
         answer=NotificationsMarked,
-        answer_description="How many were unread.",
+        answer_description="The number of notifications that were marked as read.",
         example={"marked": 3},
     ),
 )

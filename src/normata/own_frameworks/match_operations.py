@@ -1,4 +1,4 @@
-"""The operations of matches that an organization makes for itself."""
+"""The operations of an organization's own matches."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class MatchCreation(
         "_MatchCreation", ControlMatch, matches.WRITABLE, doc="", required=matches.WRITABLE
     )
 ):
-    """A match of the organization's own."""
+    """One of the organization's own matches."""
 
-    justification: Annotated[Text, Field(min_length=1, description="Why it is so, for an auditor.")]
+    justification: Annotated[Text, Field(min_length=1, description="The justification, for an auditor.")]
 
 
 class MatchesCreation(Input):
-    """Matches of the organization's own: all of them are stored, or none."""
+    """The organization's own matches: either all of them are stored or none."""
 
     organization_id: OrganizationId
     matches: Annotated[
@@ -88,10 +88,10 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Coverage",
         summary="List matches",
         description="""\
-The matches that the organization has made for itself and, with `published=true`, those that are published between
-frameworks that it can see. With `control`, only those that lead from or to that control.
+The organization's own matches and, with `published=true`, the published matches between frameworks that it can see.
+With `control`, only matches from or to that control.
 
-They come in the natural order of their sources' identifiers, and then of their targets'.""",
+They are sorted by the identifiers of their sources and then of their targets, in natural order.""",
         query=MatchQuery,
         build=lambda transaction, request: list_matches(transaction, request.query),
         answer=MatchPage,
@@ -104,15 +104,15 @@ They come in the natural order of their sources' identifiers, and then of their 
         operation_id="createMatches",
         is_long=True,
         tag="Coverage",
-        summary="Match controls yourself",
+        summary="Create matches of your own",
         description=f"""\
-Makes up to {matches.MAX_AT_ONCE} matches that belong to the organization alone: all of them, or none. Then every fault
-is told with its place, such as `matches/3/targetControlId`. Nobody else sees them, and nobody else's coverage follows
-from them.
+Creates up to {matches.MAX_AT_ONCE} matches that belong to the organization: either all of them or none. Then every
+fault is reported with its place, such as `matches/3/targetControlId`. No other organization sees them, and they do
+not affect the coverage of other organizations.
 
-`FULL` says that whoever does all of the source does all of the target; `PARTIAL` says that the two overlap. Each match
-leads one way, so two controls that ask for the same take two. Between any two controls that the organization can see,
-published matches stay as they are, and the stronger match counts.""",
+`FULL` means that whoever meets all of the source meets all of the target; `PARTIAL` means that the two overlap. Each
+match has one direction, so two equivalent controls need two matches. Published matches between the same controls stay
+as they are, and the stronger match counts.""",
         work=lambda unit, request: matches.create(
             unit, request.body.organization_id, [one.model_dump(by_alias=True) for one in request.body.matches]
         ),
@@ -141,10 +141,10 @@ published matches stay as they are, and the stronger match counts.""",
         path="/matches/{id}/",
         operation_id="deleteMatch",
         tag="Coverage",
-        summary="Take back a match of your own",
+        summary="Remove a match of your own",
         description="""\
-Removes a match that belongs to the organization. What followed from it is taken back in the same transaction. The audit
-event keeps who did it. A published match stays: the answer is 403.""",
+Removes a match that belongs to the organization. The effective coverage is updated in the same transaction. The audit
+event records who did it. A published match cannot be removed: the response is 403.""",
         about=ControlMatch,
         id_description="The id of the match.",
         query=OrganizationQuery,
@@ -152,7 +152,7 @@ event keeps who did it. A published match stays: the answer is 403.""",
         present=as_null,
         writes=(delete_of(ControlMatch), *COVERAGE_WRITES),
         answer=None,
-        answer_description="`null`: the match is gone.",
+        answer_description="`null`: the match was removed.",
         example=None,
     ),
 )

@@ -1,4 +1,4 @@
-"""The operations of frameworks that an organization makes for itself, and of their controls."""
+"""The operations of an organization's own frameworks and their controls."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class FrameworkCreation(
         "_FrameworkCreation", Framework, frameworks.WRITABLE, doc="", required=("name",)
     )
 ):
-    """A framework of an organization's own."""
+    """An organization's own framework."""
 
     organization_id: OrganizationId
 
 
 def present_fields(body: BaseModel, *without: str) -> dict[str, Any]:
-    """What a body says, by its wire names."""
+    """The members of a body, by their wire names."""
     return body.model_dump(by_alias=True, exclude_unset=True, exclude=set(without))
 
 
@@ -71,12 +71,12 @@ _CREATE = ChangeOperation(
     path="/frameworks/",
     operation_id="createFramework",
     tag="Frameworks",
-    summary="Make a framework of your own",
+    summary="Create a framework of your own",
     description="""\
-Makes a framework that belongs to the organization alone. It has no controls yet, and nobody has adopted it.
+Creates a framework that belongs to the organization. It has no controls yet, and is not adopted.
 
-Of the fields only `name` is required. The identifier is the name unless it is given, and the slug is made from the
-identifier. `createdBy` is the name of the user.""",
+Only `name` is required. The identifier defaults to the name, and the slug is generated from the identifier. `createdBy`
+is the name of the user.""",
     role="admin",
     body_limit=2**20,
     body=FrameworkCreation,
@@ -105,8 +105,8 @@ _GET = ReadOperation(
     tag="Frameworks",
     summary="Get a framework",
     description="""\
-One framework that the organization can see, as the list of frameworks has it: an active centralized one, one that the
-organization has adopted, or its own.""",
+One framework that the organization can see, with the same fields as in the list of frameworks: an active centralized
+one, one that the organization has adopted, or its own.""",
     about=Framework,
     id_description="The id of the framework.",
     query=OrganizationQuery,
@@ -124,10 +124,10 @@ _CHANGE = ChangeOperation(
     tag="Frameworks",
     summary="Change a framework of your own",
     description="""\
-Changes the fields that the body has, as a JSON merge patch (RFC 7396), of a framework that belongs to the organization.
-`null` clears a field that may be empty. A body that changes nothing leaves `updatedAt` as it is.
+Changes the fields in the body, a JSON merge patch (RFC 7396), of a framework that belongs to the organization. `null`
+clears an optional field. A body that changes nothing leaves `updatedAt` as it is.
 
-A centralized framework stays what imports make of it: the answer is 403.""",
+Only imports can change a centralized framework: the response is 403.""",
     role="admin",
     about=Framework,
     id_description="The id of the framework.",
@@ -143,7 +143,7 @@ A centralized framework stays what imports make of it: the answer is 403.""",
     present=lambda framework: framework,
     writes=(every_column_of(Framework),),
     answer=framework_list.Framework,
-    answer_description="The framework as it is now.",
+    answer_description="The changed framework.",
     example=_FRAMEWORK | {"version": "4.2", "description": None},
 )
 
@@ -151,21 +151,21 @@ A centralized framework stays what imports make of it: the answer is 403.""",
 
 
 def _nothing() -> None:
-    """The default of a field that is left out; so OpenAPI shows none."""
+    """The default of an omitted field; so OpenAPI shows none."""
 
 
 _Parent = Annotated[
     ShortText | None,
     Field(
         default_factory=_nothing,
-        description="The parent, by its identifier, in place of `parentId`: a control of the request or the framework.",
+        description="The identifier of the parent, instead of `parentId`: a control of the request or the framework.",
     ),
 ]
 _After = Annotated[
     Identifier | None,
     Field(
         default_factory=_nothing,
-        description="The id of the control of the same framework to follow in catalog order; `null` to come first.",
+        description="The id of the preceding control in catalog order, of the same framework; `null` to come first.",
     ),
 ]
 
@@ -181,7 +181,7 @@ class ControlCreation(
 
 
 class ControlsCreation(Input):
-    """Controls to add to a framework, in catalog order: all of them, or none."""
+    """Controls to add to a framework, in catalog order: either all of them or none."""
 
     controls: Annotated[
         list[ControlCreation],
@@ -191,14 +191,14 @@ class ControlsCreation(Input):
 
 
 class ControlPatch(body_model("_ControlPatch", Control, controls.WRITABLE, doc="")):  # type: ignore[misc] # as above
-    """What is to change of a control. What is left out stays as it is; `null` clears a field."""
+    """The changes of a control. Omitted fields stay as they are; `null` clears a field."""
 
     parent: _Parent
     after: _After
 
 
 class CatalogControl(wire(Control)):  # type: ignore[misc] # as above
-    """A control as its framework has it: a requirement, or a category of them."""
+    """A control of a framework: a requirement, or a category of requirements."""
 
 
 class CatalogControls(Wire):
@@ -237,14 +237,14 @@ _ADD = ChangeOperation(
     tag="Frameworks",
     summary="Add controls to a framework of your own",
     description=f"""\
-Adds up to {controls.MAX_AT_ONCE} controls to a framework that belongs to the organization: all of them, or none. Then
-every fault is told with its place, such as `controls/3/parent`.
+Adds up to {controls.MAX_AT_ONCE} controls to a framework that belongs to the organization: either all of them or none.
+Then every fault is reported with its place, such as `controls/3/parent`.
 
-A parent is named by its id, or by its identifier: that of another control of the request, wherever it stands there, or
-of one that the framework has already. An identifier names one control of a framework, so that a request that is sent
-twice adds nothing twice.
+A parent is named by its id, or by its identifier: that of another control of the request, at any position, or of an
+existing control of the framework. An identifier is unique in a framework, so sending a request twice adds nothing
+twice.
 
-The controls follow each other in catalog order as they do in the request: behind all others, or behind the one that
+In catalog order, the controls are in the order of the request: after all others, or after the one that
 `after` names.""",
     role="admin",
     about=Framework,
@@ -281,12 +281,12 @@ _CHANGE_CONTROL = ChangeOperation(
     tag="Frameworks",
     summary="Change a control of your own",
     description="""\
-Changes the fields that the body has, as a JSON merge patch (RFC 7396), of a control of a framework that belongs to the
+Changes the fields in the body, a JSON merge patch (RFC 7396), of a control of a framework that belongs to the
 organization. `after` moves it in catalog order, without its children.
 
-A control is never deleted, since statements, matches and findings may be about it. To retire one, state that it does
-not apply, with a justification: then nothing follows from it, and it counts for nothing in the roll-up of its parent.
-A control of a centralized framework stays what imports make of it: the answer is 403.""",
+A control is never deleted, since assessments, matches and findings may refer to it. To retire one, assess it as not
+applicable, with a justification: then it does not affect other controls, and is ignored in the roll-up of its parent.
+Only imports can change a control of a centralized framework: the response is 403.""",
     role="admin",
     about=Control,
     id_description="The id of the control.",
@@ -302,7 +302,7 @@ A control of a centralized framework stays what imports make of it: the answer i
     present=lambda control: control,
     writes=(every_column_of(Control), *COVERAGE_WRITES),
     answer=CatalogControl,
-    answer_description="The control as it is now.",
+    answer_description="The changed control.",
     example=_control("HRL-40.1", name="Berths are locked at night and on Sundays", isMandatory=True),
 )
 

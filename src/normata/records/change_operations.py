@@ -1,4 +1,4 @@
-"""What makes, changes and archives records."""
+"""The operations that create, change and archive records."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from normata.records.writing import MAX_DOCUMENT_BYTES, change, change_writes, c
 def _creation(kind: type[Restorable]) -> type[BaseModel]:
     name = f"{kind.__name__}Creation"
     base = body_model(f"_{name}", kind, writable(kind), doc="", required=(kind.title_column(),))
-    doc = f"A new {kind.words()}. What is left out gets its default."
+    doc = f"A new {kind.words()}. Omitted fields get their defaults."
     return create_model(name, __base__=base, __doc__=doc, organization_id=(OrganizationId, ...))
 
 
 @cache
 def _patch(kind: type[Restorable]) -> type[BaseModel]:
-    doc = f"What is to change of {kind.with_article()}. What is left out stays as it is; `null` clears a field."
+    doc = f"The changes of {kind.with_article()}. Omitted fields stay as they are; `null` clears a field."
     return body_model(f"{kind.__name__}Patch", kind, writable(kind), doc=doc)
 
 
 def create_operation(kind: type[Restorable]) -> ChangeOperation:
-    """What makes a record of one kind."""
+    """The operation that creates a record of one kind."""
 
     def work(unit: UnitOfWork, request: Request) -> Any:
         values = request.body.model_dump(by_alias=True, exclude_unset=True, exclude={"organization_id"})
@@ -49,11 +49,11 @@ def create_operation(kind: type[Restorable]) -> ChangeOperation:
         path=f"/{kind.path}/",
         operation_id=f"create{kind.__name__}",
         tag="Records",
-        summary=f"Make {kind.with_article()}",
+        summary=f"Create {kind.with_article()}",
         description=f"""\
-Makes {kind.with_article()}. Only `organizationId` and `{kind.title_column()}` are required. {", ".join(made)} are given
-by the service and refused here. A reference must name something of the same organization, or something that all share.
-Every fault is told, with the name of its field.""",
+Creates {kind.with_article()}. Only `organizationId` and `{kind.title_column()}` are required. {", ".join(made)} are set
+by the service and refused here. A reference must name a row of the same organization, or a centralized one.
+Every fault is reported with the name of its field.""",
         work=work,
         present=partial(as_wire, kind),
         writes=creation_writes(kind),
@@ -70,7 +70,7 @@ Every fault is told, with the name of its field.""",
 
 
 def change_operation(kind: type[Restorable]) -> ChangeOperation:
-    """What changes a record of one kind."""
+    """The operation that changes a record of one kind."""
 
     def work(unit: UnitOfWork, request: Request) -> Any:
         values = request.body.model_dump(by_alias=True, exclude_unset=True)
@@ -86,9 +86,9 @@ def change_operation(kind: type[Restorable]) -> ChangeOperation:
         tag="Records",
         summary=f"Change {kind.with_article()}",
         description=f"""\
-Changes the fields that the body has, as a JSON merge patch (RFC 7396). `null` clears a field that may be empty. Two
-patches of different fields at once both hold. A body that changes nothing leaves the {words} as it is. An archived one
-is read-only: the answer is 409 `archived`.""",
+Changes the fields in the body, a JSON merge patch (RFC 7396). `null` clears an optional field. Concurrent
+patches of different fields both take effect. A body that changes nothing leaves the {words} as it is. An
+archived one is read-only: the response is 409 `archived`.""",
         about=kind,
         id_description=f"The id of the live {words}.",
         work=work,
@@ -109,13 +109,13 @@ is read-only: the answer is 409 `archived`.""",
 
 
 class Archival(Input):
-    """What may go along when a record is archived."""
+    """The optional body when a record is archived."""
 
-    reason: Annotated[ShortText | None, Field(default=None, description="Why, for those who look for it later.")]
+    reason: Annotated[ShortText | None, Field(default=None, description="The reason, for later readers.")]
 
 
 def archive_operation(kind: type[Restorable]) -> ChangeOperation:
-    """What archives a record of one kind."""
+    """The operation that archives a record of one kind."""
 
     def work(unit: UnitOfWork, request: Request) -> Any:
         return archive(
@@ -136,16 +136,16 @@ def archive_operation(kind: type[Restorable]) -> ChangeOperation:
         tag="Records",
         summary=f"Archive {kind.with_article()}",
         description=f"""\
-Puts {kind.with_article()} away: {is_set}, and every other field stays as it was. What is archived is read-only, is in
-no list that does not ask for it, and can be restored. Who archived it, when, and the `reason` are kept along. Nothing
-is ever deleted.""",
+Archives {kind.with_article()}: {is_set}, and every other field stays as it is. An archived record is read-only, is not
+in lists unless requested, and can be restored. Who archived it, when, and the `reason` are recorded. Nothing is ever
+deleted.""",
         about=kind,
         id_description=f"The id of the live {words}.",
         work=work,
         present=partial(as_wire, kind),
         writes=archive_writes(kind),
         body=Archival,
-        body_example={"reason": "It is of no use any more."},
+        body_example={"reason": "No longer needed."},
         is_conditional=True,
         answer=wire(kind),
         answer_description=f"The {words}, archived.",

@@ -1,4 +1,4 @@
-"""The operations of records. Those that every kind has are made from the kinds."""
+"""The operations of records, generated for every kind."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from normata.records.restore import restore, restore_writes
 
 
 class IntegrationCheckRestore(BaseModel):
-    """What may go along with the restore of an integration check."""
+    """The optional body of the restore of an integration check."""
 
     model_config = ConfigDict(alias_generator=to_camel, strict=True)
 
     organization_id: Identifier | None = Field(
-        default=None, description="The organization of the check; where given, it must be the right one."
+        default=None, description="The organization of the check; if present, it must be the right one."
     )
 
 
@@ -73,18 +73,18 @@ def restore_operation(kind: type[Restorable]) -> ChangeOperation:
 def _restore_description(kind: type[Restorable], words: str) -> str:
     changed = "`archivedAt` becomes null" + (" and `updatedAt` is set" if "updated_at" in kind.sql().c else "")
     note = (
-        f" The member who answers for it (`{to_camel(kind.responsible)}`) is notified, unless that is you."
+        f" The responsible member (`{to_camel(kind.responsible)}`) is notified, unless that is you."
         if kind.responsible
         else ""
     )
     return (
-        f"Brings an archived {words} back: {changed}, every other field stays as it was. Of many"
-        f" callers at once exactly one succeeds, the others are told that it is not archived. It takes a role of editor"
-        f" or more in the record's organization, and a token with the scope `write`.{note}\n\n{kind.__doc__}"
+        f"Restores an archived {words}: {changed}, and every other field stays as it is. Of concurrent"
+        " requests exactly one succeeds; the others get the error that it is not archived. This requires the role of an"
+        f" editor or higher in the record's organization, and a token with the scope `write`.{note}\n\n{kind.__doc__}"
     )
 
 
-# In an order in which each can be asked after the one before: what is archived can no longer be changed.
+# In an order in which each can follow the one before: an archived record can no longer be changed.
 _SORTS: tuple[Callable[[type[Restorable]], Operation], ...] = (
     list_operation,
     get_operation,

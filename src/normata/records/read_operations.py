@@ -1,4 +1,4 @@
-"""What reads records: the list of each kind, and one of them."""
+"""The operations that read records: the list of each kind, and one record."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def list_id(kind: type[Restorable]) -> str:
 
 
 def list_operation(kind: type[Restorable]) -> ListOperation:
-    """The list of one kind."""
+    """The operation that lists one kind."""
 
     def build(transaction: Transaction, request: Request) -> Any:
         return list_records(transaction, kind, request.query, request.means[Totals])
@@ -45,9 +45,9 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
         tag="Records",
         summary=f"List {kind.plural()}",
         description=f"""\
-The organization's {kind.plural()}: the live ones unless `archived` says otherwise, and newest first unless
-`sortColumn` names a column, which may be any{excluded_note}. A filter has the name of its field. A filter that is
-repeated finds what any of its values does, and two filters together find what both do.""",
+The organization's {kind.plural()}: by default only live ones, newest first. `archived` includes archived ones, and
+`sortColumn` sorts by any column{excluded_note}. A filter has the name of its field. The values of a repeated filter are
+combined with OR, different filters with AND.""",
         query=record_query(kind),
         build=build,
         answer=_page(kind),
@@ -57,7 +57,7 @@ repeated finds what any of its values does, and two filters together find what b
 
 
 def get_operation(kind: type[Restorable]) -> ReadOperation:
-    """One record of a kind."""
+    """The operation that gets one record of a kind."""
 
     def build(transaction: Transaction, request: Request) -> Any:
         return one_record(transaction, kind, request.organization_id, request.id)
@@ -69,8 +69,8 @@ def get_operation(kind: type[Restorable]) -> ReadOperation:
         tag="Records",
         summary=f"Get {kind.with_article()}",
         description=f"""\
-One {words} of the organization, live or archived. Its `ETag` goes into `If-Match` of a request that changes, archives
-or restores it: then that is refused if somebody else was faster.\n\n{kind.__doc__}""",
+One {words} of the organization, live or archived. Send its `ETag` in the `If-Match` of a request that
+changes, archives or restores it, and the request is refused if the {words} has changed since.\n\n{kind.__doc__}""",
         about=kind,
         id_description=f"The id of the {words}.",
         query=OrganizationQuery,

@@ -1,4 +1,4 @@
-"""The operations of summaries and reports: where an organization stands with a framework that it has adopted."""
+"""The operations of summaries and reports of the coverage of an adopted framework."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _HEAD: dict[str, Any] = {
 
 
 def _counts(leaves: int, excluded: int, unassessed: int, indirect: int, statuses: tuple[int, ...]) -> dict[str, Any]:
-    """Counts; ``statuses`` are those of the stated and of the effective ones at NONE, PARTIAL and FULL."""
+    """Counts; ``statuses`` are the assessed and the effective numbers at NONE, PARTIAL and FULL."""
     names = ("none", "partial", "full")
     return {
         "leaves": leaves,
@@ -138,10 +138,10 @@ OPERATIONS: tuple[Operation, ...] = (
         description="""\
 How far the organization covers a framework that it has adopted, in counts.
 
-Leaves are counted: controls without children. Those that do not apply to the organization are counted apart, and all
-other counts are of the applicable ones: by what the organization says (`assessed`), by what follows (`effective`), and
-how many of them matches have lifted (`indirectlyCovered`). The same counts come for every category, of all leaves
-below it. A leaf without a category is in the counts of the framework only.""",
+Leaves are counted: controls without children. Those that do not apply to the organization are counted separately, and
+all other counts are of the applicable ones: by assessment (`assessed`), by effective coverage (`effective`), and those
+that matches lift (`indirectlyCovered`). Every category has the same counts, of all leaves below it. A leaf without a
+category is only in the counts of the framework.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,
@@ -171,14 +171,14 @@ below it. A leaf without a category is in the counts of the framework only.""",
 The gaps of a framework that the organization has adopted: the leaves (controls without children) that apply and are
 below `FULL`, the worst first.
 
-Each gap comes with what would close it, besides a statement of its own: at most three controls below `FULL` that a
-match leads from, with what the gap would become if that control became `FULL`, and how many gaps of this report it
-would lift. What closes the gap comes before what only lifts it, and then what lifts most. Only what follows in one step
-is told, so every entry can be checked against its match.
+Each gap has suggestions that would close it, other than assessing it: at most three controls below `FULL` with a match
+to it, the status that the gap would have if that control became `FULL`, and the number of gaps of this report that it
+would lift. Controls that close the gap come before those that only lift it, and then those that lift most gaps. Only
+direct effects are reported, so every entry can be checked against its match.
 
-`nextSteps` looks at the same from the other side: the controls that would lift most gaps at once.
+`nextSteps` is the reverse: the controls that would lift most gaps at once.
 
-As CSV it is the table of the gaps; a workbook (XLSX) has the next steps and the counts, too.""",
+The CSV has the table of the gaps; the workbook (XLSX) also has the next steps and the counts.""",
         about=Framework,
         id_description=_ID,
         query=FormatQuery,
@@ -195,15 +195,15 @@ As CSV it is the table of the gaps; a workbook (XLSX) has the next steps and the
         summary="Report the statement of applicability",
         description="""\
 The statement of applicability of a framework that the organization has adopted (ISO/IEC 27001, 6.1.3 d): every control
-without children, in catalog order, with whether it applies and why, what is stated and what follows, the gap, and what
-covers it.
+without children, in catalog order, with whether it applies and why, its assessed and its effective status, its gap, and
+the matches that cover it.
 
-`coveredBy` has the matches of the shortest proofs, so that no control vouches for itself. `objections` has what the
-standard would object to: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither reasons nor a
-justification), `APPLICABLE_WITHOUT_STATUS` (the organization has made no statement of the control).
+`coveredBy` has the matches of the shortest proofs, so no control supports itself. `objections` has the
+violations of the standard: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither
+reasons nor a justification), `APPLICABLE_WITHOUT_STATUS` (the organization has not assessed the control).
 
-As CSV it is the table of the controls; a workbook (XLSX) has the counts, too. The same data give the same bytes in
-every format: nothing in them depends on when they are asked for.""",
+The CSV has the table of the controls; the workbook (XLSX) also has the counts. The same data give the same bytes in
+every format, whenever they are requested.""",
         about=Framework,
         id_description=_ID,
         query=FormatQuery,

@@ -66,7 +66,9 @@ def test_order_and_pages_stay_in_the_links(readers: People) -> None:
 
 
 def test_an_empty_list_says_what_to_do(readers: People) -> None:
-    assert "No control is like that. Show all" in text_of(readers["viewer"].get(f"{LIST}?search=nothing+like+it"))
+    assert "No controls match these filters. Show all" in text_of(
+        readers["viewer"].get(f"{LIST}?search=nothing+like+it")
+    )
 
 
 def test_state_in_the_row(people: People) -> None:
@@ -124,7 +126,7 @@ def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
     second = send(people["admin"], forms["admin"], **typed)
 
     assert is_refused(second, status=412)
-    assert "Somebody else has changed this meanwhile" in text_of(second)
+    assert "Somebody else has changed this in the meantime" in text_of(second)
     assert "The first." in text_of(second)
     form = Parsed(second).form("moon.A.5/coverage/")
     assert form.fields["coverageGap"] == "The second."
@@ -206,10 +208,12 @@ def test_a_form_leads_back_to_pages_of_the_console_alone(place: str, people: Peo
 def test_a_control_says_why_it_is_covered(readers: People) -> None:
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.1/"))
     assert re.search(
-        r"A\.1 moon control 1 SUN-10 Full follows in full from .*A\.1 sun control 1 SUN-2 Full is stated", said
+        r"A\.1 moon control 1 SUN-10 Full is fully covered by .*A\.1 sun control 1 SUN-2 Full is assessed", said
     )
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.2/"))
-    assert re.search(r"What would lift it A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said)
+    assert re.search(
+        r"What would raise its coverage A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said
+    )
 
 
 def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
@@ -222,5 +226,5 @@ def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
 
 def test_the_history_is_for_admins(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
-    assert re.search(r"History When Who What .* Editor .*Stated: Full", text_of(people["admin"].get(ONE)))
+    assert re.search(r"History Time User Change .* Editor .*Assessment: Full", text_of(people["admin"].get(ONE)))
     assert "History" not in text_of(people["editor"].get(ONE))

@@ -82,7 +82,7 @@ def test_filters(query: str, found: set[str], people: People) -> None:
     page = people["admin"].get(f"{EVENTS}?{query}")
     about = set(re.findall(r'<td class="name"><span class="small">([^<]*)<', page.text))
     assert about == found
-    assert ("No event is like that." in page.text) == (not found)
+    assert ("No events match these filters." in page.text) == (not found)
 
 
 def test_a_day_is_wanted_to_its_end(people: People) -> None:
@@ -100,7 +100,7 @@ def test_a_day_is_wanted_to_its_end(people: People) -> None:
 def test_others_are_told_why_they_see_no_events(user: str, readers: People) -> None:
     page = readers[user].get(EVENTS)
     said = text_of(page)
-    assert "Admins and owners see what was done" in said
+    assert "Only admins and owners can see the events" in said
     assert "Download the signed checkpoint" in said
     assert "listEvents" not in page.text
     assert '<table class="cards events">' not in page.text

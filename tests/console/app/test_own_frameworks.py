@@ -81,7 +81,7 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
     preview = _send(admin, (name, content), step="preview", name=called)
     assert preview.status_code == 200, preview.text
     said = text_of(preview)
-    assert f"What importing {name} would do" in said
+    assert f"Changes that importing {name} would make" in said
     assert "Nothing has been changed yet." in said
     assert re.search(r"Frameworks 1 0 0 Controls 2 0 0 Matches 0 0 0", said)
     assert stored.everything(people.instance.database) == before
@@ -92,7 +92,7 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
     place = answer.headers["location"]
     assert re.fullmatch(rf"{ALPHA}frameworks/[^/]+/adoption/\?done=imported", place)
     page = admin.get(place)
-    assert "The file is imported." in text_of(page)
+    assert "The file was imported." in text_of(page)
     assert "Adopt " in text_of(page)
     again = _send(admin, (name, content), step="preview", name=called)
     assert re.search(r"Frameworks 0 0 1 Controls 0 0 2", text_of(again))
@@ -116,7 +116,7 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
         del fields["previewed"]
     answer = _send(admin, file, **fields)
     assert answer.status_code == 200
-    assert f"What importing {file[0] if file else 'docks.csv'} would do" in text_of(answer)
+    assert f"Changes that importing {file[0] if file else 'docks.csv'} would make" in text_of(answer)
     assert _rows(people, Framework) == count
     assert _send(admin, **_kept(answer) | {"step": "import"}).status_code == 303
     assert _rows(people, Framework) == count + 1
@@ -125,10 +125,10 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        (None, "file has to be chosen."),
-        (("docks.pdf", b"%PDF"), "file has to be JSON, YAML, CSV or XLSX"),
-        (("docks", CSV), "file has to be JSON, YAML, CSV or XLSX"),
-        (("docks.csv", CSV), "name is required: a table does not say what its framework is called"),
+        (None, "file is required."),
+        (("docks.pdf", b"%PDF"), "file must be JSON, YAML, CSV or XLSX"),
+        (("docks", CSV), "file must be JSON, YAML, CSV or XLSX"),
+        (("docks.csv", CSV), "name is required: a table does not contain the name of its framework"),
         (("docks.json", b"{"), "file is neither JSON nor YAML"),
         (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is required"),
     ],
@@ -171,7 +171,7 @@ def test_mappings_to_unknown_controls_are_left_out_where_one_says_so(people: Peo
     assert is_refused(refused, status=400)
     answer = _send(people["admin"], **_kept(refused) | {"step": "preview", "skip_unknown": "true"})
     assert answer.status_code == 200
-    assert "Mappings that are left out: 1" in text_of(answer)
+    assert "Skipped mappings: 1" in text_of(answer)
     assert "urn:x:none" in text_of(answer)
     assert "checked" in answer.text
 
@@ -200,7 +200,7 @@ def test_a_file_that_is_too_large_for_a_page_is_chosen_again(people: People) -> 
     content = b"identifier,name,description\n" + rows.encode()
     answer = _send(people["admin"], ("docks.csv", content), step="preview", name="Docks")
     assert answer.status_code == 200
-    assert "docks.csv is too large to be kept on this page: choose it again" in text_of(answer)
+    assert "docks.csv is too large to stay attached: choose it again" in text_of(answer)
     assert "carried" not in _kept(answer)
     assert len(answer.content) < 100_000
 
@@ -244,7 +244,7 @@ def test_frameworks_that_are_not_changed(people: People) -> None:
     moon = f"{ALPHA}frameworks/fw-moon/edit/"
     for answer in (admin.get(moon), admin.post(moon, name="X")):
         assert is_refused(answer)
-    assert "so it stays as it was published" in text_of(admin.get(moon))
+    assert "so you cannot change it" in text_of(admin.get(moon))
     nameless = admin.post(OWN, name="", identifier="X")
     assert is_refused(nameless, status=400)
     assert 'id="fault-name"' in nameless.text

@@ -44,7 +44,7 @@ def test_somebody_is_invited_and_comes_by_the_link_that_is_shown_once(people: Pe
     answer = send(admin, form, step="invite", email="kim@alpha.example", role="editor")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-store"
-    assert "No mail is set up here. Give this link to kim@alpha.example:" in text_of(answer)
+    assert "Email is not configured here. Give this link to kim@alpha.example:" in text_of(answer)
     (link,) = _SECRET.findall(answer.text)
     assert "kim@alpha.example Editor Invited by" not in link
     assert "Invitations 2" in text_of(answer)
@@ -66,7 +66,7 @@ def test_somebody_is_invited_and_comes_by_the_link_that_is_shown_once(people: Pe
 def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) -> None:
     with mail_server() as inbox, served(database_url, smtp_url=inbox.url) as instance:
         admin = People(instance)["admin"]
-        for refuses, said in ((False, "was mailed to kim@x.example"), (True, "could not be sent")):
+        for refuses, said in ((False, "was sent to kim@x.example"), (True, "could not be sent")):
             inbox.refuses = refuses
             answer = admin.post(INVITATIONS, step="invite", email="kim@x.example", role="viewer")
             assert said in text_of(answer)
@@ -82,7 +82,7 @@ def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) 
         ({"email": "no address", "role": "viewer"}, 400, "must be an address of e-mail, such as kim@example.org"),
         ({"email": "kim@x.example", "role": "king"}, 400, 'id="fault-role"'),
         ({"email": "kim@x.example", "role": "owner"}, 403, "the role concerned is larger than yours"),
-        ({"email": "editor@alpha.example", "role": "viewer"}, 409, "A member already"),
+        ({"email": "editor@alpha.example", "role": "viewer"}, 409, "Already a member"),
     ],
 )
 def test_invitations_that_are_refused(asked: dict[str, Any], status: int, said: str, people: People) -> None:
@@ -110,7 +110,7 @@ def test_an_invitation_is_withdrawn(people: People) -> None:
 
 def test_where_nobody_is_invited(people: People) -> None:
     people.instance.sql("DELETE FROM invitation")
-    assert "No invitation is open." in text_of(people["owner"].get(INVITATIONS))
+    assert "There are no open invitations." in text_of(people["owner"].get(INVITATIONS))
 
 
 # --- Tokens
@@ -121,8 +121,8 @@ def test_admins_see_the_tokens_that_reach_the_organization_and_end_its_own(peopl
     narrowed = instance.token("editor", organization=ALPHA_ID, name="Export")
     everywhere = instance.token("viewer", name="Private")
     said = text_of(admin.get(TOKENS))
-    assert re.search(r"Export Editor administer as well this organization .* Revoke", said)
-    assert re.search(r"Viewer administer as well all your organizations .* Its user can revoke it", said)
+    assert re.search(r"Export Editor read, write and administer this organization .* Revoke", said)
+    assert re.search(r"Viewer read, write and administer all your organizations .* Only its user can revoke it", said)
     assert "Private" not in said
     form = next(
         form
@@ -157,7 +157,7 @@ def test_a_service_account_lives(people: People) -> None:
     assert made.status_code == 303
     path = made.headers["location"].partition("?")[0]
     assert send(admin, form, name="Inventory", role="editor").headers["location"].startswith(path)  # once
-    assert "It has no token, so it can do nothing yet." in text_of(admin.get(made.headers["location"]))
+    assert "It has no token yet, so it cannot do anything." in text_of(admin.get(made.headers["location"]))
 
     token_form = _form(admin, path, "token_name")
     shown = send(admin, token_form, step="make_token", token_name="Nightly", scope="write", days="30")
@@ -206,4 +206,4 @@ def test_service_accounts_that_are_refused(people: People) -> None:
 
 def test_where_there_is_no_service_account(people: People) -> None:
     assert people["admin"].post(ROBOT, step="end").status_code == 303
-    assert "There is no service account." in text_of(people["admin"].get(ACCOUNTS))
+    assert "There are no service accounts." in text_of(people["admin"].get(ACCOUNTS))

@@ -88,7 +88,7 @@ def test_members_are_listed_with_their_roles(readers: People) -> None:
     assert re.search(r"Admin admin@alpha.example Admin Editor editor@alpha.example Editor", said)
     assert "Robot org-alpha Editor Service account" in said
     assert "Viewer viewer@alpha.example Viewer You" in said
-    assert "Nobody was removed." in text_of(readers["viewer"].get(f"{MEMBERS}?removed=only"))
+    assert "No removed members." in text_of(readers["viewer"].get(f"{MEMBERS}?removed=only"))
     assert is_refused(readers["viewer"].get(f"{MEMBERS}?removed=some"), status=400)
 
 
@@ -155,7 +155,7 @@ def test_a_member_is_removed_with_what_they_answered_for_and_hands_it_over(peopl
     path = f"{MEMBERS}member-editor/"
     editor, admin = people["editor"], people["admin"]
     assert editor.get(ALPHA).status_code == 200
-    named = int(re.search(r"Answers for (\d+)", text_of(admin.get(path)))[1])  # type: ignore[index]
+    named = int(re.search(r"Responsible for (\d+)", text_of(admin.get(path)))[1])  # type: ignore[index]
     assert named > 5
 
     answer = admin.post(path, step="remove")
@@ -164,16 +164,16 @@ def test_a_member_is_removed_with_what_they_answered_for_and_hands_it_over(peopl
     assert editor.get(ALPHA).headers["location"].startswith("/sign-in/")
     assert stored.row(people.instance.database, AccessToken, "token-editor")["revoked_at"] is not None
     page = admin.get(answer.headers["location"])
-    assert "The member is removed." in text_of(page)
-    assert f"Answers for {named}" in text_of(page)
+    assert "The member was removed." in text_of(page)
+    assert f"Responsible for {named}" in text_of(page)
     assert _steps(page.text) == {"hand_over"}
     assert "Editor editor@alpha.example Editor Removed" in text_of(admin.get(f"{MEMBERS}?removed=only"))
 
     answer = admin.post(path, step="hand_over", to="member-viewer")
 
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=handed_over")
-    assert "Answers for 0 No live record names them." in text_of(admin.get(path))
-    assert f"Answers for {named}" in text_of(admin.get(f"{MEMBERS}member-viewer/"))
+    assert "Responsible for 0 Not responsible for any live records." in text_of(admin.get(path))
+    assert f"Responsible for {named}" in text_of(admin.get(f"{MEMBERS}member-viewer/"))
     (task,) = stored.rows(people.instance.database, Task, id="tasks-live-org-alpha")
     assert task["assignee_member_id"] == "member-viewer"
 

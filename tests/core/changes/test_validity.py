@@ -67,7 +67,7 @@ def test_a_row_is_completed(database: Database) -> None:
     [
         (Task, {}, ["body: /title: is required"]),
         (Task, {"title": ""}, ["body: /title: must have at least 1 character"]),
-        (Task, {"title": "T", "colour": "red"}, ["body: /colour: is not a field that is known here"]),
+        (Task, {"title": "T", "colour": "red"}, ["body: /colour: is not a known field"]),
         (Task, {"title": "T", "policyId": "x"}, ["body: /policyId: names no policy that exists"]),
         (
             Task,

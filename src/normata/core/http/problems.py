@@ -1,4 +1,4 @@
-"""Problems: how everything that is not a success is told over HTTP, in one shape (RFC 9457)."""
+"""Problems: the one form of every error response (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FieldFault(BaseModel):
     name: str = Field(
         description="The parameter, header or body field (`assessments/3/coverageGap`); empty for the whole body."
     )
-    code: str = Field(description="A stable word for the sort of fault, such as `too_large`.")
+    code: str = Field(description="A stable code for the type of fault, such as `too_large`.")
     message: str = Field(description="What is wrong, for people.")
     allowed: list[str] | None = Field(description="The values that are allowed, where they can be listed.")
 
@@ -35,29 +35,29 @@ class FieldFault(BaseModel):
 
 
 class Problem(BaseModel):
-    """What every answer that is not a success looks like: problem details as RFC 9457 has them, and a stable `code`."""
+    """The body of every error response: problem details of RFC 9457, with a stable `code`."""
 
-    type: str = Field(description="A URI that names the sort of problem.")
-    title: str = Field(description="The sort of problem, for people; the same for every occurrence.")
-    status: int = Field(description="The status code of the answer.")
-    code: str = Field(description="The sort of problem, for programs; it never changes.")
+    type: str = Field(description="A URI that identifies the error type.")
+    title: str = Field(description="The error type, for people; the same for every occurrence.")
+    status: int = Field(description="The status code of the response.")
+    code: str = Field(description="The error type, for programs; it never changes.")
     detail: str = Field(description="What happened this time, for people.")
     instance: str = Field(description="The path of the request.")
-    request_id: str = Field(description="Names this request in the log; the same as the X-Request-Id header.")
+    request_id: str = Field(description="Identifies this request in the log; the same as the X-Request-Id header.")
     errors: list[FieldFault] = Field(
-        description="All faults of the request, where it is not valid or its records are refused; else empty."
+        description="All faults of the request, if it is not valid or its records are refused; otherwise empty."
     )
     conflicting_id: str | None = Field(
         default=None,
-        description="With `slug_taken`: the live record that has the slug. With `in_use`: what refers to it. With"
-        " `already_member`: the membership.",
+        description="With `slug_taken`: the id of the live record with the slug. With `in_use`: the id of a row that"
+        " refers to this one. With `already_member`: the id of the membership.",
     )
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
 
 class HttpError(Exception):
-    """The base of what can go wrong with a request as such. ``detail`` must not tell what the caller may not know."""
+    """The base of the errors of a request as such. ``detail`` must not reveal what the caller may not know."""
 
     detail: ClassVar[str]
 
@@ -74,18 +74,18 @@ class HttpError(Exception):
 
 
 class InvalidRequest(HttpError):
-    """The request breaks a rule of the interface; ``errors`` has every one that it breaks."""
+    """The request is not valid; ``errors`` lists every fault."""
 
     detail = "The request is not valid."
 
     @classmethod
     def of(cls, faults: Sequence[FieldFault]) -> InvalidRequest:
-        """The answer to ``faults``, at least one."""
+        """The error for ``faults``, at least one."""
         return cls("; ".join(f"{fault.name or fault.in_} {fault.message}" for fault in faults), faults=faults)
 
     @classmethod
     def of_validation(cls, in_: Part, error: ValidationError) -> InvalidRequest:
-        """The answer to what Pydantic finds wrong with a part of the request."""
+        """The error for the faults that Pydantic finds in a part of the request."""
         faults = []
         for found in error.errors():
             code, message, allowed = describe(found)
@@ -95,7 +95,7 @@ class InvalidRequest(HttpError):
 
     @classmethod
     def of_input(cls, error: FaultyInput) -> InvalidRequest:
-        """The answer to what the rules of the domain find wrong with a body."""
+        """The error for the faults that the rules of the domain find in a body."""
         return cls.of(
             [
                 FieldFault(in_="body", name=fault.place[1:], code="invalid", message=fault.reason, allowed=None)
@@ -105,33 +105,33 @@ class InvalidRequest(HttpError):
 
 
 class Unauthenticated(HttpError):
-    """No token, or none that is any good: all alike, with the challenge of RFC 6750."""
+    """The access token is missing or not valid; the challenge is that of RFC 6750."""
 
     detail = "Send a valid access token in the Authorization header: Bearer <ACCESS_TOKEN>."
 
 
 class InsufficientScope(HttpError):
-    """The token's scope is too small, whatever the user may do (RFC 6750, section 3.1)."""
+    """The scope of the token does not allow it, whatever the user may do (RFC 6750, section 3.1)."""
 
-    detail = "The scope of the token is too small for this."
+    detail = "The scope of the token does not allow this."
 
 
 class MethodNotAllowed(HttpError):
-    """The address exists, but not for this method; ``Allow`` names those that it has."""
+    """The resource does not support the method; ``Allow`` lists those that it supports."""
 
-    detail = "This address does not answer to this method."
+    detail = "This resource does not support this method."
 
 
 class NotAcceptable(HttpError):
-    """The client accepts no media type that there is: JSON, and for reports CSV and XLSX."""
+    """The client accepts none of the available media types: JSON, and for reports CSV and XLSX."""
 
-    detail = "The Accept header rules out all that this address answers with, such as application/json."
+    detail = "The Accept header accepts none of the media types of this resource, such as application/json."
 
 
 class PreconditionFailed(HttpError):
-    """What the client has is not what is there now (RFC 9110, section 13.1.1)."""
+    """The resource has changed since the client read it (RFC 9110, section 13.1.1)."""
 
-    detail = "If-Match names none of the entity tags that this address has now."
+    detail = "If-Match does not match the current entity tag of this resource."
 
 
 class RequestTimeout(HttpError):
@@ -141,21 +141,21 @@ class RequestTimeout(HttpError):
 
 
 class TooLarge(HttpError):
-    """The body is larger than the service takes."""
+    """The body is larger than the limit."""
 
-    detail = "The body of the request is larger than this service takes."
+    detail = "The body of the request is larger than the limit."
 
 
 class UnsupportedMediaType(HttpError):
-    """The body is not declared as a media type that the operation takes: JSON, unless it has others."""
+    """The Content-Type is not one that the operation accepts: JSON, unless documented otherwise."""
 
     detail = "The body must be JSON, with the header Content-Type: application/json."
 
 
 class TooManyRequests(HttpError):
-    """The token or the address has used up its requests of a minute; ``Retry-After`` says when to come back."""
+    """The token or the address has exceeded its rate limit; ``Retry-After`` says when to retry."""
 
-    detail = "This token has used up its requests for now; wait as Retry-After says."
+    detail = "This token has exceeded its rate limit; retry after the time in Retry-After."
 
     def __init__(self, detail: str | None = None, *, wait: int = 1, reason: LimitReason = "token_rate") -> None:
         super().__init__(detail, headers={"Retry-After": str(wait)})
@@ -163,15 +163,15 @@ class TooManyRequests(HttpError):
 
 
 class InternalError(HttpError):
-    """A fault of the service. Nothing of it leaves; the log has it under the request id."""
+    """An internal error. The response has no details; the log has them under the request id."""
 
-    detail = "Something went wrong here. The log has the reason under this request id."
+    detail = "An internal error occurred. The log has the reason under this request id."
 
 
 class ServiceUnavailable(HttpError):
-    """The database cannot be reached, or not in time; ``Retry-After`` says when to try again."""
+    """The database cannot be reached, or not in time; ``Retry-After`` says when to retry."""
 
-    detail = "The database cannot be reached right now, or not in time. Try again soon."
+    detail = "The database cannot be reached right now, or not in time. Retry soon."
 
     def __init__(self, detail: str | None = None, *, reason: errors.UnavailableReason = "unreachable") -> None:
         super().__init__(detail, headers={"Retry-After": "1"})
@@ -179,39 +179,41 @@ class ServiceUnavailable(HttpError):
 
 
 class ErrorType(NamedTuple):
-    """One sort of problem: what is the same for every occurrence."""
+    """What is the same for every occurrence of an error."""
 
     status: int
     code: str
     title: str
 
 
-# Every exception that is answered as itself, whether the domain raises it or HTTP does. All others are internal.
+# Every exception with a response of its own, whether the domain or HTTP raises it. All others are internal errors.
 ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     InvalidRequest: ErrorType(400, "validation", "The request is not valid"),
-    Unauthenticated: ErrorType(401, "unauthenticated", "Authentication is needed"),
+    Unauthenticated: ErrorType(401, "unauthenticated", "Authentication required"),
     errors.Forbidden: ErrorType(403, "forbidden", "Not allowed"),
     InsufficientScope: ErrorType(403, "forbidden", "Not allowed"),
     errors.NotFound: ErrorType(404, "not_found", "Not found"),
     MethodNotAllowed: ErrorType(405, "method_not_allowed", "Method not allowed"),
     NotAcceptable: ErrorType(406, "not_acceptable", "Not acceptable"),
-    RequestTimeout: ErrorType(408, "request_timeout", "The request took too long"),
+    RequestTimeout: ErrorType(408, "request_timeout", "Request timeout"),
     errors.NotArchived: ErrorType(409, "not_archived", "Not archived"),
     errors.Archived: ErrorType(409, "archived", "Archived"),
     errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
     errors.InUse: ErrorType(409, "in_use", "In use"),
-    errors.TokenSpansOrganizations: ErrorType(409, "token_spans_organizations", "The token reaches further"),
-    errors.AlreadyMember: ErrorType(409, "already_member", "A member already"),
+    errors.TokenSpansOrganizations: ErrorType(
+        409, "token_spans_organizations", "The token is valid in other organizations"
+    ),
+    errors.AlreadyMember: ErrorType(409, "already_member", "Already a member"),
     errors.LastOwner: ErrorType(409, "last_owner", "The last owner"),
     errors.MemberRemoved: ErrorType(409, "member_removed", "The member was removed"),
-    errors.InvitationClosed: ErrorType(409, "invitation_closed", "The invitation is over"),
+    errors.InvitationClosed: ErrorType(409, "invitation_closed", "The invitation is closed"),
     errors.RecordsRefused: ErrorType(409, "records_refused", "Records are refused"),
     errors.RequestInProgress: ErrorType(409, "request_in_progress", "The request is in progress"),
     errors.AnswerNotStored: ErrorType(409, "answer_not_stored", "The answer was not stored"),
     PreconditionFailed: ErrorType(412, "precondition_failed", "A precondition failed"),
     TooLarge: ErrorType(413, "too_large", "The body is too large"),
     UnsupportedMediaType: ErrorType(415, "unsupported_media_type", "Unsupported media type"),
-    errors.KeyReused: ErrorType(422, "key_reused", "The key was used before"),
+    errors.KeyReused: ErrorType(422, "key_reused", "The key was used for another request"),
     TooManyRequests: ErrorType(429, "too_many_requests", "Too many requests"),
     InternalError: ErrorType(500, "internal", "Internal error"),
     ServiceUnavailable: ErrorType(503, "unavailable", "Unavailable"),
@@ -219,12 +221,12 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
 
 
 def error_type_of(error: Exception) -> ErrorType | None:
-    """The sort of problem that an exception is answered with; null where it is internal."""
+    """The error type of an exception; None if it is internal."""
     return next((ERROR_TYPES[kind] for kind in type(error).__mro__ if kind in ERROR_TYPES), None)
 
 
 def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
-    """The body of the answer to one of :data:`ERROR_TYPES`: the members of :class:`Problem`. Else raises KeyError."""
+    """The response body of one of :data:`ERROR_TYPES`: the members of :class:`Problem`. Else raises KeyError."""
     error_type = error_type_of(error)
     if error_type is None:
         raise KeyError(type(error))
@@ -244,7 +246,7 @@ def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
 
 
 def _faults_of(error: Exception) -> Sequence[FieldFault]:
-    """What is wrong with a request, place by place."""
+    """The faults of a request, each with its place."""
     if not isinstance(error, errors.RecordsRefused):
         return getattr(error, "faults", ())
     faults = []
@@ -258,9 +260,9 @@ def _faults_of(error: Exception) -> Sequence[FieldFault]:
 
 
 def responses(*cases: type[Exception]) -> dict[int, dict[str, Any]]:
-    """What OpenAPI says of the errors of an operation: a response a status, with the case's own words.
+    """The error responses of an operation for OpenAPI: one a status, described by the docstrings of the cases.
 
-    Two cases of one status (both conflicts of a restore) share the response.
+    Two cases with the same status (both conflicts of a restore) share a response.
     """
     documented: dict[int, dict[str, Any]] = {}
     for case in sorted(cases, key=lambda case: ERROR_TYPES[case].status):
@@ -269,7 +271,7 @@ def responses(*cases: type[Exception]) -> dict[int, dict[str, Any]]:
         response["description"] = (response["description"] + " " + _first_line(case)).strip()
         if headers := _HEADERS.get(case) or _HEADERS.get(status):
             response["headers"] = {
-                # Of several conflicts only one says when to come back.
+                # Of several conflicts only one has a Retry-After.
                 name: {"description": description, "required": status != 409, "schema": {"type": "string"}}
                 for name, description in headers.items()
             }
@@ -277,9 +279,9 @@ def responses(*cases: type[Exception]) -> dict[int, dict[str, Any]]:
 
 
 def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[int, dict[str, Any]]:
-    """What the errors of an operation look like: by status and code, as OpenAPI has examples.
+    """Examples of the errors of an operation for OpenAPI, by status and code.
 
-    ``instance`` is the path of a request, ``fault`` what may be wrong with one.
+    ``instance`` is the path of a request, ``fault`` an example of a fault.
     """
     found: dict[int, dict[str, Any]] = {}
     for case in cases:
@@ -298,7 +300,7 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
 
 
 def headers_of(error: Exception) -> Mapping[str, str]:
-    """The headers that the answer to an error has besides those that every answer has."""
+    """The headers that the response to an error has in addition to those of every response."""
     if isinstance(error, errors.RequestInProgress):
         return {"Retry-After": "1"}
     return getattr(error, "headers", None) or {}
@@ -307,7 +309,7 @@ def headers_of(error: Exception) -> Mapping[str, str]:
 _HEADERS: Mapping[int | type[Exception], Mapping[str, str]] = {
     errors.RequestInProgress: {"Retry-After": "With `request_in_progress`: seconds to wait."},
     401: {"WWW-Authenticate": "The challenge of RFC 6750."},
-    405: {"Allow": "The methods that the address answers to."},
+    405: {"Allow": "The methods that the resource supports."},
     429: {"Retry-After": "Seconds to wait."},
     503: {"Retry-After": "Seconds to wait."},
 }

@@ -1,6 +1,6 @@
-"""What each field means, in one sentence, by the name of its column.
+"""A description of each field, in one sentence, by the name of its column.
 
-A name means the same wherever it stands, so it is described once. References are described by what they refer to.
+A name means the same in every table, so it is described once. A reference is described by the kind it refers to.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ FIELDS = {
     "closed_at": "When it was closed.",
     "color": "The color to show it in, such as `#1D4F91`.",
     "confidentiality_rating": "How much the organization depends on confidentiality; the scale is its own.",
-    "contact_email": "The e-mail address of the contact.",
+    "contact_email": "The email address of the contact.",
     "contact_name": "The name of the contact.",
-    "content": "The content, as a JSON document; null where there is none.",
+    "content": "The content, as a JSON document; null if there is none.",
     "contract_expiry": "When the contract expires.",
     "correction": "What was done about the finding itself.",
     "created_at": "When it was created.",
     "created_by": "Who created it, as text.",
     "current_version": "The current version.",
     "data_subjects_notified_at": "When the data subjects were notified (GDPR, article 34).",
-    "deadline": "When it has to be done.",
+    "deadline": "When it must be done.",
     "deprecated_at": "When the framework was deprecated.",
     "description": "What it is, for people.",
     "detected_at": "When it was detected.",
@@ -45,78 +45,78 @@ FIELDS = {
     "finalized_by": "Who finalized the record, as text.",
     "findings": "What was found.",
     "finished_at": "When the review was finished.",
-    "frequency": "How often it has to be done, as text.",
-    "id": "The identifier: opaque, and never used again.",
-    "identifier": "The identifier that people know it by, such as `A.5.2`.",
+    "frequency": "How often it must be done, as text.",
+    "id": "The identifier: opaque, and never reused.",
+    "identifier": "The identifier that people use, such as `A.5.2`.",
     "identifier_color": "The color to show the identifier in.",
     "inherent_impact": "The impact of the risk before treatment; the scale is the organization's own.",
     "inherent_probability": "The probability of the risk before treatment; the scale is the organization's own.",
     "instructions": "How to do it.",
     "integrity_rating": "How much the organization depends on integrity; the scale is its own.",
     "is_applicable": "Whether the control applies to the organization.",
-    "is_active": "Whether organizations that have not adopted the framework see it.",
-    "is_centralized": "Whether it is shared by all organizations rather than one organization's own.",
+    "is_active": "Whether organizations that have not adopted the framework can see it.",
+    "is_centralized": "Whether it is published for all organizations rather than owned by one.",
     "is_mandatory": "Whether the framework makes the control mandatory.",
     "is_personal_data_breach": "Whether personal data was breached (GDPR, article 4(12)).",
-    "justification": "Why it is so, for an auditor.",
+    "justification": "The justification, for an auditor.",
     "last_approved_at": "When it was last approved.",
     "last_approved_by": "Who approved it last, as text.",
     "last_reviewed_at": "When it was last reviewed.",
     "last_sync_at": "When an import last changed it.",
-    "lessons_learned": "What the organization has learned from it.",
-    "measures": "What prevents that it happens again.",
+    "lessons_learned": "What the organization learned from it.",
+    "measures": "What prevents it from happening again.",
     "name": "The name.",
     "next_review_at": "When the next review is due.",
     "notes": "Notes.",
-    "notification_deadline": "Until when the authority has to be notified.",
+    "notification_deadline": "When the authority must be notified at the latest.",
     "notification_notes": "Notes on the notifications.",
     "occurred_at": "When it happened.",
-    "order": "The position among its kind.",
+    "order": "The position among the records of its kind.",
     "organization_id": "The organization that it belongs to.",
     "priority": "How urgent it is.",
-    "priority_filter": "Which risks the review looks at.",
+    "priority_filter": "Which risks the review covers.",
     "provider": "The connected system that the check is about.",
     "published_at": "When the publisher published it.",
     "purpose": "What the control is for.",
     "reasons": "Why the control applies, or does not (ISO/IEC 27001, 6.1.3 d).",
     "relationship": "The vendor's role under the GDPR.",
-    "removed_at": "When it was removed; null while it is there.",
-    "required_tier": "The tier that it takes to adopt the framework.",
+    "removed_at": "When it was removed; null if it was not.",
+    "required_tier": "The tier required to adopt the framework.",
     "residual_impact": "The impact of the risk after treatment; the scale is the organization's own.",
     "residual_probability": "The probability of the risk after treatment; the scale is the organization's own.",
     "resolved_at": "When it was resolved.",
     "root_cause": "The root cause.",
     "scope": "What the label is used for.",
     "severity": "How severe it is.",
-    "short_id": "A number that people can say, counted by kind and organization.",
-    "slug": "A readable name for addresses, unique among the live records of its kind.",
+    "short_id": "A short number for people, unique by kind and organization.",
+    "slug": "A readable name for URLs, unique among the live records of its kind.",
     "source": "Where the finding comes from.",
     "started": "When the audit started.",
-    "status": "Where it stands.",
+    "status": "The status.",
     "title": "The title.",
     "treatment_strategy": "How the risk is treated (ISO 31000).",
     "type": "The type.",
     "updated_at": "When it was last changed.",
-    "value": "The text that takes the place of the variable.",
+    "value": "The text that replaces the variable.",
     "verification_note": "What the verification showed.",
     "verified_at": "When the correction was verified.",
     "verified_by_name": "Who verified the correction, as text.",
-    "version": "The version, as its publisher writes it.",
+    "version": "The version, as the publisher writes it.",
     "website": "The address of the website.",
-    # What answers have besides columns.
+    # Members of responses that are not columns.
     "adopted_at": "When the organization adopted the framework.",
-    "adoption": "The organization's adoption of the framework; null where there is none.",
+    "adoption": "The organization's adoption of the framework; null if there is none.",
     "body_key": "The key of the translated text.",
-    "children": "The controls below it, in catalog order.",
+    "children": "The child controls, in catalog order.",
     "controls": "How many controls there are, categories included.",
-    "count": "How much there is of it.",
-    "coverage": "The organization's own statement of coverage.",
-    "coverage_gap": "What is missing; null where nothing is stated.",
-    "coverage_status": "How far the organization says that it covers the control.",
-    "entity_id": "The id of the row that it is about.",
-    "entity_label": "The name or title of the row that it is about.",
-    "entity_meta": "What tells the row from others of the same name: its slug, where it has one.",
-    "entity_type": "The kind of row that it is about, such as `Policy`.",
+    "count": "The number of items.",
+    "coverage": "The organization's assessment of the control.",
+    "coverage_gap": "What is missing; null if nothing is recorded.",
+    "coverage_status": "How far the organization covers the control, by its own assessment.",
+    "entity_id": "The id of the row that this is about.",
+    "entity_label": "The name or title of the row that this is about.",
+    "entity_meta": "What distinguishes the row from others with the same name: its slug, if it has one.",
+    "entity_type": "The kind of the row that this is about, such as `Policy`.",
     "framework": "The framework that it belongs to.",
     "is_adopted": "Whether the organization has adopted the framework.",
     "items": "The items of the page.",
@@ -124,18 +124,18 @@ FIELDS = {
     "match_level": "How far the source covers the control.",
     "matched_control": "The source of the match.",
     "page": "The number of the page, from 1.",
-    "params": "What to fill into the translated texts.",
-    "parent": "The control above it; null at the top.",
-    "payload": "What the notification says.",
+    "params": "The values of the placeholders in the translated texts.",
+    "parent": "The parent control; null at the top.",
+    "payload": "The content of the notification.",
     "read_at": "When the user read it; null while it is unread.",
     "source_matches": "The matches into the control from controls of adopted frameworks.",
     "title_key": "The key of the translated title.",
-    "url": "The path of what it is about.",
+    "url": "The path of the row that this is about.",
 }
 
 
 def describe(column: Column[Any]) -> str:
-    """The description of a column, for OpenAPI. Raises KeyError where nobody has written one."""
+    """The description of a column, for OpenAPI. Raises KeyError if there is none."""
     if "description" in column.info:
         text: str = column.info["description"]
     elif "refers_to" in column.info:
@@ -143,7 +143,7 @@ def describe(column: Column[Any]) -> str:
     elif column.name in FIELDS:
         text = FIELDS[column.name]
     elif column.name.endswith("_id"):
-        # Normata keeps no such thing, so the id may be any.
+        # Normata does not store such rows, so any id is valid.
         words = column.name.removesuffix("_id").replace("_", " ")
         text = f"The id of {with_article(words)} in another system; Normata does not check it."
     else:
@@ -152,7 +152,7 @@ def describe(column: Column[Any]) -> str:
 
 
 def known_values(values: Sequence[str]) -> str:
-    """What to say of the known values of an open enum; nothing where there are none."""
+    """A sentence that lists the known values of an open enum; empty if there are none."""
     return f" Known values: {', '.join(f'`{value}`' for value in values)}; there may be others." if values else ""
 
 

@@ -1,4 +1,4 @@
-"""What Pydantic finds wrong with a value, in words for whoever sent it."""
+"""The errors of Pydantic as faults, in words for the sender."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODES = {
 
 
 def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
-    """One of Pydantic's errors as (code, message, allowed values or null), in words for the sender."""
+    """One of Pydantic's errors as (code, message, allowed values or None), in words for the sender."""
     kind, context = error["type"], error.get("ctx", {})
     allowed: list[str] | None = None
     match kind:
@@ -45,7 +45,7 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
         case "value_error":
             message = str(context["error"])
         case "extra_forbidden":
-            message = "is not a field that is known here"
+            message = "is not a known field"
         case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
             message = "must be an integer"
         case "bool_parsing" | "bool_type":

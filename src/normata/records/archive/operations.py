@@ -1,4 +1,4 @@
-"""The operations of the archive: what is in it, and many records at once."""
+"""The operations of the archive: its list, and archiving and restoring many records at once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from normata.records.archive.commands import (
 from normata.records.archive.queries import KINDS, ArchivedRecord, ArchiveQuery, KindName, list_archive
 
 _BODY = "body"
-_LARGEST = 2**20  # bytes of a body with as many records as there may be
+_LARGEST = 2**20  # bytes of a body with the maximum number of records
 
 Mode = Annotated[
     Literal["all", "each"],
-    Field(description="`all`: all of them or none. `each`: each for itself, whatever becomes of the others."),
+    Field(description="`all`: either all of them or none. `each`: each independently of the others."),
 ]
 
 
@@ -41,61 +41,61 @@ class ArchivePage(Page[ArchivedRecord]):
 
 
 class RecordName(Input):
-    """A record of some kind."""
+    """A record of any kind."""
 
     kind: KindName
     id: Annotated[Identifier, Field(description="Its id.")]
 
 
 _Records = Annotated[list[RecordName], Field(min_length=1, max_length=MAX_RECORDS)]
-_RECORDS = "The records, each of them once."
+_RECORDS = "The records, without duplicates."
 
 
 class RecordsToArchive(Input):
-    """Records of an organization that are to be archived."""
+    """The records of an organization to archive."""
 
     organization_id: OrganizationId
     records: Annotated[_Records, Field(description=_RECORDS)]
     mode: Mode = "all"
-    reason: Annotated[ShortText | None, Field(description="Why, for those who look for it later.")] = None
+    reason: Annotated[ShortText | None, Field(description="The reason, for later readers.")] = None
 
 
 class RecordsToRestore(Input):
-    """Records of an organization that are to be restored: those that are named, or those of an archive id."""
+    """The records of an organization to restore: those in `records`, or those of an archive id."""
 
     organization_id: OrganizationId
     records: Annotated[_Records | None, Field(description=_RECORDS)] = None
     archive_id: Annotated[
-        Identifier | None, Field(description="Names an action: what it has archived is restored as one.")
+        Identifier | None, Field(description="The id of an action: the records that it archived are restored together.")
     ] = None
     mode: Mode = "all"
 
 
 class Refusal(Wire):
-    """Why nothing was done to a record."""
+    """Why a record was not changed."""
 
-    code: str = Field(description="What the request for this record alone would have been answered with.")
-    detail: str = Field(description="Why, for people.")
+    code: str = Field(description="The code of the error that a request for this record alone would get.")
+    detail: str = Field(description="The reason, for people.")
     conflicting_id: str | None = Field(description="With `slug_taken`: the live record that has the slug.")
 
 
 class RecordOutcome(Wire):
-    """What has become of a record."""
+    """The result for a record."""
 
     kind: str = Field(description="Its kind, as in its path.")
     id: str = Field(description="Its id.")
-    done: bool = Field(description="Whether it was archived, or restored.")
-    refusal: Refusal | None = Field(description="Why not; null where it was.")
+    done: bool = Field(description="Whether it was archived or restored.")
+    refusal: Refusal | None = Field(description="Why not; null if it was.")
 
 
 class ArchiveResult(Wire):
-    """What has become of records."""
+    """The results for the records."""
 
     archive_id: str | None = Field(
-        description="Names what was archived, so that it can be restored as one; null where nothing was."
+        description="The id by which the archived records can be restored together; null if none was archived."
     )
-    done: int = Field(description="How many were archived, or restored.")
-    refused: int = Field(description="How many were not.")
+    done: int = Field(description="The number of records that were archived or restored.")
+    refused: int = Field(description="The number of records that were not.")
     records: list[RecordOutcome] = Field(description="Each record, in the order of the request.")
 
 
@@ -114,7 +114,7 @@ def _restore(unit: UnitOfWork, request: Request) -> Outcomes:
     body: RecordsToRestore = request.body
     each = body.mode == "each"
     if (body.records is None) == (body.archive_id is None):
-        reason = "must be there or `archiveId`, and not both"
+        reason = "is required unless `archiveId` is present, and not allowed with it"
         raise FaultyInput([Fault(_BODY, "/records", reason)])
     if body.records is None:
         return restore_as_one(unit, body.organization_id, body.archive_id or "", each_for_itself=each)
@@ -122,7 +122,7 @@ def _restore(unit: UnitOfWork, request: Request) -> Outcomes:
 
 
 def _named(records: Sequence[RecordName]) -> list[tuple[Kind, str]]:
-    """The records that a body names. Raises FaultyInput where one is there twice."""
+    """The records that a body names. Raises FaultyInput if one is named twice."""
     named = [(KINDS[one.kind], one.id) for one in records]
     first: dict[tuple[Kind, str], int] = {}
     faults = []
@@ -178,19 +178,20 @@ _DONE = {
     "records": [one | {"done": True, "refusal": None} for one in _NAMES],
 }
 _MODES = """\
-With `mode` `all`, which is the default, one refusal refuses all: the answer is 409 `records_refused`, and `errors` has
-every one with its place. With `each` the answer tells what has become of each. Everything happens in one transaction,
-and each record is treated as it is by the operation for one."""
+With `mode` `all`, the default, one refusal refuses all: the response is 409 `records_refused`, and `errors` lists every
+refusal with its place. With `each` the response has the result for each record. Everything happens in one transaction,
+and each record is treated as by the operation for one record."""
 
 OPERATIONS: tuple[Operation, ...] = (
     ListOperation(
         path="/archive/",
         operation_id="listArchive",
         tag="Archive",
-        summary="List what is archived",
+        summary="List archived records",
         description="""\
-What is archived in the organization, of all kinds, newest first: when, by whom and why, and whether it can be restored
-now. Records that were archived before the service kept account, or by a load, tell only when.""",
+The archived records of the organization, of all kinds, newest first: when, by whom and why each was archived,
+and whether it can be restored now. Of records that were archived by a load, or before this was recorded, only
+the time is known.""",
         query=ArchiveQuery,
         build=lambda transaction, request: list_archive(transaction, request.query),
         answer=ArchivePage,
@@ -204,8 +205,8 @@ now. Records that were archived before the service kept account, or by a load, t
         tag="Archive",
         summary="Archive several records",
         description=f"""\
-Archives up to {MAX_RECORDS} records of whatever kinds. {_MODES} What one request archives has one `archiveId`, by
-which it can be restored as one.""",
+Archives up to {MAX_RECORDS} records of any kinds. {_MODES} The records that one request archives have one
+`archiveId`, by which they can be restored together.""",
         is_long=True,
         work=_archive,
         present=_present,
@@ -221,7 +222,7 @@ which it can be restored as one.""",
         },
         has_rules=True,
         answer=ArchiveResult,
-        answer_description="What has become of each record.",
+        answer_description="The result for each record.",
         example=_DONE,
         errors=(errors.RecordsRefused,),
     ),
@@ -232,8 +233,8 @@ which it can be restored as one.""",
         tag="Archive",
         summary="Restore several records",
         description=f"""\
-Restores up to {MAX_RECORDS} records of whatever kinds, or with `archiveId` what one action has archived. {_MODES} Of
-an `archiveId`, what somebody has restored or archived anew since is left alone; where nothing is left, the answer is
+Restores up to {MAX_RECORDS} records of any kinds, or with `archiveId` the records that one action archived. {_MODES}
+Of an `archiveId`, records that were restored or archived again since are ignored; if no record is left, the response is
 409 `not_archived`.""",
         is_long=True,
         work=_restore,
@@ -245,7 +246,7 @@ an `archiveId`, what somebody has restored or archived anew since is left alone;
         body_example={"organizationId": _ORGANIZATION, "records": _NAMES, "mode": "each"},
         has_rules=True,
         answer=ArchiveResult,
-        answer_description="What has become of each record.",
+        answer_description="The result for each record.",
         example=_DONE | {"archiveId": None},
         errors=(errors.RecordsRefused, errors.NotArchived),
     ),

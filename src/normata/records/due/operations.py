@@ -10,7 +10,7 @@ from normata.records.due.queries import DueItem, DueQuery, list_due
 
 
 class DuePage(Page[DueItem]):
-    """A page of what is due."""
+    """A page of due dates."""
 
 
 _DUE_PAGE: dict[str, Any] = {
@@ -46,17 +46,17 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Due dates",
         summary="List what is due",
         description="""\
-What is overdue in the organization, and what has to be done within the next days (`within`), across all kinds of
-records, soonest first: `deadline`, `dueDate`, `nextReviewAt`, `contractExpiry` and `notificationDeadline`. A record
-with two such dates may be there twice. Archived records are left out, and so is what is done: a task that is `DONE` or
+What is overdue in the organization or due within the next days (`within`), across all kinds of records, soonest first:
+`deadline`, `dueDate`, `nextReviewAt`, `contractExpiry` and `notificationDeadline`. A record with two such dates may be
+listed twice. Archived records are omitted, and so are completed ones: a task that is `DONE` or
 `CANCELLED`; a finding that is `RESOLVED`, `VERIFIED` or `CLOSED`; a review that has a `finishedAt`; an incident that
 is `CLOSED`, or whose authority was notified; a vendor that is `TERMINATED`; a policy that is `RETIRED`; the due date of
 a record that is `FINALIZED` or `SUPERSEDED`, and the next review of one that is `SUPERSEDED`.""",
         query=DueQuery,
-        # They are not kept: what is due changes with the time, and what is mine with the caller.
+        # The pages are not cached: what is due depends on the time, and what is mine on the caller.
         build=lambda transaction, request: list_due(transaction, request.caller.user_id, request.query),
         answer=DuePage,
-        answer_description="A page of what is due.",
+        answer_description="A page of due dates.",
         example=_DUE_PAGE,
     ),
 )

@@ -1,4 +1,4 @@
-"""The operations about what members answer for: to list it, to hand it over, and to remove a member."""
+"""The operations of responsibilities: listing them, handing them over, and removing a member."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from normata.records.responsibilities.handover import (
 
 
 class ResponsibilityPage(Page[Responsibility]):
-    """A page of what a member answers for."""
+    """A page of responsibilities."""
 
 
 class RemovedMember(Wire):
-    """A member who has been removed, and what is left to hand over."""
+    """A removed member, and what is left to hand over."""
 
     member: Member = Field(description="The member.")
     responsibilities: dict[str, int] = Field(
-        description="How many live records name the member, by kind; `POST /members/{id}/handover/` hands them over."
+        description="The live records that name the member, by kind; `POST /members/{id}/handover/` hands them over."
     )
 
 
 class Handover(Input):
-    """Who is to answer for what a member answers for."""
+    """Who takes over the responsibilities of a member."""
 
     to_member_id: Annotated[Identifier, Field(description="The id of the member who takes over.")]
     kinds: Annotated[
@@ -50,17 +50,17 @@ class Handover(Input):
             default_factory=lambda: None,
             min_length=1,
             max_length=100,
-            description="The kinds of records, such as `tasks`; all where it is left out.",
+            description="The kinds of records, such as `tasks`; all by default.",
         ),
     ]
 
 
 class HandoverResult(Wire):
-    """What has been handed over."""
+    """The result of a handover."""
 
-    records: dict[str, int] = Field(description="How many records have been handed over, by kind.")
+    records: dict[str, int] = Field(description="The number of records that were handed over, by kind.")
     more: bool = Field(description="Whether there is more to hand over: then send the request again.")
-    left: int = Field(description="How many records are left.")
+    left: int = Field(description="The number of records that are left.")
 
 
 def _remove(unit: UnitOfWork, request: Request) -> dict[str, Any]:
@@ -76,12 +76,12 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Members",
         summary="Remove a member, or leave",
         description="""\
-Ends a membership at once: from this moment on the organization does not exist for the user, whatever they have kept.
-Their sessions end, and so do their tokens that are narrowed to the organization. Nothing goes to them any more, and no
-record can name them anew. The answer tells what they answer for, so that it can be handed over.
+Ends a membership immediately: the user can no longer access the organization. Their sessions end, and so do
+their tokens that are restricted to the organization. They get no more notifications, and no record can newly
+refer to them. The response lists their responsibilities, so that these can be handed over.
 
-Everybody may remove themselves. To remove somebody else takes an admin, and a role as large as theirs. The last owner
-cannot go: 409 `last_owner`. To remove somebody twice is harmless.""",
+Everybody may remove themselves. Removing somebody else requires an admin whose role is at least as high as theirs. The
+last owner cannot be removed: 409 `last_owner`. Removing somebody twice is safe.""",
         role="admin",
         own_role="viewer",
         scope="admin",
@@ -102,10 +102,10 @@ cannot go: 409 `last_owner`. To remove somebody twice is harmless.""",
         path="/members/{id}/responsibilities/",
         operation_id="listResponsibilities",
         tag="Members",
-        summary="List what a member answers for",
+        summary="List the responsibilities of a member",
         description="""\
-The live records that name a member as their owner, assignee, coordinator or approver, by kind; one of which two fields
-name the member is listed twice. Also of a member who was removed.""",
+The live records that name a member as their owner, assignee, coordinator or approver, by kind; a record that names the
+member in two fields is listed twice. This includes removed members.""",
         about=Membership,
         id_description=MEMBER_ID,
         query=PageQuery,
@@ -132,11 +132,11 @@ name the member is listed twice. Also of a member who was removed.""",
         operation_id="handOver",
         is_long=True,
         tag="Members",
-        summary="Hand over what a member answers for",
+        summary="Hand over the responsibilities of a member",
         description=f"""\
-Has another member of the organization answer for the live records that name a member: up to {MAX_AT_ONCE} records a
-request, all of them or none. Each is changed as `PATCH` changes it, with an event, and whoever takes over is notified.
-As long as `more` is true, send the request again.""",
+Makes another member of the organization responsible for the live records that name a member: up to
+{MAX_AT_ONCE} records in a request, either all of them or none. Each is changed as by `PATCH`, with an event,
+and the new responsible member is notified. While `more` is true, send the request again.""",
         role="editor",
         about=Membership,
         id_description=MEMBER_ID,
@@ -148,7 +148,7 @@ As long as `more` is true, send the request again.""",
         present=lambda handed: {"records": handed.records, "more": handed.left > 0, "left": handed.left},
         writes=handover_writes(),
         answer=HandoverResult,
-        answer_description="What has been handed over.",
+        answer_description="The result of the handover.",
         example={"records": {"policies": 2, "tasks": 11}, "more": False, "left": 0},
     ),
 )

@@ -1,4 +1,4 @@
-"""The operation that finds records of all kinds."""
+"""The operation that searches records of all kinds."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Records",
         summary="Find records of all kinds",
         description="""\
-Live records of the organization, whatever their kind, by their names alone: to find one without knowing what it is. It
-answers the first ones, newest first; with `search`, those come before that have all words in their title. To go through
-all records of a kind, take its list.""",
+Live records of the organization, of any kind, with their names only: to find one without knowing its kind. It
+returns the first ones, newest first; with `search`, records with all words in their title come first. To page
+through all records of a kind, use its list.""",
         query=EveryKindQuery,
         build=lambda transaction, request: search_every_kind(transaction, request.query),
         answer=RecordSearchPage,
-        answer_description="The first records that were found.",
+        answer_description="The first records found.",
         example=_FOUND,
     ),
 )

@@ -48,7 +48,7 @@ def test_filters(query: str, found: set[str], filtered: People) -> None:
     links = {link.split("/")[-2] for link in Parsed(page).links if link.startswith(page_of(Task))}
     assert {one for one in ("one", "two", "three") if one in links} == found
     if not found:
-        assert "There are no tasks like that. Show all" in text_of(page)
+        assert "No tasks match these filters. Show all" in text_of(page)
 
 
 @pytest.fixture(scope="module")

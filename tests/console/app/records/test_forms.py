@@ -67,7 +67,7 @@ def test_a_record_is_made_with_every_field(kind: type[Restorable], shared: Peopl
     assert page.endswith("/?done=record_made")
     record = stored(shared, kind, page.split("/")[-2])
     assert {name: record[name] for name in expected} == expected
-    assert "Made." in text_of(shared["editor"].get(page))
+    assert "Created." in text_of(shared["editor"].get(page))
     # The form is sent again, as when somebody presses twice: there is one record.
     assert sheet.send(shared["editor"], **typed).headers["location"] == page
 
@@ -233,11 +233,11 @@ def test_a_document_becomes_what_was_written(shared: People) -> None:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("{", "is no JSON"),
-        ("NaN", "is no JSON"),
-        ('{"a": null}', "has a null within an object"),
-        ('{"a":' * 900 + "1" + "}" * 900, "has too many levels"),
-        ("[" * 100_000, "is no JSON"),
+        ("{", "is not valid JSON"),
+        ("NaN", "is not valid JSON"),
+        ('{"a": null}', "contains a null within an object"),
+        ('{"a":' * 900 + "1" + "}" * 900, "is nested too deeply"),
+        ("[" * 100_000, "is not valid JSON"),
     ],
     ids=["cut off", "no number", "null", "deep", "very deep"],
 )
@@ -283,8 +283,8 @@ def test_who_saves_second_is_told_what_changed_and_loses_nothing(shared: People)
 
     assert is_refused(answer, status=412)
     said = text_of(answer)
-    assert "Somebody else has changed this meanwhile" in said
-    assert 'id="about-description"><p class="box">Now it says: <span class="whole">By the first.' in answer.text
+    assert "Somebody else has changed this in the meantime" in said
+    assert 'id="about-description"><p class="box">Current value: <span class="whole">By the first.' in answer.text
     again = Sheet(answer, "/edit/")
     assert again.value("description") == "By the second."
     assert again.value("contactName") == "B"

@@ -59,7 +59,7 @@ def test_an_empty_list_says_what_to_do(readers: People) -> None:
     """To editors: make the first one. To viewers: who can."""
     beta = page_of(Label).replace("alpha", "beta")
     page = readers["foreigner"].get(f"{beta}?archived=only&search=nothing")
-    assert "There are no labels like that." in text_of(page)
+    assert "No labels match these filters." in text_of(page)
 
 
 def test_what_is_overdue_is_marked(readers: People) -> None:
