@@ -119,10 +119,10 @@ def new(tmp_path: Path) -> Version:
     color = "    color: Mapped[ShortText | None]\n"
     assert color in after.partition("\nclass ")[0]
     kinds.write_text(before + label + after.replace(color, "    remark: Mapped[Text | None]\n", 1), "utf-8")
-    descriptions = package / "schema" / "descriptions.py"
+    descriptions = package / "core" / "schema" / "descriptions.py"
     described = descriptions.read_text("utf-8").replace("FIELDS = {", 'FIELDS = {"remark": "A remark.",', 1)
     descriptions.write_text(described, "utf-8")
-    versions = package / "schema" / "migrations" / "versions"
+    versions = package / "core" / "schema" / "migrations" / "versions"
     (versions / f"{BEFORE}_labels_have_remarks.py").write_text(ADDS_REMARKS, "utf-8")
     (versions / f"{AFTER}_after_labels_had_colors.py").write_text(REMOVES_COLORS, "utf-8")
     return Version(folder, tmp_path)

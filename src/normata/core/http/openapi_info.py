@@ -8,7 +8,7 @@ from normata import __version__
 from normata.core.http.openapi_changes import TRYING_AND_RETRYING
 
 _DESCRIPTION = """\
-Normata is a self-hosted compliance service. An organization adopts frameworks and states how far it covers each
+Normata is a self-hosted compliance service. An organization adopts frameworks and assesses how far it covers each
 control. Normata works out at once what that means for every framework whose controls are mapped onto each other, and
 can prove it. It also keeps the records of the organization's management system, and restores the ones that were
 archived.
@@ -28,7 +28,7 @@ it:
 
 - `viewer` reads, with a token of any scope. What changes something takes the scope `write`, and what manages people,
   tokens and organizations the scope `admin`.
-- `editor` states coverage, makes matches, and makes, changes, archives and restores records.
+- `editor` assesses controls, makes matches, and makes, changes, archives and restores records.
 - `admin` adopts and leaves frameworks, makes frameworks and their controls, imports catalogs, invites people, and gives
   roles up to its own.
 - `owner` appoints and removes owners, and removes the organization.
@@ -57,20 +57,20 @@ Lists come in pages. `limit` is from 5 to 100 (default 100) and `page` starts at
 pages, after filtering. A page past the end has no items. Every order ends with the id, so pages never overlap. Null
 sorts last. The header `Link` has the addresses of other pages.
 
-## Statements
+## Assessments
 
-A statement is what the organization says of a control. What follows from it for other controls is stored in the same
-transaction, so the next answer has it. `PUT` replaces a statement, and a field that is left out is unsaid. `PATCH`
-takes up to 500 statements, and a field that is left out stays. A request that changes many things stores all of them,
-or nothing.
+An assessment is what the organization itself records of a control. What follows from it for other controls is stored in
+the same transaction, so the next answer has it. `PUT` replaces an assessment, and clears every field that is left out.
+`PATCH` takes up to 500 assessments, and leaves a field alone that is left out. A request that changes many things
+stores all of them, or nothing.
 
 ## Errors
 
-Every answer that is not a success is a problem (RFC 9457) with a `code` for programs. An invalid request is told its
-faults at once, each with its location, such as `statements/3/justification` in a body. What needs the database, such as
-which control is meant, is checked once the form of the request is right. 503 means that the database cannot be reached,
-or did not answer in time. `Retry-After` says when to try again. A change that was in progress at that moment may have
-been stored all the same: try again, and a restore that was done is answered `not_archived`.
+Every answer that is not a success is a problem (RFC 9457) with a `code` for programs. All faults of an invalid request
+are reported at once, each with its location, such as `assessments/3/justification` in a body. What needs the database,
+such as which control is named, is checked once the form of the request is right. 503 means that the database cannot be
+reached, or did not answer in time. `Retry-After` says when to try again. A change that was in progress at that moment
+may have been stored all the same: try again, and a restore that was done is answered `not_archived`.
 """
 
 TAGS = [
