@@ -70,7 +70,7 @@ def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_scri
     second.get_by_role("button", name="Save").click()
 
     alert = second.get_by_role("alert")
-    expect(alert).to_contain_text("Somebody else has changed this meanwhile")
+    expect(alert).to_contain_text("Somebody else has changed this in the meantime")
     expect(alert).to_be_focused()
     expect(second.get_by_text("Current value: Cryptography")).to_be_visible()
     expect(second.get_by_label("Current version")).to_have_value("4.0")

@@ -166,7 +166,7 @@ def test_who_states_a_control_second_is_told_and_loses_nothing(open_page: Open) 
 
     second.get_by_role("button", name="Save").click()
 
-    expect(second.get_by_role("alert")).to_contain_text("Somebody else has changed this meanwhile")
+    expect(second.get_by_role("alert")).to_contain_text("Somebody else has changed this in the meantime")
     expect(second.locator("p.box")).to_contain_text("Two repositories are open.")
     typed = second.get_by_role("textbox", name="Gap", exact=True)
     expect(typed).to_have_value("Nobody has looked\nat the archive.")
