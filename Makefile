@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-fast test-failover test-patroni test-clients test-schemathesis test-console test-wheel screenshots check bench format requirements docs migration clean
+.PHONY: help demo test test-fast test-failover test-patroni test-clients test-schemathesis test-console test-wheel test-image screenshots check bench format requirements release docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,9 @@ test-console: $(VENV)/.installed-browser ## Walk through the console in the syst
 test-wheel: $(VENV)/.installed-dev ## Install the wheel into an empty environment, and open the console there
 	@$(BIN)/python -m pytest tests/wheel -n0
 
+test-image: $(VENV)/.installed-dev ## Build the image of a release and run it, where there is podman or buildah
+	@$(BIN)/python -m pytest tests/wheel/test_image.py -n0 -rs
+
 screenshots: $(VENV)/.installed-browser ## Photograph every page into build/screenshots, and the telling ones into docs/images
 	@$(BIN)/python -m tests.browser.screenshots
 
@@ -63,42 +66,54 @@ migration: $(VENV)/.installed-dev ## Write a migration for what the tables have 
 	@$(BIN)/ruff check --quiet --fix src/normata/core/schema/migrations/versions
 
 requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
-	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel pyproject.toml requirements/build.in -o requirements/run.txt
-	@$(BIN)/uv pip compile --quiet $(COMPILE) --extra oscal --extra otel --group dev -c requirements/run.txt pyproject.toml requirements/build.in -o requirements/dev.txt
-	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/clients.in -o requirements/clients.txt
-	@$(BIN)/uv pip compile --quiet $(COMPILE) requirements/patroni.in -o requirements/patroni.txt
-	@$(BIN)/uv pip compile --quiet $(COMPILE) -c requirements/dev.txt requirements/browser.in -o requirements/browser.txt
+	@mkdir -p build
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) --extra oscal --extra otel pyproject.toml requirements/build.in -o build/requirements.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt pyproject.toml -o requirements/run.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra oscal pyproject.toml -o requirements/oscal.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra otel pyproject.toml -o requirements/otel.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt requirements/build.in -o requirements/build.txt
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) --extra oscal --extra otel --group dev -c build/requirements.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) requirements/clients.in -o requirements/clients.txt
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) requirements/patroni.in -o requirements/patroni.txt
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) -c requirements/dev.txt requirements/browser.in -o requirements/browser.txt
 
-COMPILE := --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+# run.txt is what Normata needs; oscal.txt and otel.txt are the same with an extra. All pin the same versions.
+COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+release: $(VENV)/.installed ## Make a release in dist: sdist, wheel, bill of materials and checksums
+	@$(BIN)/python -m release
 
 clean: ## Remove what was made
 	@rm -rf $(VENV) $(VENV)-clients $(VENV)-patroni build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
 
 # Everything is pinned with its hash, the build tools too, so that two machines install the same bytes.
-$(VENV)/.installed: requirements/run.txt pyproject.toml
+# The files name all that is needed, so pip looks for nothing else (--no-deps): where a dependency asks for a package with an
+# extra, it would take the newest one, and refuse it once there is a newer one than the pinned.
+RUN := requirements/run.txt requirements/oscal.txt requirements/otel.txt requirements/build.txt
+$(VENV)/.installed: $(RUN) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Normata needs Python 3.11 or later; name one with make PYTHON=…")'
 	@echo "Installing Normata into $(VENV) (a minute, once)…"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) --require-hashes -r requirements/run.txt
+	@for file in $(RUN); do $(PIP_INSTALL) --no-deps --require-hashes -r $$file || exit; done
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@echo "Installing what the tests need…"
-	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
 # What drives the browser; the browser is the system's.
 $(VENV)/.installed-browser: $(VENV)/.installed-dev requirements/browser.txt
 	@echo "Installing what drives the browser…"
-	@$(PIP_INSTALL) --require-hashes -r requirements/browser.txt
+	@$(PIP_INSTALL) --no-deps --require-hashes -r requirements/browser.txt
 	@touch $@
 
 # Apart, since the generator needs other versions of what Normata needs.
 $(VENV)-clients/.installed: requirements/clients.txt
 	@echo "Installing the generator of clients…"
 	@$(PYTHON) -m venv $(VENV)-clients
-	@$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/clients.txt
+	@$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/clients.txt
 	@touch $@
 
 # The servers' own user runs Patroni, and may not enter the folder of everybody's Python. So this takes the system's.
@@ -106,5 +121,5 @@ PATRONI_PYTHON ?= /usr/bin/python3
 $(VENV)-patroni/.installed: requirements/patroni.txt
 	@echo "Installing Patroni…"
 	@$(PATRONI_PYTHON) -m venv $(VENV)-patroni
-	@$(VENV)-patroni/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/patroni.txt
+	@$(VENV)-patroni/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/patroni.txt
 	@touch $@

@@ -1,5 +1,7 @@
 """Walks the whole life of a record over HTTP, for every kind of record: make, change, archive, restore, look back.
 
+What it has made is in the archive in the end, whatever happens: nothing is ever deleted.
+
     TOKEN=… python examples/whole_life.py http://127.0.0.1:8000 org-harbourlight
 
 TOKEN is one of an admin, with the scope `write`. What kinds there are, and what a record of each looks like, the script
@@ -41,6 +43,12 @@ class Service:
             raise Failed(f"{method} {path}: {response.status_code} instead of {expected}: {response.text[:500]}")
         return response
 
+    def archive(self, place: str, reason: str) -> None:
+        """Archive the record at an address, unless it is archived already."""
+        record = self.send("GET", place, params={"organizationId": self.organization}).json()
+        if record["archivedAt"] is None:
+            self.send("POST", f"{place}archive/", json={"reason": reason})
+
     def read(self, path: str, **query: Any) -> Any:
         """What is at an address of the organization."""
         return self.send("GET", path, params={"organizationId": self.organization, **query}).json()
@@ -65,9 +73,19 @@ def walk(service: Service, kind: str, new: Record, change: Record) -> list[str]:
     key = {"Idempotency-Key": str(uuid.uuid4())}
     body = new | {"organizationId": service.organization}
     made = service.send("POST", f"/{kind}/", 201, json=body, headers=key)
-    again = service.send("POST", f"/{kind}/", 201, json=body, headers=key)
-    require(again.json() == made.json(), "a request that is sent again makes nothing new")
-    record, place = made.json(), made.headers["Location"]
+    place = made.headers["Location"]
+    try:
+        again = service.send("POST", f"/{kind}/", 201, json=body, headers=key)
+        require(again.json() == made.json(), "a request that is sent again makes nothing new")
+        change_and_restore(service, kind, made.json(), place, change)
+    finally:
+        service.archive(place, "The example cleans up after itself.")
+    events = service.read(f"{place}events/")["items"]
+    return [event["action"] for event in reversed(events)]
+
+
+def change_and_restore(service: Service, kind: str, record: Record, place: str, change: Record) -> None:
+    """Change a record that was just made, archive it and restore it."""
     where = {"organizationId": service.organization}
 
     # Changed, but only as it was read. Who has read an older state is told so, and overwrites nothing.
@@ -78,7 +96,7 @@ def walk(service: Service, kind: str, new: Record, change: Record) -> list[str]:
     require(changed.json() == record | change | later(changed.json()), "a change leaves the rest alone")
 
     # Archived, with a reason. Then it is read-only, and the archive has it.
-    service.send("POST", f"{place}archive/", json={"reason": "The example is over."})
+    service.archive(place, "The example is over.")
     service.send("PATCH", place, 409, json=change)
     listed = service.read("/archive/", kind=kind)["items"][0]
     require((listed["id"], listed["reason"]) == (record["id"], "The example is over."), "the archive has it first")
@@ -91,9 +109,6 @@ def walk(service: Service, kind: str, new: Record, change: Record) -> list[str]:
     service.send("POST", f"{place}restore/")
     restored = service.send("GET", place, params=where).json()
     require(restored == changed.json() | later(restored), "it is as it was")
-
-    events = service.read(f"{place}events/")["items"]
-    return [event["action"] for event in reversed(events)]
 
 
 def prove(service: Service) -> str:

@@ -72,6 +72,12 @@ def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
+@pytest.fixture(autouse=True)
+def no_marks(event_key: Path) -> None:
+    """All tests share the key, and each has a database of its own: what was signed of another is none of its past."""
+    shutil.rmtree(f"{event_key}.marks", ignore_errors=True)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def prepared_process() -> Iterator[None]:
     """Ends the process that forks for the commands that tests start."""

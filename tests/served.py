@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from httpx2 import Response
@@ -14,6 +18,7 @@ from sqlalchemy import text
 from normata.app import Service, create_app
 from normata.core.db.database import Database
 from normata.core.db.opening import open_database
+from normata.events.keys import Signer
 from normata.identity.model import AccessToken
 from normata.identity.tokens import tokens
 from normata.settings import Settings
@@ -94,15 +99,31 @@ def run_sql(database: Database, *statements: str) -> None:
     database.alter_now(lambda connection: [connection.execute(text(statement)) for statement in statements])
 
 
+def _key_of(url: str) -> Path:
+    """The key of all tests, under a path of this database.
+
+    Several databases are served at a time, and their logs have the same names. What was signed of one of them, which
+    is remembered beside the key, is none of the past of another.
+    """
+    key = Path(os.environ["NORMATA_EVENT_KEY"])
+    own = key.with_name(f"{sha256(url.encode()).hexdigest()}.event-key")
+    if not own.exists():
+        Signer(key).verifier("")  # which makes it
+        shutil.copy(key, own)
+    return own
+
+
 @contextmanager
 def served(url: str, **settings: Any) -> Iterator[Served]:
     """The application over the database at ``url``; with more settings than that where they are given.
 
     All tests have one address, and many send bad tokens from it on purpose, so that has no limit.
     """
-    chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
+    key = _key_of(url)
+    chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0, "event_key": str(key)} | settings
     whole = Settings(database_url=url, **chosen)
     if not settings and (kept := to_lend(whole)) is not None:
+        shutil.rmtree(f"{key}.marks", ignore_errors=True)  # of what the database had before it was restored
         with kept.served(whole) as (app, client):
             yield Served(url, app, client, kept.past)
         return

@@ -24,8 +24,10 @@ def test_a_record_has_its_parts(path: Path) -> None:
     assert all(section.strip() for section in sections[1::2])
 
 
-def test_numbers_are_consecutive() -> None:
-    assert [path.name[:4] for path in RECORDS] == [f"{number:04d}" for number in range(1, len(RECORDS) + 1)]
+def test_numbers_are_unique() -> None:
+    """Some may be missing: several records that are written side by side get their numbers beforehand."""
+    numbers = [path.name[:4] for path in RECORDS]
+    assert len(set(numbers)) == len(numbers)
 
 
 def test_the_index_lists_each_record_once_as_it_is() -> None:

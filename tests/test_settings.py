@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
-from normata.settings import Settings
+from normata.errors import BadSetting
+from normata.settings import SECRETS, Settings
 
 OTHER = {
     "database_url": "sqlite:////srv/normata.db",
@@ -18,12 +21,18 @@ OTHER = {
     "port": "9000",
     "workers": "3",
     "public_url": "https://normata.example.org/compliance",
+    "allowed_hosts": "normata.example.org,10.0.0.7,[::1]",
     "local_sign_in": "False",
     "sign_in_limit": "20",
     "smtp_url": "smtps://user:password@mail.example.org:465",
     "mail_from": "Normata <normata@example.org>",
     "max_body_bytes": "4096",
     "body_timeout": "2.5",
+    "body_deadline": "60.0",
+    "body_rate": "1024",
+    "organization_long_reads": "8",
+    "caller_long_reads": "3",
+    "address_connections": "64",
     "root_path": "/normata",
     "trust_forwarded_prefix": "True",
     "trusted_proxies": "10.0.0.7,2001:db8::/64",
@@ -89,6 +98,9 @@ def test_it_listens_on_loopback_unless_told_otherwise() -> None:
         ("database_pool_size", "0"),
         ("database_role", "Robert'); DROP TABLE"),
         ("database_statement_cache", "-1"),
+        ("allowed_hosts", "normata.example.org:8000"),
+        ("allowed_hosts", "https://normata.example.org"),
+        ("allowed_hosts", "one.example,,two.example"),
         ("public_url", ""),
         ("public_url", "normata.example.org"),
         ("public_url", "ftp://normata.example.org"),
@@ -110,6 +122,9 @@ def test_it_listens_on_loopback_unless_told_otherwise() -> None:
         ("sign_in_limit", "-1"),
         ("max_body_bytes", "1"),
         ("body_timeout", "0"),
+        ("body_deadline", "0"),
+        ("body_rate", "0"),
+        ("address_connections", "-1"),
         ("root_path", "/"),
         ("root_path", "normata"),
         ("root_path", "/a b"),
@@ -155,3 +170,49 @@ def test_settings_do_not_change_once_read() -> None:
 )
 def test_the_key_of_events_is_beside_the_file_of_the_database(url: str, given: str, file: str) -> None:
     assert str(Settings(database_url=url, event_key=given).event_key_file) == file
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file with a secret."""
+    path = tmp_path / "secret"
+    path.write_text("a secret\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_comes_from_a_file(monkeypatch: pytest.MonkeyPatch, secret: Path, name: str) -> None:
+    secret.write_text(f"{OTHER[name]}\n", encoding="utf-8")
+    monkeypatch.setenv(f"NORMATA_{name.upper()}_FILE", str(secret))
+    assert getattr(Settings(), name) == OTHER[name]
+    monkeypatch.setenv(f"NORMATA_{name.upper()}", OTHER[name])
+    with pytest.raises(BadSetting, match="are both set: remove one of them"):
+        Settings()
+
+
+def test_what_is_hidden_can_come_from_a_file() -> None:
+    assert {name for name, field in Settings.model_fields.items() if not field.repr} <= set(SECRETS)
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields.keys() - set(SECRETS)))
+def test_what_is_no_secret_does_not_come_from_a_file(monkeypatch: pytest.MonkeyPatch, secret: Path, name: str) -> None:
+    """Not silently: who sets it expects something of it."""
+    monkeypatch.setenv(f"NORMATA_{name.upper()}_FILE", str(secret))
+    with pytest.raises(BadSetting, match=f"NORMATA_{name.upper()}_FILE is no setting"):
+        Settings()
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff", b"x" * 70_000])
+def test_a_file_without_one_line_is_refused(monkeypatch: pytest.MonkeyPatch, secret: Path, content: bytes) -> None:
+    secret.write_bytes(content)
+    monkeypatch.setenv("NORMATA_OIDC_CLIENT_SECRET_FILE", str(secret))
+    with pytest.raises(BadSetting, match=r"^NORMATA_OIDC_CLIENT_SECRET_FILE: ") as caught:
+        Settings()
+    assert "lines" not in str(caught.value)
+
+
+def test_a_secret_that_is_not_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, secret: Path) -> None:
+    secret.unlink()
+    monkeypatch.setenv("NORMATA_SMTP_URL_FILE", str(secret))
+    with pytest.raises(BadSetting, match="cannot be read: No such file"):
+        Settings()

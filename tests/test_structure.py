@@ -15,7 +15,7 @@ LONGEST = 400  # lines of a file; a longer one has more than one reason to chang
 # The packages, from the ground up: each may import those that stand before it. What a part of the core knows is
 # narrower: `CORE_MAY_IMPORT`.
 ORDER = (
-    *("__init__", "core", "errors", "settings", "core.log_lines", "core.log"),
+    *("version", "__init__", "core", "errors", "settings", "core.log_lines", "core.log"),
     *("core.db", "core.schema", "core.changes", "core.documents", "core.http"),
     "demo",
     *("identity", "identity.sessions", "identity.tokens", "identity.sign_in", "identity.invitations"),
@@ -64,7 +64,9 @@ def imports(path: Path) -> Iterator[str]:
 def python_files() -> list[Path]:
     """Every Python file that people write here."""
     return [
-        path for folder in ("src", "tests", "benchmarks", "examples") for path in sorted((ROOT / folder).rglob("*.py"))
+        path
+        for folder in ("src", "tests", "benchmarks", "examples", "release")
+        for path in sorted((ROOT / folder).rglob("*.py"))
     ]
 
 

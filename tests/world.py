@@ -14,9 +14,11 @@ from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import Row
-from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
+from normata.events.recording import RecordEvents
+from normata.frameworks.model import ControlCoverage, SetAsideMatch
 from normata.identity import operators
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session
@@ -120,6 +122,22 @@ def sessions() -> list[dict[str, Any]]:
     return [{"id": f"session-{key}", "userId": f"user-{key}"} for key in (*ROLES, "foreigner")]
 
 
+def change_id(organization_id: str) -> str:
+    """What names the change in which an organization made its assessment of `_CHANGED`."""
+    return f"{EARLIER}_change-of-{organization_id}"
+
+
+# A match that both organizations see and have set aside, see `remember`. No coverage of theirs follows from it.
+SET_ASIDE = "star.A.4->moon.A.4"
+
+
+def disagreement(organization_id: str) -> str:
+    """Why an organization has set `SET_ASIDE` aside, which no other may learn."""
+    return f"The disagreement of {organization_id}."
+
+
+_CHANGED = {ALPHA: "say-sun.A.2", BETA: "say-foreign"}  # the assessment whose event there is
+
 TOKENS = frozenset(row["id"] for row in tokens())
 SESSIONS = frozenset(row["id"] for row in sessions())
 
@@ -166,6 +184,21 @@ def furnish(unit: UnitOfWork) -> None:
         }
         unit.rows(insert(Invitation).values(values))
         unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
+
+
+def remember(unit: UnitOfWork) -> None:
+    """Add to each organization what can be undone: an assessment, with the only event there is, and a match aside."""
+    for organization_id, assessment_id in _CHANGED.items():
+        actor = Actor(request_id=change_id(organization_id).partition("_")[2])
+        known = {"id": assessment_id, "coverage_status": "NONE"}
+        change = Change(
+            "assess", ControlCoverage, organization_id, assessment_id, known | {"coverage_status": "PARTIAL"}, known
+        )
+        RecordEvents()(unit, [change], actor, EARLIER)
+        aside = {"id": f"aside-{organization_id}", "organization_id": organization_id, "match_id": SET_ASIDE}
+        aside |= {"justification": disagreement(organization_id), "created_at": EARLIER, "updated_at": EARLIER}
+        unit.rows(insert(SetAsideMatch).values(aside))
+        unit.publish(Change("create", SetAsideMatch, organization_id, str(aside["id"]), aside))
 
 
 def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
@@ -257,9 +290,10 @@ def _catalogs() -> dict[str, list[dict[str, Any]]]:
         ],
         "controlCoverages": [
             _statement("sun.A.1", "FULL"),
-            _statement("sun.A.2", "PARTIAL", "Two sites are missing."),
+            _statement("sun.A.2", "PARTIAL", "Two sites are missing.") | {"updatedAt": EARLIER},
             _statement("sun.A.3", "FULL"),
-            {"id": "say-foreign", "organizationId": BETA, "controlId": "star.A.4", "coverageStatus": "FULL"},
+            {"id": "say-foreign", "organizationId": BETA, "controlId": "star.A.4", "coverageStatus": "FULL"}
+            | {"updatedAt": EARLIER},
         ],
     }
 

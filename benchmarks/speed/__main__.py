@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,13 +58,15 @@ def run(options: argparse.Namespace) -> Figures:
     tokens = {READER: generate(), WRITER: generate()}
     policies = max(8_000 * (options.seconds + 1), options.requests // 20)  # more than are restored in one round
     effort = options.rounds, options.seconds
-    with tempfile.TemporaryDirectory(prefix="normata-speed-") as name, running_server(durable=True) as server:
-        folder = Path(name)
-        sqlite, postgresql = SQLite(folder), PostgreSQL(server)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="normata-speed-")))
+        sqlite, postgresql = SQLite(folder), PostgreSQL(stack.enter_context(running_server(durable=True)))
         stores: dict[str, Store] = {"sqlite": sqlite, "postgresql": postgresql}
         if options.against is not None:
             stores["sqlite-against"] = SQLite(folder, options.against)
-            stores["postgresql-against"] = PostgreSQL(server, options.against)
+            # A server of its own: the pools of all that is measured are more than the connections that one takes.
+            second = stack.enter_context(running_server(durable=True))
+            stores["postgresql-against"] = PostgreSQL(second, options.against)
         told = subprocess.run(["wrk", "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S607
         generator = f"{' '.join(told.split()[:2])}, {THREADS} threads"
         figures = Figures(

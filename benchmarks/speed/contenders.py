@@ -61,7 +61,7 @@ class Contender:
     def sample(self, seconds: int) -> Sample:
         self.prepare()
         before = [processor_seconds(pid) for pid in self.pids]
-        answers, sample = self.load(max(seconds, self.least))
+        answers, sample = self.loaded(max(seconds, self.least))
         if not answers:
             raise MeasurementFailed(f"{self.label} gave no answer in time")
         used = [(processor_seconds(pid) - start) * 1000 / answers for pid, start in zip(self.pids, before, strict=True)]
@@ -69,13 +69,20 @@ class Contender:
         self.verify(answers)
         return sample
 
+    def loaded(self, seconds: int) -> Load:
+        """Raises MeasurementFailed with the name of the contender."""
+        try:
+            return self.load(seconds)
+        except MeasurementFailed as error:
+            raise MeasurementFailed(f"{self.label}: {error}") from error
+
 
 def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict[str, Measured]:
     """All contenders, one after the other, so that whatever else the machine does affects all of them alike."""
     measured = {key: Measured(label=contender.label, samples=[]) for key, contender in contenders.items()}
     for contender in contenders.values():
         contender.prepare()
-        _, seen = contender.load(1)  # which warms it up
+        _, seen = contender.loaded(1)  # which warms it up
         contender.least = min(LONGEST, math.ceil(ANSWERS * contender.connections / max(seen.per_second, 1)))
     for number in range(rounds):
         for key in reversed(contenders) if number % 2 else contenders:
@@ -140,9 +147,9 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
             for key, words, label, workers in sizes:
                 name = f"Normata, {store.name}{words}"
                 add(f"{prefix}{key}", name, normata(store, label, workers=workers), store.pid)
-                # No page is kept from one request for another: each is read and encoded.
+                # No page is cached for the next request: each is read and encoded.
                 cold = normata(store, label, workers=workers, page_cache_mib=0)
-                add(f"{prefix}-cold{key}", f"{name}, nothing kept", cold, store.pid)
+                add(f"{prefix}-cold{key}", f"{name}, nothing cached", cold, store.pid)
         add("bare", "Bare application on the same server", stand_in("stand_in:bare", {ANSWER: str(answer)}), None)
         plain = stand_in("plain:create_app", {DATABASE: stores["sqlite"].url("small")})
         add("plain", "FastAPI, Pydantic and the ORM, SQLite", plain, None)

@@ -44,8 +44,8 @@ def coverage(store: Store, policies: int, controls: tuple[int, int], token: str)
 
         posts = [Request("POST", f"/policies/{policy_id(number)}/restore/") for number in range(policies)]
         add("restore", "restore", "small", partial(itertools.cycle, posts), prepare=partial(archive_again, store))
-        add("assess", "statement", "small", partial(statements, small))
-        add("state-large", "statement, large", "large", partial(statements, large))
+        add("assess", "assessment", "small", partial(assessments, small))
+        add("assess-large", "assessment, large", "large", partial(assessments, large))
         add("explain", "explanation, large", "large", partial(explanations, large))
         add("first", "first page, large", "large", partial(itertools.repeat, Request("GET", PAGE)))
         for column in SORTS:
@@ -57,12 +57,13 @@ def coverage(store: Store, policies: int, controls: tuple[int, int], token: str)
         yield contenders
 
 
-def statements(controls: int) -> Iterator[Request]:
-    """Statements of random controls; each says something else than was said before."""
-    rng, said = random.Random(1), dict[str, str]()
+def assessments(controls: int) -> Iterator[Request]:
+    """Assessments of random controls; each differs from the one before."""
+    rng, assessed = random.Random(1), dict[str, str]()
     while True:
         control = made_id("control", rng.randrange(controls))
-        status = said[control] = rng.choice([one for one in ("NONE", "PARTIAL", "FULL") if one != said.get(control)])
+        others = [one for one in ("NONE", "PARTIAL", "FULL") if one != assessed.get(control)]
+        status = assessed[control] = rng.choice(others)
         body = {"organizationId": ORGANIZATION, "coverageStatus": status, "coverageGap": f"{rng.random()}"}
         yield Request("PUT", f"/controls/{quote(control)}/coverage/", body)
 

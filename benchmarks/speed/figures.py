@@ -1,4 +1,4 @@
-"""What was measured, as it is kept: the page is made from this and from nothing else."""
+"""What was measured, as it is stored: the page is made from this and from nothing else."""
 
 import os
 import platform

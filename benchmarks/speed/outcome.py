@@ -17,7 +17,7 @@ class Outcome:
 
     @property
     def met(self) -> bool:
-        """Whether the promise is kept, going by the median. What has to be nothing may be no more than that."""
+        """Whether the target is met, going by the median. What has to be nothing may be no more than that."""
         if not self.bound:
             return self.bound is None or self.measured.value == 0
         return (self.measured.value >= self.bound) == self.at_least

@@ -95,11 +95,11 @@ class _Noting:
         if name not in self._sending:
             return attribute
 
-        def send(assess: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
+        def send(state: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
             args = list(args) if "many" in name else args
             every = args if "many" in name else [() if name == "query" else args]  # a query is followed by a time-out
-            text = getattr(assess, "query", assess)
+            text = getattr(state, "query", state)
             self._sent.extend(Statement(text, tuple(one), time.perf_counter()) for one in every)
-            return attribute(assess, args, *rest, **options)
+            return attribute(state, args, *rest, **options)
 
         return send

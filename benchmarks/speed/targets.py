@@ -21,15 +21,15 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     for upper, lower, name, bound in (
         ("sqlite", "bare", "Page, SQLite / bare application", 0.5),
         ("postgresql", "bare", "Page, PostgreSQL / bare application", 0.35),
-        ("sqlite-cold", "plain", "Page, nothing kept, SQLite / FastAPI and ORM", 8),
-        ("postgresql-cold", "plain", "Page, nothing kept, PostgreSQL / FastAPI and ORM on SQLite", None),
+        ("sqlite-cold", "plain", "Page, nothing cached, SQLite / FastAPI and ORM", 8),
+        ("postgresql-cold", "plain", "Page, nothing cached, PostgreSQL / FastAPI and ORM on SQLite", None),
         ("sqlite-large", "sqlite", f"Page, SQLite, {large}", 0.9),
         ("postgresql-large", "postgresql", f"Page, PostgreSQL, {large}", 0.9),
-        ("sqlite-cold-large", "sqlite-cold", f"Page, nothing kept, SQLite, {large}", 0.7),
-        ("postgresql-cold-large", "postgresql-cold", f"Page, nothing kept, PostgreSQL, {large}", 0.7),
-        ("sqlite-cold-2", "sqlite-cold", "Page, nothing kept, SQLite, two workers / one", 1.7),
+        ("sqlite-cold-large", "sqlite-cold", f"Page, nothing cached, SQLite, {large}", 0.7),
+        ("postgresql-cold-large", "postgresql-cold", f"Page, nothing cached, PostgreSQL, {large}", 0.7),
+        ("sqlite-cold-2", "sqlite-cold", "Page, nothing cached, SQLite, two workers / one", 1.7),
         ("sqlite-2", "sqlite", "Page, SQLite, two workers / one", spare),
-        ("postgresql-cold-2", "postgresql-cold", "Page, nothing kept, PostgreSQL, two workers / one", None),
+        ("postgresql-cold-2", "postgresql-cold", "Page, nothing cached, PostgreSQL, two workers / one", None),
         ("postgresql-2", "postgresql", "Page, PostgreSQL, two workers / one", None),
         ("sqlite-restore", "sqlite-restore-statements", "Restore, SQLite / the same statements", 0.5),
         ("postgresql-restore", "postgresql-restore-statements", "Restore, PostgreSQL / the same statements", 0.35),
@@ -67,8 +67,8 @@ def _of_coverage(figures: Figures) -> Iterator[Outcome]:
     measured = figures.coverage
     large = f"{figures.large_controls:,} controls"
     for upper, lower, name, bound in (
-        ("restore", "assess", "One statement / one restore, SQLite, time", 3),
-        ("assess", "state-large", f"One statement, {large} / {figures.controls:,}, SQLite, time", 2),
+        ("restore", "assess", "One assessment / one restore, SQLite, time", 3),
+        ("assess", "assess-large", f"One assessment, {large} / {figures.controls:,}, SQLite, time", 2),
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound, False)

@@ -9,6 +9,6 @@ def __getattr__(name: str) -> str:
     """The version, when it is asked for: looking it up would take a quarter of the time of ``normata --help``."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version  # noqa: PLC0415 - as above
+    from normata.version import current  # noqa: PLC0415 - as above
 
-    return version("normata")
+    return current()

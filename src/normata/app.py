@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,9 +23,15 @@ from typing_extensions import override
 from normata.console.routes import console_routes
 from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
+from normata.core.changes.job_runner import JobRunner
+from normata.core.changes.jobs import job_figures
+from normata.core.db.database import Database
 from normata.core.db.opening import open_database
+from normata.core.db.types import now
 from normata.core.http import documentation, health
+from normata.core.http.exclusive import Exclusive
 from normata.core.http.gateway import Gateway, refuse_route
+from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
@@ -33,18 +39,20 @@ from normata.core.http.request import Means
 from normata.core.http.routing import Directory, resources
 from normata.core.http.services import Services
 from normata.core.http.telemetry import require_possible
+from normata.errors import Unavailable
+from normata.events.backlog import unsealed
 from normata.events.cached_totals import CachedTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
+from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.tokens.authenticator import TokenAuthenticator
 from normata.notifications import texts
-from normata.notifications.reminders import Reminders
 from normata.operations import OPERATIONS
 from normata.settings import Settings
-from normata.wiring import changes_of
+from normata.wiring import JOB_TYPES, changes_of
 
 if TYPE_CHECKING:
     from normata.core.http.tracing import Tracing
@@ -83,8 +91,8 @@ def create_app(settings: Settings | None = None) -> Service:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
     signer = Signer(settings.event_key_file)
     token_use, session_use = LastUse(database), SessionUse(database)
-    sealer = Sealer(database, signer)
-    mailer = Mailer(settings.smtp_url, settings.mail_from)
+    sealer = Sealer(database, signer, metrics.sealing_failed)
+    mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
     services = Services(
         database=database,
         changes=changes_of(database),
@@ -94,10 +102,15 @@ def create_app(settings: Settings | None = None) -> Service:
         requests_by_token=Limit("token", settings.rate_limit, workers=settings.workers),
         bad_tokens_by_address=Limit("bad-tokens", settings.bad_token_limit, workers=settings.workers),
         metrics=metrics,
+        figures=partial(_figures, database),
         pages=PageCache(settings.page_cache_mib * 2**20),
         in_progress=InProgress(),
+        exclusive=Exclusive(),
+        long_reads=LongReads(settings.organization_long_reads, settings.caller_long_reads, workers=settings.workers),
         means=Means(settings, signer, token_use, session_use, CachedTotals(), mailer),
     )
+
+    runner = JobRunner(database, services.changes, JOB_TYPES, NEXT_ORGANIZATIONS, count=metrics.job)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -106,7 +119,7 @@ def create_app(settings: Settings | None = None) -> Service:
             asyncio.create_task(session_use.store_periodically()),
             asyncio.create_task(sealer.seal_periodically()),
             asyncio.create_task(ForgetKeys(database).purge_periodically()),
-            asyncio.create_task(Reminders(database, services.changes).remind_periodically()),
+            asyncio.create_task(runner.run_periodically()),
         ]
         try:
             yield
@@ -115,6 +128,7 @@ def create_app(settings: Settings | None = None) -> Service:
                 task.cancel()
             try:
                 await asyncio.wait(background)
+                await runner.finish()
                 await token_use.store()
                 await session_use.store()
                 await sealer.finish()
@@ -169,6 +183,17 @@ def documentation_files() -> documentation.Files:
             check=True,
         )
         return {name: Path(folder, name).read_bytes() for name in names}
+
+
+async def _figures(database: Database) -> Mapping[str, float]:
+    """The figures of the database as a whole; without those that it has to be asked for where it cannot be reached."""
+    found = dict(database.figures())
+    with suppress(Unavailable):
+        events, age = await database.read(unsealed)
+        found |= {"normata_unsealed_events": events, "normata_unsealed_event_age_seconds": age}
+        due, age, failed = await database.read(lambda transaction: job_figures(transaction, now()))
+        found |= {"normata_due_jobs": due, "normata_due_job_age_seconds": age, "normata_failed_jobs": failed}
+    return found
 
 
 def _tracing(settings: Settings) -> Tracing | None:

@@ -54,6 +54,12 @@ class Archived(DomainError):
     message = "The record is archived and therefore read-only; restore it before changing it."
 
 
+class NotAssessed(DomainError):
+    """The organization records nothing of the control, so there is nothing to confirm."""
+
+    message = "The control is not assessed, so there is nothing to confirm."
+
+
 class SlugTaken(DomainError):
     """A live record of the same kind has the slug; ``conflictingId`` is its id."""
 
@@ -72,6 +78,12 @@ class InUse(DomainError):
     def __init__(self, conflicting_id: str) -> None:
         super().__init__()
         self.conflicting_id = conflicting_id
+
+
+class NothingToUndo(DomainError):
+    """All that the change did was changed again since."""
+
+    message = "All that this change did was changed again since, so there is nothing to undo."
 
 
 class TokenSpansOrganizations(DomainError):
@@ -127,6 +139,12 @@ class RequestInProgress(DomainError):
     message = "A request with the same Idempotency-Key is in progress; retry after the time in Retry-After."
 
 
+class ImportInProgress(DomainError):
+    """Another import of the organization is in progress, or its dry run; there is one at a time."""
+
+    message = "Another import of this organization is in progress; retry after the time in Retry-After."
+
+
 class KeyReused(DomainError):
     """The `Idempotency-Key` was used for a different request; a key is for one request and its retries."""
 
@@ -140,7 +158,7 @@ class AnswerNotStored(DomainError):
 
 
 class CommandError(DomainError):
-    """A command failed; the message says why."""
+    """A command failed; the message is the reason."""
 
 
 class BadSetting(CommandError):

@@ -6,13 +6,15 @@ from normata.adoption import operations as adoption
 from normata.catalogs import operations as imports
 from normata.console.writes import SIGN_IN_LOOKUPS, SIGN_IN_WRITES
 from normata.core.changes.idempotency import KEY_WRITES, OLDEST_KEYS
+from normata.core.changes.jobs import JOB_WRITES
 from normata.core.changes.unit_of_work import all_writes, update_of
 from normata.core.db.security import Security
 from normata.core.http.operation import ChangeOperation, Operation
-from normata.coverage import assessment_operations as statements
+from normata.coverage import assessment_operations
 from normata.coverage import control_operations as controls
 from normata.coverage import explanation_operations as explanation
 from normata.events import operations as events
+from normata.events import undo
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks import operations as frameworks
 from normata.identity.invitations import operations as invitations
@@ -29,7 +31,6 @@ from normata.identity.tokens import operations as tokens
 from normata.identity.tokens.lookup import TOKEN_LOOKUP
 from normata.names import operations as names
 from normata.notifications import operations as notifications
-from normata.notifications.reminders import REMINDER_WRITES
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
 from normata.records import operations as records
@@ -39,7 +40,7 @@ from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
 from normata.tables import Table
-from normata.wiring import SUBSCRIBERS
+from normata.wiring import JOB_TYPES, SUBSCRIBERS
 
 OPERATIONS: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
@@ -48,7 +49,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *imports.OPERATIONS,
     *adoption.OPERATIONS,
     *own_matches.OPERATIONS,
-    *statements.OPERATIONS,
+    *assessment_operations.OPERATIONS,
+    undo.OPERATION,
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *notifications.OPERATIONS,
@@ -76,7 +78,8 @@ SECURITY = Security(
             update_of(AccessToken, "last_used_at"),
             update_of(Session, "last_used_at"),
             *SEALING_WRITES,
-            *REMINDER_WRITES,
+            *JOB_WRITES,
+            *(write for one in JOB_TYPES for write in one.writes),
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by whatever comes with a key, see core/http/change_endpoint.py
             *ACCEPTING_WRITES,  # by the pages to sign in

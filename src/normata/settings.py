@@ -5,17 +5,71 @@ from __future__ import annotations
 import re
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from typing_extensions import override
+
+from normata.errors import BadSetting
+
+# What may hold a secret can also be in a file, which `NORMATA_<name>_FILE` names.
+SECRETS = ("database_url", "smtp_url", "oidc_client_secret")
+_LARGEST_SECRET = 65_536  # bytes
+
+
+class _Environment(EnvSettingsSource):
+    """Environment variables, and the files that ``…_FILE`` names."""
+
+    @override
+    def __call__(self) -> dict[str, Any]:
+        values = super().__call__()
+        for name in self.settings_cls.model_fields:
+            variable = f"NORMATA_{name.upper()}"
+            path = self.env_vars.get(f"{variable.lower()}_file")
+            if not path:
+                continue
+            if name not in SECRETS:
+                allowed = ", ".join(f"NORMATA_{name.upper()}" for name in SECRETS)
+                raise BadSetting(f"{variable}_FILE is no setting: only {allowed} can be in files")
+            if name in values:
+                raise BadSetting(f"{variable} and {variable}_FILE are both set: remove one of them")
+            values[name] = _secret(f"{variable}_FILE", Path(path))
+        return values
+
+
+def _secret(variable: str, path: Path) -> str:
+    """What a file has, without the end of its line. Raises BadSetting, which does not repeat it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_SECRET + 1)
+        value = content.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise BadSetting(f"{variable}: {path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise BadSetting(f"{variable}: {path} is not in UTF-8") from None
+    if not value or len(content) > _LARGEST_SECRET or re.search(r"[\r\n\0]", value):
+        raise BadSetting(f"{variable}: {path} must have one line, and nothing else")
+    return value
 
 
 class Settings(BaseSettings):
-    """Read from environment variables that start with ``NORMATA_``; ``docs/operations.md`` lists them all."""
+    """Read from environment variables that start with ``NORMATA_``; ``docs/operations.md`` lists them all.
+
+    A secret can also be in a file that a variable names, see :data:`SECRETS`. Raises BadSetting where it cannot be
+    read, and pydantic's ValidationError for a value that is not allowed.
+    """
 
     model_config = SettingsConfigDict(env_prefix="NORMATA_", extra="ignore", frozen=True)
+
+    @classmethod
+    @override
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *others: Any, **named: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        del others, named
+        return init_settings, _Environment(settings_cls)
 
     database_url: str = Field(
         default="sqlite:///normata.db",
@@ -26,30 +80,32 @@ class Settings(BaseSettings):
         default=5.0,
         gt=0,
         le=60,
-        description="Seconds to wait for the database (for a connection, and for a lock) before a request answers 503.",
+        description="Seconds to wait for the database (for a connection, or for a lock) before a request is answered"
+        " with 503.",
     )
     database_pool_size: int = Field(
         default=16,
         ge=1,
         le=64,
-        description="PostgreSQL: the most connections that one process opens; token lookups use one more.",
+        description="PostgreSQL: the maximum number of connections per process. Token lookups use one more.",
     )
     database_role: str = Field(
         default="normata_service",
         pattern=r"^[a-z_][a-z0-9_]{0,62}$",
-        description="PostgreSQL: the role whose rights the service uses, whichever user the URL names."
-        " `normata migrate` creates it.",
+        description="PostgreSQL: the role that the service acts as, whichever user the URL names. `normata migrate`"
+        " creates it.",
     )
     database_statement_cache: int = Field(
         default=100,
         ge=0,
         le=10_000,
-        description="PostgreSQL: prepared statements that a connection keeps; 0 behind a pooler in transaction mode.",
+        description="PostgreSQL: the number of prepared statements that a connection caches. Use 0 behind a pooler in"
+        " transaction mode.",
     )
     event_key: str = Field(
         default="",
-        description="The file with the key that signs the checkpoints of audit events; it is made where there is"
-        " none. Empty: beside the file of SQLite (`normata.db.event-key`), else `normata.event-key` in the working"
+        description="The file with the key that signs the checkpoints of audit events. It is created if it does not"
+        " exist. Empty: beside the SQLite file (`normata.db.event-key`), else `normata.event-key` in the working"
         " directory.",
     )
     host: str = Field(
@@ -60,34 +116,76 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=128, description="The number of processes that `normata serve` runs.")
     public_url: str = Field(
         default="http://localhost:8000",
-        description="The address at which people reach the service, such as `https://normata.example.org`. Links are"
-        " made from it. People can sign in only where it is `https`, or `http` on this machine (`localhost`).",
+        description="The address at which people reach the service, such as `https://normata.example.org`. Links begin"
+        " with it. People can sign in only if it is `https`, or `http` on this machine (`localhost`).",
+    )
+    allowed_hosts: str = Field(
+        default="",
+        description="The hosts that requests may name in `Host`, separated by commas and without ports; others are"
+        " answered 400. `/livez`, `/readyz` and `/metrics` take any. Empty: every request may.",
     )
     local_sign_in: bool = Field(
         default=True,
-        description="Let people sign in with a password or a passkey. `off` leaves links of the command line, and the"
-        " OpenID provider.",
+        description="Whether people can sign in with a password or a passkey. With `off`, they sign in with the OpenID"
+        " provider, or with a link from the command line.",
     )
     sign_in_limit: int = Field(
         default=10,
         ge=0,
         le=10_000,
-        description="Attempts a minute to sign in with a password to one account, and twenty times as many from one"
-        " address. Further ones are answered 429. 0 means no limit.",
+        description="The maximum number of password attempts per minute for one account. One address may make twenty"
+        " times as many. Further attempts are answered with 429. 0 means no limit.",
     )
     max_body_bytes: int = Field(
-        default=65_536, ge=1_024, le=16_777_216, description="The largest request body; a larger one is answered 413."
+        default=65_536,
+        ge=1_024,
+        le=16_777_216,
+        description="The maximum size of a request body in bytes. A larger one is answered with 413.",
     )
     body_timeout: float = Field(
         default=10.0,
         gt=0,
         le=600,
-        description="Seconds to wait for the next piece of a request body. After that the service answers 408.",
+        description="Seconds to wait for the next part of a request body before the request is answered with 408.",
+    )
+    body_deadline: float = Field(
+        default=30.0,
+        gt=0,
+        le=3_600,
+        description="Seconds that a whole request body may take, plus one for each `NORMATA_BODY_RATE` bytes received."
+        " After that the request is answered with 408.",
+    )
+    body_rate: int = Field(
+        default=16_384,
+        ge=1,
+        le=1_073_741_824,
+        description="The minimum number of bytes per second of a large request body, after `NORMATA_BODY_DEADLINE`.",
+    )
+    organization_long_reads: int = Field(
+        default=4,
+        ge=0,
+        le=10_000,
+        description="Reports, searches, far pages and dry runs of many rows that one organization may have at a time."
+        " Further ones wait, in turn between its members, and are answered 429 after some seconds. 0 means no limit.",
+    )
+    caller_long_reads: int = Field(
+        default=2,
+        ge=0,
+        le=10_000,
+        description="The same for one user, with all their tokens together. 0 means no limit.",
+    )
+    address_connections: int = Field(
+        default=512,
+        ge=0,
+        le=1_000_000,
+        description="The maximum number of connections from one address (for IPv6, one /64), and of simultaneous"
+        " requests from one client behind a trusted proxy. The newest connections beyond that are closed. 0 means no"
+        " limit.",
     )
     smtp_url: str = Field(
         default="",
-        description="The server that takes mail: `smtp://user:password@host:587` (encrypted where it offers STARTTLS)"
-        " or `smtps://user:password@host:465`. Empty: no mail is sent.",
+        description="The mail server: `smtp://user:password@host:587` (encrypted if it offers STARTTLS) or"
+        " `smtps://user:password@host:465`. Empty: no mail is sent.",
     )
     mail_from: str = Field(
         default="normata@localhost",
@@ -100,77 +198,80 @@ class Settings(BaseSettings):
     )
     trust_forwarded_prefix: bool = Field(
         default=False,
-        description="Take that path from `X-Forwarded-Prefix`. Only behind a proxy that sets or removes this header.",
+        description="Whether to read that path from `X-Forwarded-Prefix`. Only use this behind a proxy that sets or"
+        " removes the header.",
     )
     trusted_proxies: str = Field(
         default="",
-        description="The addresses or networks of proxies, separated by commas, that tell a client's address in"
+        description="The addresses or networks of proxies, separated by commas, that send the client's address in"
         " `X-Forwarded-For`. Empty for none.",
     )
     page_cache_mib: int = Field(
         default=24,
         ge=0,
         le=65_536,
-        description="MiB of encoded list pages that each process keeps in memory for the next request; 0 keeps none.",
+        description="The size of each process's page cache in MiB. 0 turns it off.",
     )
     rate_limit: int = Field(
         default=0,
         ge=0,
         le=10_000_000,
-        description="Requests a minute that one token may make; further ones are answered 429. 0 means no limit.",
+        description="The maximum number of requests per minute with one token. Further requests are answered with 429."
+        " 0 means no limit.",
     )
     address_rate_limit: int = Field(
         default=0,
         ge=0,
         le=10_000_000,
-        description="Requests a minute that one address may make, of IPv6 one /64; further ones are"
-        " answered 429. 0 means no limit. Behind a proxy all requests have its address.",
+        description="The maximum number of requests per minute from one address (for IPv6, one /64). Further requests"
+        " are answered with 429. 0 means no limit. Behind a proxy, all requests have the proxy's address unless"
+        " `NORMATA_TRUSTED_PROXIES` names it.",
     )
     bad_token_limit: int = Field(
         default=60,
         ge=0,
         le=10_000_000,
-        description="Requests a minute without a valid token that are answered at once, for one address (of IPv6 one"
-        " /64). Further ones wait a second and are answered 429. 0 means no limit.",
+        description="The maximum number of requests per minute without a valid token from one address (for IPv6, one"
+        " /64). Further ones are answered with 429, after a second. 0 means no limit.",
     )
     oidc_issuer: str = Field(
         default="",
-        description="Single sign-on: the address by which the OpenID provider names itself (its issuer), https, or http"
-        " on this machine. Empty: none.",
+        description="Single sign-on: the issuer of the OpenID provider: an address with https, or http on this"
+        " machine. Empty: no single sign-on.",
     )
-    oidc_client_id: str = Field(default="", description="Single sign-on: who Normata is to the provider.")
+    oidc_client_id: str = Field(default="", description="Single sign-on: the client ID of Normata at the provider.")
     oidc_client_secret: str = Field(
         default="",
         repr=False,
-        description="Single sign-on: the secret that the provider has given Normata. Empty for a public client.",
+        description="Single sign-on: the client secret of Normata at the provider. Empty for a public client.",
     )
     oidc_name: str = Field(
         default="",
         max_length=100,
-        description="Single sign-on: what the button calls the provider. Empty: the host of its address.",
+        description="Single sign-on: the provider's name on the sign-in button. Empty: the host of its address.",
     )
     oidc_groups_claim: str = Field(
         default="groups",
         min_length=1,
         max_length=255,
         pattern=r"^[^\s\x00-\x1f\x7f]+$",
-        description="Single sign-on: the claim in which the provider tells a person's groups.",
+        description="Single sign-on: the claim that contains a person's groups.",
     )
     oidc_roles: str = Field(
         default="",
-        description="Single sign-on: the roles that groups give, as `group=organization:role,…`, with the slug or id of"
-        " the organization. Empty: groups give none.",
+        description="Single sign-on: the roles that groups give, as `group=organization:role,…`, with the slug or id"
+        " of the organization. Empty: groups give no roles.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least severe events that are logged."
     )
     log_format: Literal["json", "text"] = Field(
-        default="json", description="`json` writes one JSON object a line, `text` is for people."
+        default="json", description="`json` writes one JSON object per line, `text` is for people."
     )
     tracing: bool = Field(
         default=False,
-        description="Send spans of requests and of the database with OpenTelemetry, as the variables OTEL_* say."
-        " It needs the extra `otel`.",
+        description="Whether to send spans of requests and of the database with OpenTelemetry, configured by the"
+        " variables `OTEL_*`. Requires the extra `otel`.",
     )
 
     @field_validator("smtp_url")
@@ -202,6 +303,15 @@ class Settings(BaseSettings):
                 ) from None
         return ",".join(networks)
 
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_hosts(cls, value: str) -> str:
+        hosts = [one.strip().lower() for one in value.split(",")] if value else []
+        for one in hosts:
+            if not re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]", one):
+                raise ValueError(f"has {one!r}, which is no host like normata.example.org, 10.0.0.7 or [::1]")
+        return ",".join(hosts)
+
     @field_validator("public_url")
     @classmethod
     def _is_address(cls, value: str) -> str:
@@ -212,8 +322,13 @@ class Settings(BaseSettings):
         return value.rstrip("/")
 
     @property
+    def has_public_url(self) -> bool:
+        """Whether somebody has said at which address people reach the service."""
+        return "public_url" in self.model_fields_set
+
+    @property
     def event_key_file(self) -> Path:
-        """The file that ``event_key`` means."""
+        """The path of the key file, by ``event_key`` or its default."""
         if self.event_key:
             return Path(self.event_key)
         backend, _, path = self.database_url.partition(":///")

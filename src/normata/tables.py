@@ -1,9 +1,11 @@
 """Every table there is: importing this module defines them all."""
 
 from normata.core.changes import idempotency as _idempotency
+from normata.core.changes import jobs as _jobs
 from normata.core.changes import revisions as _revisions
 from normata.core.changes import short_ids as _short_ids
 from normata.core.schema.table import Table
+from normata.coverage import upgrades as _upgrades
 from normata.events import model as _events
 from normata.frameworks import model as _frameworks
 from normata.identity import model as _identity
@@ -15,6 +17,6 @@ from normata.records import kinds as _records
 __all__ = ["Table"]
 
 _modules = (
-    *(_archiving, _events, _frameworks, _idempotency, _identity),
-    *(_notifications, _records, _revisions, _short_ids, _sign_in),
+    *(_archiving, _events, _frameworks, _idempotency, _identity, _jobs),
+    *(_notifications, _records, _revisions, _short_ids, _sign_in, _upgrades),
 )

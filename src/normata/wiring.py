@@ -1,15 +1,20 @@
-"""Who follows changes: put together here, once, for the service and the commands alike."""
+"""Who follows changes, and what the service does by itself: put together here, once."""
 
 from __future__ import annotations
 
+from normata.core.changes.jobs import JobType
 from normata.core.changes.revisions import AdvanceRevisions
 from normata.core.changes.unit_of_work import Changes, Subscriber
 from normata.core.db.database import Database
+from normata.coverage.lapses import LAPSES
 from normata.events.recording import RecordEvents
 from normata.notifications.model import Notification
+from normata.notifications.reminders import REMINDERS
 from normata.notifications.subscriber import RULES, NotifyMembers
 
 SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
+
+JOB_TYPES: tuple[JobType, ...] = (REMINDERS, LAPSES)
 
 
 def changes_of(database: Database) -> Changes:

@@ -209,7 +209,7 @@ def test_nobody_else_sees_a_preview_of_ones_own(alpha: Stating, beta: Stating) -
 @pytest.fixture
 def harbourlight(empty_url: str, empty: Database) -> Iterator[Stating]:
     """The coverage of the demo's organization."""
-    change(empty, lambda unit: demo.fill(unit, lambda *_: None))
+    demo.fill(empty, lambda *_: None)
     token = change(empty, demo.new_token)
     with served(empty_url) as service:
         yield Stating(service.client, {"Authorization": f"Bearer {token}"}, ORGANIZATION)

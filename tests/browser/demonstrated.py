@@ -42,7 +42,7 @@ def filled(url: str) -> tuple[dict[str, str], str]:
     """Make it in a database that is empty or missing, and tell the secrets and the user of :class:`Demo`."""
     with closing(open_url(url, create=True)) as database:
         migrate(database)
-        change(database, lambda unit: content.fill(unit, lambda *_: None))
+        content.fill(database, lambda *_: None)
         change(database, lambda unit: service_accounts.create(unit, ORGANIZATION, "Nightly export", "viewer"))
         secrets = change(database, _sign_everybody_in)
         demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))

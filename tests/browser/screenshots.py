@@ -16,6 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from normata.console.page_request import SESSION_COOKIE
+from tests.browser import components
 from tests.browser.demonstrated import PLACE, Demo, demonstrated
 from tests.browser.driving import launched
 from tests.browser.pages import addresses_of
@@ -68,6 +69,7 @@ def main() -> None:
         with serving(f"sqlite:///{demo.path}") as address:
             base = address.replace("127.0.0.1", "localhost")
             _work(base, demo)
+            _components(browser, Path(folder))
             for path in (*_every(browser, base, demo), *_telling(browser, base, demo)):
                 sys.stdout.write(f"{path.relative_to(ROOT)}\n")
 
@@ -100,6 +102,17 @@ def _every(browser: Browser, base: str, demo: Demo) -> Iterator[Path]:
             page.screenshot(path=path)
             yield path
         page.context.close()
+
+
+def _components(browser: Browser, folder: Path) -> None:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    address = components.written(folder)
+    for variant, options in _VARIANTS.items():
+        context = browser.new_context(reduced_motion="reduce", **options)
+        page = context.new_page()
+        page.goto(address)
+        page.screenshot(path=BUILD / f"components.{variant}.png", full_page=True)
+        context.close()
 
 
 def _telling(browser: Browser, base: str, demo: Demo) -> Iterator[Path]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from normata.console.pages import environment
+from tests.browser import components
 from tests.browser.conftest import Open
 from tests.browser.demonstrated import PLACE, Demo
 from tests.browser.pages import Addresses, every_page
@@ -59,6 +63,25 @@ def test_no_page_keeps_anybody_out(route: str, pages: Pages, addresses: Addresse
         page.evaluate(_WITHOUT_REPEATS)
         found[size] = [*([f"wider by {wide}"] if wide > 0 else []), *_violations(page)]
     assert {size: told for size, told in found.items() if told} == {}
+
+
+def test_no_component_keeps_anybody_out(chromium: Browser, tmp_path: Path) -> None:
+    """Each is on the page of all components, in every size and both schemes."""
+    address, found = components.written(tmp_path), {}
+    for size, options in _SIZES.items():
+        context = chromium.new_context(**options)
+        page = context.new_page()
+        page.goto(address)
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        found[size] = [*([f"wider by {wide}"] if wide > 0 else []), *_violations(page)]
+        context.close()
+    assert {size: told for size, told in found.items() if told} == {}
+
+
+def test_the_page_of_components_has_them_all() -> None:
+    shown = set(re.findall(r"\bui\.(\w+)\(", components.TEMPLATE.read_text("utf-8")))
+    inner = {"below", "described", "icon", "mark"}  # what other components are made of
+    assert shown | inner >= set(vars(environment().globals["ui"]))
 
 
 def test_neither_does_what_opens_over_a_page(pages: Pages) -> None:

@@ -16,7 +16,7 @@ _CSV = b"identifier,name,parent\n1,Berths,\n1.1,Berths are locked,1\n"
 @pytest.mark.parametrize("with_script", [True, False])
 def test_somebody_is_invited_comes_and_is_removed(open_page: Open, with_script: bool) -> None:
     page = open_page(java_script_enabled=with_script)
-    page.get_by_role("link", name="Settings", exact=True).click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Organization").click()
     page.get_by_role("link", name="Invitations").click()
     page.get_by_role("textbox", name="Email address").fill("kim@harbourlight.example")
     page.get_by_role("combobox", name="Role").select_option("Viewer")

@@ -58,6 +58,13 @@ MINIMAL: dict[str, dict[str, Any]] = {
         "targetControlId": "moon.A.8",
         "matchLevel": "FULL",
     },
+    "mappingDocuments": {"id": "new", "document": "urn:new", "name": "New"},
+    "setAsideMatches": {
+        "id": "new",
+        "organizationId": ALPHA,
+        "matchId": "sun.A.1->moon.A.1",
+        "justification": "It does not.",
+    },
     "frameworkAdoptions": {"id": "new", "organizationId": ALPHA, "frameworkId": "fw-star"},
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
@@ -84,11 +91,17 @@ MINIMAL: dict[str, dict[str, Any]] = {
 OPTIONAL_ELSEWHERE = {
     "frameworks": {
         "organizationId", "version", "identifierColor", "publishedAt", "deprecatedAt", "description", "lastSyncAt",
-        "createdBy",
+        "createdBy", "applicabilityPrefix",
     },
     "controls": {"parentId", "purpose", "description"},
-    "controlMatches": {"organizationId", "justification"},
-    "controlCoverages": {"coverageGap", "justification"},
+    "mappingDocuments": {"organizationId", "version"},
+    "controlMatches": {
+        "organizationId", "justification", "mappingDocumentId", "retiredAt", "rationale", "strength",
+    },
+    "controlCoverages": {
+        "coverageStatus", "coverageGap", "isApplicable", "justification", "ownerId", "note", "reviewBy",
+        "assessedAt", "lapsedStatus", "lapsedAt",
+    },
     "notifications": {"readAt"},
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
@@ -136,9 +149,16 @@ def test_a_minimal_row_becomes_a_whole_one_and_loaded_again_changes_nothing(data
         ),
         (
             Control,
-            {"identifier": "new", "slug": "new-new", "type": "CONTROL", "isMandatory": False, "isCentralized": True},
+            {
+                "identifier": "new",
+                "slug": "new-new",
+                "type": "CONTROL",
+                "isMandatory": False,
+                "isDecomposed": False,
+                "isCentralized": True,
+            },
         ),
-        (ControlCoverage, {"coverageStatus": "NONE", "isApplicable": True, "reasons": []}),
+        (ControlCoverage, {"coverageStatus": None, "isApplicable": None, "reasons": []}),
         (Notification, {"type": "notice", "category": "SYSTEM"}),
         (Task, {"type": "OTHER", "status": "TODO", "priority": "MEDIUM", "slug": "title"}),
         (Vendor, {"category": "OTHER", "relationship": "NONE", "status": "ACTIVE", "treatmentStrategy": "UNKNOWN"}),

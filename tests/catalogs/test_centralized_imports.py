@@ -33,7 +33,7 @@ LIBRARY: dict[str, Any] = {
             "ref_id": "DOCKS",
             "name": "Dock Rules",
             "requirement_nodes": [
-                {"urn": "urn:docks:1", "ref_id": "1", "name": "Berths", "assessable": True},
+                {"urn": "urn:docks:1", "ref_id": "1", "name": "Berths", "assessable": False},
                 {"urn": "urn:docks:1.1", "parent_urn": "urn:docks:1", "ref_id": "1.1", "name": "A", "assessable": True},
             ],
         }

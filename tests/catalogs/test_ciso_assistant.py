@@ -68,7 +68,9 @@ def mapping_library(*mappings: tuple[str, str, str], spelling: str = "requiremen
 
 def levels(rows: list[Row]) -> dict[str, str]:
     return {
-        f"{row.values['sourceControlId']}→{row.values['targetControlId']}": row.values["matchLevel"] for row in rows
+        f"{row.values['sourceControlId']}→{row.values['targetControlId']}": row.values["matchLevel"]
+        for row in rows
+        if row.array == "controlMatches"
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from normata.catalogs.documents import ImportFormat, MediaType
 from normata.catalogs.reading import Input, read_inputs
 from normata.catalogs.registry import FORMATS, by_media_type
-from normata.cli import data
+from normata.cli import importing
 from normata.core.changes.source import FaultyInput, Row
 from normata.core.http.operation import ChangeOperation
 from normata.operations import OPERATIONS
@@ -23,7 +23,7 @@ def test_every_format_is_in_the_docs_and_in_the_help(one: ImportFormat) -> None:
     types = ", ".join(f"`{media_type.name}`" for media_type in one.media_types)
     row = f"| {one.name} | {types} | {f'`{one.extra}`' if one.extra else 'none'} |"
     assert row in (ROOT / "docs" / "operations.md").read_text("utf-8")
-    assert one.name in " ".join((data.import_.__doc__ or "").split())
+    assert one.name in " ".join((importing.import_.__doc__ or "").split())
     if one.extra:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
         assert one.extra in extras

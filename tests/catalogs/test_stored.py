@@ -50,9 +50,10 @@ def test_a_mapping_may_come_after_its_catalogs_and_all_of_it_again(empty: Databa
     assert ["framework:nist-csf-1.1" in fault.reason for fault in caught.value.faults] == [True]
     assert load("nist-csf-2.0") == {"frameworks": (1, 0, 0), "controls": (134, 0, 0)}
     assert load("nist-csf-1.1") == {"frameworks": (1, 0, 0), "controls": (136, 0, 0)}
-    assert load(mapping) == {"controlMatches": (370, 0, 0)}
+    assert load(mapping) == {"mappingDocuments": (1, 0, 0), "controlMatches": (370, 0, 0)}
     assert load(mapping, "nist-csf-1.1", "nist-csf-2.0") == {
         "frameworks": (0, 0, 2),
         "controls": (0, 0, 270),
+        "mappingDocuments": (0, 0, 1),
         "controlMatches": (0, 0, 370),
     }

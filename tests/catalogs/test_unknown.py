@@ -85,7 +85,10 @@ def test_known_controls_are_those_of_the_files_and_those_that_are_stored(publish
     published = publish(framework("a", "1", "2"), mapping(("1", "1"), ("2", "1")))
     rows, left_out = rows_to_load(published, Stored(["urn:framework:b"], ["urn:node:b:1"]))
     assert left_out == []
-    assert [row.array for row in rows] == ["frameworks", *["controls"] * 2, *["controlMatches"] * 4]
+    assert [row.array for row in rows] == [
+        *("frameworks", "controls", "controls", "mappingDocuments"),
+        *["controlMatches"] * 4,
+    ]
 
 
 def test_a_missing_framework_is_told_once_with_how_to_get_it(publish: Callable[..., Published]) -> None:
@@ -192,4 +195,6 @@ def test_published_mappings_need_what_they_map(catalogs: Path) -> None:
     ]
     assert "(urn:intuitem:risk:library:nist-csf-1.1, usually the file nist-csf-1.1.yaml)" in found[0][2]
     everything = sorted(folder.iterdir())
-    assert rows_to_load(read_published(everything), Stored()) == (read(everything), [])
+    rows, left_out = rows_to_load(read_published(everything), Stored())
+    assert [row for row in rows if row.array != "mappingDocuments"] == read(everything)
+    assert left_out == []

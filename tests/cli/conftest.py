@@ -29,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith("NORMATA_"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("NORMATA_ENV_FILE", "")  # not that of an installation on this machine
     monkeypatch.setenv("COLUMNS", "160")
     folder = tmp_path / "work"
     folder.mkdir()

@@ -38,11 +38,11 @@ def said(database: Database, control_id: str) -> dict[str, Any] | None:
 @on_both
 def test_one_control(run: Run, database: Database) -> None:
     done = run("assess", "alpha", "A.5", "partial", "--framework", "SUN-2", "--gap", "Half.", "--reason", "legal")
-    assert done == Done(0, "SUN-2 A.5 sun control 5: stated PARTIAL; effective PARTIAL\n", "")
+    assert done == Done(0, "SUN-2 A.5 sun control 5: assessed PARTIAL; effective PARTIAL\n", "")
     assert said(database, "sun.A.5") == {
         "coverage_status": "PARTIAL",
         "coverage_gap": "Half.",
-        "is_applicable": True,
+        "is_applicable": None,
         "justification": None,
         "reasons": ["LEGAL"],
     }
@@ -52,9 +52,9 @@ def test_one_control(run: Run, database: Database) -> None:
 def test_what_is_left_out_stays(run: Run, database: Database) -> None:
     run("assess", ALPHA, "sun.A.5", "PARTIAL", "--gap", "Half.")
     done = run("assess", ALPHA, "sun.A.5", "--not-applicable", "--justification", "No premises.")
-    assert done.out == "SUN-2 A.5 sun control 5: stated PARTIAL, not applicable; effective NONE\n"
+    assert done.out == "SUN-2 A.5 sun control 5: assessed PARTIAL, not applicable; effective NONE\n"
     done = run("assess", ALPHA, "sun.A.5", "--applicable", "FULL")
-    assert done.out == "SUN-2 A.5 sun control 5: stated FULL; effective FULL\n"
+    assert done.out == "SUN-2 A.5 sun control 5: assessed FULL; effective FULL\n"
     assert said(database, "sun.A.5") == {
         "coverage_status": "FULL",
         "coverage_gap": "Half.",
@@ -83,11 +83,11 @@ def test_what_follows_is_stored(run: Run, database: Database) -> None:
         (("sun.A.5", "--not-applicable"), 1, "--justification is required where the control is not applicable"),
         (("sun.A.5", "MOST"), 2, "STATUS must be one of NONE, PARTIAL, FULL"),
         (("sun.A.5", "--reason", "our own"), 2, "--reason must match ^[A-Z][A-Z0-9_]*$"),
-        (("sun.A.5",), 2, "name a control and what to state of it, or a file with --file"),
-        ((), 2, "name a control and what to state of it, or a file with --file"),
-        (("sun.A.5", "FULL", "--file", "s.csv"), 2, "name a control and what to state of it, or a file with --file"),
-        (("--file", "s.csv", "--gap", "x"), 2, "name a control and what to state of it, or a file with --file"),
-        (("--file", "s.csv", "--framework", "x"), 2, "name a control and what to state of it, or a file with --file"),
+        (("sun.A.5",), 2, "name a control and its assessment, or a file with --file"),
+        ((), 2, "name a control and its assessment, or a file with --file"),
+        (("sun.A.5", "FULL", "--file", "s.csv"), 2, "name a control and its assessment, or a file with --file"),
+        (("--file", "s.csv", "--gap", "x"), 2, "name a control and its assessment, or a file with --file"),
+        (("--file", "s.csv", "--framework", "x"), 2, "name a control and its assessment, or a file with --file"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
@@ -112,16 +112,16 @@ def test_a_file(run: Run, folder: Path, database: Database, start: str, delimite
     table = (
         "framework,identifier,status,gap,applicable,justification,reasons",
         'SUN-2,A.5,full,"Größe\nund Maß",,,',
-        "fw-moon,A.6,,,no,No premises.,LEGAL",
+        "fw-moon,A.5,,,no,No premises.,LEGAL",
         "own,A.7,PARTIAL,,,,",
     )
     text = start + "\r\n".join(line.replace(",", delimiter) for line in table)
     (folder / "s.csv").write_text(text, encoding="utf-8", newline="")
-    assert run("assess", "alpha", "--file", "s.csv") == Done(0, "3 statements stored\n", "")
-    nothing: dict[str, Any] = {"coverage_gap": None, "is_applicable": True, "justification": None, "reasons": []}
+    assert run("assess", "alpha", "--file", "s.csv") == Done(0, "3 assessments stored\n", "")
+    nothing: dict[str, Any] = {"coverage_gap": None, "is_applicable": None, "justification": None, "reasons": []}
     assert said(database, "sun.A.5") == nothing | {"coverage_status": "FULL", "coverage_gap": "Größe\nund Maß"}
     excluded = {"is_applicable": False, "justification": "No premises.", "reasons": ["LEGAL"]}
-    assert said(database, "moon.A.6") == nothing | excluded | {"coverage_status": "NONE"}
+    assert said(database, "moon.A.5") == nothing | excluded | {"coverage_status": None}
     assert said(database, "own.A.7") == nothing | {"coverage_status": "PARTIAL"}
     assert_consistent(database)
 
@@ -134,7 +134,7 @@ def test_all_faults_of_a_file_are_told_and_nothing_is_stored(run: Run, folder: P
         "SUN-2,A.6,MOST,\n"
         ",A.7,FULL,\n"
         "SUN-2,B.1,FULL,\n"
-        "SUN-2,A.8,,no\n"
+        "SUN-2,A.9,,no\n"
         "fw-sun,A.5,NONE,\n"
     )
     before = stored.everything(database)
@@ -157,7 +157,7 @@ def test_all_faults_of_a_file_are_told_and_nothing_is_stored(run: Run, folder: P
     [
         (None, "cannot be read: No such file or directory"),
         (b"identifier\n\xff\n", "is not UTF-8 text"),
-        (b"identifier,status\n", "has no statements"),
+        (b"identifier,status\n", "has no assessments"),
         (b"control,status\nA.1,FULL\n", "/1: names columns that are not known here: 'control'"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_file_may_have_more_than_a_request(run: Run, folder: Path, database: D
     stored.load(database, large(1_200))
     lines = [f"L{number},FULL" for number in range(1_200)]
     (folder / "s.csv").write_text("\n".join(["identifier,status", *lines]))
-    assert run("assess", ALPHA, "--file", "s.csv").out == "1200 statements stored\n"
+    assert run("assess", ALPHA, "--file", "s.csv").out == "1200 assessments stored\n"
     assert_consistent(database)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from normata.core.schema import migrations
+from normata.events.model import AuditEvent, EventLeaf, UnsealedEvent
 from tests import stored
 from tests.cli.commands import GAMMA, Done, Run, break_last_array, bundle_file, failed, mode, organizations
 from tests.databases import open_url
@@ -144,6 +145,32 @@ def test_a_backup_is_put_back_whole(normata: Run, path: Path, folder: Path) -> N
     assert normata("check").err == ""
 
 
+def test_what_a_busy_service_had_not_sealed_is_pending_and_sealed_by_the_restore(
+    normata: Run, path: Path, folder: Path
+) -> None:
+    with closing(open_url(f"sqlite:///{path}")) as opened:  # as a request is: sealing follows later
+        stored.load(opened, {"labels": [{"id": "late", "organizationId": ALPHA, "name": "Late"}]})
+        [event] = stored.rows(opened, AuditEvent, entity_id="late")
+    a_day_ago = f"UPDATE audit_event SET at = '2026-01-02T03:04:05.678Z' WHERE id = '{event['id']}'"
+    with closing(sqlite3.connect(path)) as other:  # the backup is a day old
+        other.execute(a_day_ago)
+        other.commit()
+    assert normata("backup", "make", "backup.db").code == 0
+    done = normata("check", "--database", "sqlite:///backup.db")
+    assert (done.code, done.err) == (0, "")
+    assert (
+        "pending: 1 event is not sealed yet, the oldest of 2026-01-02T03:04:05.678Z; the service seals, and so do"
+        " commands that change something\n"
+    ) in done.out
+    assert normata("backup", "restore", "backup.db", "--force").code == 0
+    with closing(open_url(f"sqlite:///{path}")) as opened:
+        assert stored.rows(opened, UnsealedEvent) == []
+        [leaf] = stored.rows(opened, EventLeaf)
+        assert leaf["event_id"] == event["id"]
+    assert "pending" not in normata("check").out
+    assert {file.name for file in folder.iterdir()} == {"backup.db"}
+
+
 def test_a_backup_is_put_where_there_is_nothing(normata: Run, path: Path) -> None:
     normata("backup", "make", "backup.db")
     assert normata("backup", "restore", "backup.db", "--database", "sqlite:///new.db").code == 0
@@ -222,3 +249,72 @@ def test_on_postgresql_its_own_tools_are_named(normata: Run, database_url: str, 
     told = failed(normata("backup", command, "backup.db", "--force", "--database", database_url))
     assert told.startswith(f"the database is PostgreSQL: use {tool}")
     assert list(Path().iterdir()) == []
+
+
+def key_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the key of the events is."""
+    key = folder.parent / "event-key"
+    monkeypatch.setenv("NORMATA_EVENT_KEY", str(key))
+    return key
+
+
+@pytest.mark.usefixtures("path")
+def test_the_public_half_of_the_key_goes_along(normata: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = key_of(folder, monkeypatch)
+    keys = normata("events", "key").out
+    assert ALPHA in keys
+    assert normata("backup", "make", "backup.db").err == ""
+    beside_it = folder / "backup.db.event-keys"
+    assert beside_it.read_text() == keys
+    assert mode(beside_it) == 0o600
+    assert "PRIVATE" in key.read_text()
+    assert "PRIVATE" not in "".join(file.read_text("latin-1") for file in folder.iterdir())
+    normata("load", bundle_file(folder, GAMMA))
+    normata("backup", "make", "backup.db", "--force")
+    assert "org-gamma" in beside_it.read_text()
+
+
+@pytest.mark.usefixtures("path")
+def test_no_key_is_made_for_a_backup(normata: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = key_of(folder, monkeypatch)
+    normata("backup", "make", "backup.db")
+    assert not key.exists()
+    assert beside(folder / "backup.db") == {"backup.db"}
+
+
+@pytest.mark.usefixtures("path")
+def test_a_key_that_cannot_be_read_is_a_warning(normata: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key_of(folder, monkeypatch).write_text("no key")
+    done = normata("backup", "make", "backup.db")
+    assert done.code == 0
+    assert done.err.startswith("warning: ")
+
+
+def test_so_many_backups_remain(normata: Run, path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key_of(folder, monkeypatch)
+    normata("events", "key")
+    backups = folder / "backups"
+    backups.mkdir()
+    others = {"normata.db", "normata-2026-11-20.db", "normata-20200101T000000Z.db.old"}
+    old = {f"normata-2020010{day}T000000Z.db" for day in range(1, 5)}
+    for name in (*others, *old, *(f"{name}.event-keys" for name in old)):
+        (backups / name).touch()
+    done = normata("backup", "make", backups, "--keep", "2")
+    assert done.code == 0
+    found = {file.name for file in backups.iterdir()} - others
+    [new] = {name for name in found if name.endswith(".db")} - old
+    remaining = {new, "normata-20200104T000000Z.db"}
+    assert found == remaining | {f"{name}.event-keys" for name in remaining}
+    assert others <= {file.name for file in backups.iterdir()}
+    assert everything(backups / new) == everything(path)
+    assert path.with_name(f"{path.name}.last-backup").exists()
+
+
+def test_what_fails_removes_nothing(normata: Run, path: Path, folder: Path) -> None:
+    (folder / "normata-20200101T000000Z.db").touch()
+    (folder / "normata-20200102T000000Z.db").touch()
+    break_last_array(f"sqlite:///{path}")
+    assert failed(normata("backup", "make", ".", "--keep", "1")).startswith(f"{path} ")
+    assert len(list(folder.iterdir())) == 2
+    assert not path.with_name(f"{path.name}.last-backup").exists()
+    assert failed(normata("backup", "make", "absent", "--keep", "1")) == "there is no folder absent"

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from normata.core.changes.unit_of_work import Change
 from normata.events.sealing import seal_all_now
-from tests.cli.commands import GAMMA, NORMATA, PATIENCE, Run, bundle_file, failed
-from tests.databases import open_url, tamper
+from normata.records.kinds import Label
+from tests.cli.commands import GAMMA, NORMATA, PATIENCE, Done, Run, bundle_file, failed
+from tests.databases import change, open_url, tamper
 from tests.postgres import Server
 from tests.prepared import Normata
 from tests.world import ALPHA, USERS
@@ -146,6 +148,37 @@ def test_a_log_is_verified_without_a_database(normata: Run, folder: Path, databa
     assert (done.code, done.out) == (1, "")
     assert second["id"] in done.err
     assert "changed" in done.err
+
+
+def test_content_that_is_gone_is_no_proof(normata: Run, folder: Path, database_url: str) -> None:
+    """Unless an erasure that the key has signed names it: an operator may sign one, and says why."""
+    options = ("--database", database_url)
+    kept, log = folder / "checkpoint", folder / "log.jsonl"
+    write_something(normata, folder, database_url)
+    [made] = events(normata, "alpha", *options)
+    with closing(open_url(database_url)) as database:
+        erasure = Change("erase", Label, ALPHA, counts={"erasedEvents": [made["id"]]})
+        change(database, lambda unit: unit.publish(erasure))
+        seal_all_now(database)
+        tamper(database, f"UPDATE audit_event SET body = '' WHERE id = '{made['id']}'")
+
+    def verified() -> Done:
+        kept.write_text(normata("events", "checkpoint", "alpha", *options).out)
+        assert normata("events", "export", "alpha", "--output", log, "--force", *options).code == 0
+        return normata("events", "verify", log, kept, "--key", normata("events", "key", "alpha", *options).out.strip())
+
+    done = verified()
+    assert (done.code, done.out) == (1, "")
+    assert made["id"] in done.err
+    assert made["id"] in normata("check", *options).err
+    assert failed(normata("events", "sign-erasures", "--reason", " ", *options), code=2).startswith("a reason has")
+    done = normata("events", "sign-erasures", "--reason", "made by version 0.1", *options)
+    assert (done.code, done.out) == (0, f"organization {ALPHA}: 1 erased event signed\n")
+    assert events(normata, "alpha", *options)[-1]["reason"] == "made by version 0.1"
+    assert verified().out == "3 events are those of the checkpoint; of 1 the content was erased\n"
+    assert normata("check", *options).code == 0
+    done = normata("events", "sign-erasures", "--reason", "again", *options)
+    assert done.out == "every erasure is signed already; nothing was changed\n"
 
 
 def test_a_checkpoint_in_json_is_taken_too(normata: Run, folder: Path, sqlite_url: str) -> None:

@@ -35,7 +35,7 @@ def test_the_tree(explain: Run) -> None:
 
 def test_what_hangs_on_it_and_what_would_lift_it(explain: Run) -> None:
     out = explain("alpha", "sun.A.1").out
-    assert "├── stated: FULL" in out
+    assert "├── assessed: FULL" in out
     assert "less covered without its own assessment: 3" in out
     assert "A.1 moon control 1 (SUN-10): FULL, and NONE without it" in out
     assert "A.2 sun control 2 (SUN-2): FULL instead of PARTIAL would make it FULL" in explain(ALPHA, "moon.A.2").out

@@ -140,6 +140,7 @@ def test_mappings_to_unknown_controls_are_left_out_and_listed(normata: Run, fold
     assert row_counts == [
         "frameworks: 1 new, 0 changed, 0 unchanged",
         "controls: 1 new, 0 changed, 0 unchanged",
+        "mappingDocuments: 1 new, 0 changed, 0 unchanged",
         "controlMatches: 1 new, 0 changed, 0 unchanged",
     ]
     assert last == "2 mappings were left out; list.csv lists them"
@@ -200,9 +201,14 @@ def imported(catalogs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 def test_importing_everything_again_changes_nothing(imported: tuple[str, list[str]]) -> None:
     _, second = imported
-    assert [re.sub(r"[0-9]+ unchanged", "N unchanged", line) for line in second] == [
-        f"{array}: 0 new, 0 changed, N unchanged" for array in ("frameworks", "controls", "controlMatches")
+    *row_counts, last = second
+    assert [re.sub(r"[0-9]+ unchanged", "N unchanged", line) for line in row_counts] == [
+        f"{array}: 0 new, 0 changed, N unchanged"
+        for array in ("frameworks", "controls", "mappingDocuments", "controlMatches")
     ]
+    assert last.startswith("not kept: ")
+    for sort in ("assessment objectives", "translations", "withdrawn controls"):
+        assert re.search(rf"[0-9]+ {sort}", last)
 
 
 def test_imported_catalogs_are_listed_whole_and_in_order_and_coverage_flows(

@@ -10,7 +10,8 @@ import pytest
 
 from normata.core.db.database import Database
 from normata.core.schema import migrations
-from tests import world
+from normata.notifications.model import Notification
+from tests import stored, world
 from tests.cli.commands import GAMMA, Done, Run, break_last_array, bundle_file, failed, mode
 from tests.databases import on_sqlite, tamper
 from tests.world import ALPHA
@@ -68,8 +69,9 @@ def test_a_newer_schema_is_not_touched(
 def test_check_of_a_good_database(normata: Run, database_url: str) -> None:
     done = normata("check", "--database", database_url)
     assert (done.code, done.err) == (0, "")
-    settings, schema, integrity, *contents = done.out.splitlines()
+    settings, schema, integrity, events, *contents = done.out.splitlines()
     assert (settings, integrity) == ("settings: good", "integrity: good")
+    assert events == "events: 0 verified, in 0 logs"
     assert schema == f"schema: current ({migrations.head()})"
     assert contents[0] == "organization org-alpha: Alpha"
 
@@ -148,11 +150,24 @@ def test_migrate_makes_a_file_that_nobody_else_may_read(normata: Run, folder: Pa
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_after_an_upgrade_all_coverage_is_what_follows(normata: Run, database: Database, database_url: str) -> None:
     """While both versions served, the one before has stored coverage by rules of its own."""
-    tamper(database, "UPDATE effective_coverage SET status = 1, is_indirect = true WHERE control_id = 'moon.A.2'")
+    gap = {"id": "say-moon", "organizationId": ALPHA, "controlId": "moon.A.1", "coverageStatus": "NONE"}
+    world.load(database, {"controlCoverages": [gap | {"coverageGap": "All of it."}]})
+    tamper(
+        database,
+        "UPDATE effective_coverage SET status = 2, is_indirect = true WHERE control_id = 'moon.A.2'",
+        "UPDATE effective_coverage SET conflict = NULL WHERE control_id = 'moon.A.1'",
+        "DELETE FROM notification WHERE type LIKE 'coverage.%'",
+    )
     assert normata("migrate", "--database", database_url).code == 0
     assert "the stored coverage of" in normata("check", "--database", database_url).err
-    assert normata("migrate", "--after", "--database", database_url).code == 0
-    assert normata("check", "--database", database_url).code == 0
+    for _ in range(2):
+        assert normata("migrate", "--after", "--database", database_url).code == 0
+        assert normata("check", "--database", database_url).code == 0
+        found = [row for row in stored.rows(database, Notification) if row["type"].startswith("coverage.")]
+        assert sorted((row["user_id"], row["type"]) for row in found) == [
+            ("user-admin", "coverage.rules_changed"),
+            ("user-owner", "coverage.rules_changed"),
+        ]
 
 
 @pytest.mark.parametrize(

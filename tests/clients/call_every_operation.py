@@ -22,7 +22,11 @@ def main() -> None:
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
         folder = tag.lower().replace(" ", "_")
         module = importlib.import_module(f"normata_client.api.{folder}.{name}")
-        if body is not None:
+        if body_model is not None and body_model.endswith("FilesBody"):
+            file = getattr(module, body_model).from_dict({"file": body.encode()})
+            file.file.file_name = "docks.csv"
+            arguments["body"] = file
+        elif body is not None:
             arguments["body"] = getattr(module, body_model).from_dict(body)
         response = module.sync_detailed(client=client, **arguments)
         answer = [operation, int(response.status_code), type(response.parsed).__name__]

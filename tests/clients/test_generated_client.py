@@ -20,7 +20,7 @@ from normata.wiring import changes_of
 from tests import world
 from tests.core.http import documented
 from tests.core.http.samples import enough, sample
-from tests.databases import open_url
+from tests.databases import change, open_url
 from tests.server import serving
 
 # What takes files as well as JSON.
@@ -39,7 +39,7 @@ def generator() -> Path:
 def turn(operation: Operation) -> tuple[bool, bool, int]:
     """When an operation is called: those that take away what others are about come last, the largest last of all."""
     is_change = isinstance(operation, ChangeOperation)
-    ends = ("/members/{id}/", "/organizations/{id}/")
+    ends = ("/matches/{id}/", "/members/{id}/", "/organizations/{id}/")
     return is_change, operation.method == "DELETE", ends.index(operation.path) if operation.path in ends else -1
 
 
@@ -53,7 +53,7 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
         text=True,
         check=True,
     )
-    # It knows no media types of files, and leaves them out where there is JSON as well.
+    # It knows no media types of files, and leaves them out where there is JSON or a form as well.
     told = re.findall(r"(?:WARNING|Unsupported|ERROR).*", made.stdout + made.stderr)
     known = {media_type for one in FILES for media_type in one.body_formats}
     known |= {f"{one.http_method} {one.path}" for one in FILES}
@@ -61,6 +61,8 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
     assert unknown == [], made.stdout + made.stderr
     database = open_url(sqlite_url)
     changes = changes_of(database)
+
+    change(database, world.remember)
 
     def token_of(user: str) -> str:
         return changes.make_now(lambda unit: tokens.create(unit, email=world.USERS[user], scope="admin", lifetime=None))
@@ -79,6 +81,10 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
             model = f"{operation.operation_id[0].upper()}{operation.operation_id[1:]}JsonBody"
         body = [model, made_sample.body] if model is not None else [None, None]
         requests.append([operation.tag, operation.operation_id, arguments, *body, made_tokens[user]])
+        if operation in FILES:  # as a file in a form, too
+            form = [f"{str(model).removesuffix('JsonBody')}FilesBody", "identifier,name\n1,Berths\n"]
+            named = arguments | {"name": "Docks"}
+            requests.append([operation.tag, operation.operation_id, named, *form, made_tokens[user]])
     with serving(sqlite_url) as base:
         called = subprocess.run(
             [generator / "python", CALLS, client, base],
@@ -88,7 +94,10 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
             check=False,
         )
     assert called.returncode == 0, called.stderr
-    answers = {name: (status, parsed) for name, status, parsed in map(json.loads, called.stdout.splitlines())}
+    lines = [json.loads(line) for line in called.stdout.splitlines()]
+    assert len(lines) == len(OPERATIONS) + len(FILES)
+    assert all((status, parsed) == (200, "ImportResult") for name, status, parsed in lines if name.startswith("import"))
+    answers = {name: (status, parsed) for name, status, parsed in lines}
     assert answers == {
         operation.operation_id: (
             documented.success(operation),

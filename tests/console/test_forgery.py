@@ -10,6 +10,7 @@ import pytest
 from normata.console.page_request import Endpoint
 from tests import stored
 from tests.console.browser import Browser, is_refused, new_link
+from tests.databases import on_both
 from tests.served import Served, served
 
 SignIn = Callable[[Browser, str], None]
@@ -85,3 +86,50 @@ def test_reading_changes_nothing(browser: Browser, instance: Served, link_of: Ca
             assert answer.status_code < 500
             assert "set-cookie" not in answer.headers
     assert stored.everything(instance.database) == before
+
+
+PUBLIC = "https://normata.example.org"
+OF_ANOTHER_HOST = {
+    "a name that leads here": {
+        "Host": "evil.example",
+        "Sec-Fetch-Site": "same-origin",
+        "Origin": "https://evil.example",
+    },
+    "without Origin": {"Host": "evil.example", "Sec-Fetch-Site": "same-origin"},
+    "without Fetch Metadata": {"Host": "evil.example", "Origin": "http://evil.example"},
+    "our host within another": {"Host": "normata.example.org.evil.example", "Sec-Fetch-Site": "same-origin"},
+    "our host, another page": {
+        "Host": "normata.example.org",
+        "Sec-Fetch-Site": "none",
+        "Origin": "https://evil.example",
+    },
+    "another port": {"Host": "normata.example.org", "Sec-Fetch-Site": "same-origin", "Origin": f"{PUBLIC}:81"},
+    "no TLS": {"Host": "normata.example.org", "Origin": "http://normata.example.org"},
+}
+
+
+@pytest.mark.parametrize("headers", OF_ANOTHER_HOST.values(), ids=OF_ANOTHER_HOST)
+@on_both
+def test_where_our_address_is_set_forms_of_another_host_are_refused(database_url: str, headers: dict[str, str]) -> None:
+    with served(database_url, public_url=PUBLIC) as instance:
+        browser = Browser(instance, PUBLIC)
+        secret = new_link(instance, "editor")
+        for path in pages(instance):
+            assert is_refused(browser.post(path, headers=headers, secret=secret)), path
+        for ours in ({"Host": "normata.example.org"}, {"Host": "normata.example.org:443", "Origin": "null"}):
+            assert browser.post("/sign-out/", headers=ours | {"Sec-Fetch-Site": "same-origin"}).status_code == 303
+        assert browser.post("/sign-in/link/", headers={"Origin": PUBLIC}, secret=secret).status_code == 303
+
+
+def test_the_hosts_of_requests_can_be_limited(sqlite_url: str) -> None:
+    with served(sqlite_url, allowed_hosts="normata.example.org,[::1]") as instance:
+        headers = instance.bearer("viewer")
+        for host in ("normata.example.org", "NORMATA.example.org:8000", "[::1]:8000"):
+            assert instance.client.get("/me/", headers=headers | {"Host": host}).status_code == 200
+        for host in ("evil.example", "normata.example.org.evil.example", "::1", "normata.example.org:x"):
+            for path in ("/me/", "/sign-in/", "/nothing/", "/docs"):
+                answer = instance.client.get(path, headers=headers | {"Host": host})
+                assert answer.status_code == 400
+                assert "Host" in answer.text
+        for path in ("/livez", "/readyz", "/metrics"):
+            assert instance.client.get(path, headers={"Host": "10.0.0.7"}).status_code == 200

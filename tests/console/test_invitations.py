@@ -38,7 +38,10 @@ def test_somebody_new_accepts_and_is_signed_in(browser: Browser, instance: Serve
 
     answer = browser.post("/sign-in/invitation/", secret=secret, name=" Nora New ")
 
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account/")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/app/?joined={ALPHA}&new=true")
+    led_on = browser.get(answer.headers["location"])
+    assert (led_on.status_code, led_on.headers["location"]) == (303, "/app/alpha/?done=joined")
+    assert "To be able to sign in next time" in text_of(browser.get(led_on.headers["location"]))
     (user,) = stored.rows(instance.database, User, email=NEW)
     assert user["name"] == "Nora New"
     (member,) = stored.rows(instance.database, Membership, user_id=user["id"])
@@ -98,7 +101,11 @@ def test_who_has_an_account_must_sign_in_to_it(browser: Browser, instance: Serve
     assert stored.rows(instance.database, Membership, user_id="user-foreigner", organization_id=ALPHA) == []
     sign_in(browser, "foreigner")
     assert "<form" in browser.get(f"/sign-in/invitation/?secret={secret}").text
-    assert browser.post("/sign-in/invitation/", secret=secret).status_code == 303
+    accepted = browser.post("/sign-in/invitation/", secret=secret)
+    assert browser.get(accepted.headers["location"]).headers["location"] == "/app/alpha/?done=member"
+    page = text_of(browser.get("/app/alpha/?done=member"))
+    assert "You are a member now." in page
+    assert "sign in next time" not in page
     page = text_of(browser.get("/account/"))
     assert "Alpha" in page
     assert "Beta" in page

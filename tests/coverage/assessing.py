@@ -18,11 +18,14 @@ from tests.world import ALPHA, BETA
 Json = dict[str, Any]
 
 SILENCE: Json = {
-    "coverageStatus": "NONE",
+    "coverageStatus": None,
     "coverageGap": None,
-    "isApplicable": True,
+    "isApplicable": None,
     "justification": None,
     "reasons": [],
+    "ownerId": None,
+    "note": None,
+    "reviewBy": None,
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from normata.coverage.engine import Computed, Level, compute, compute_ranked
-from normata.coverage.graph import UNRANKED, Children, Node
+from normata.coverage.engine import Computed, Level, Place, compute, compute_ranked
+from normata.coverage.graph import UNRANKED, Below, Node
 from normata.coverage.incremental import Ranked
 
 NONE, PARTIAL, FULL = Level
@@ -18,6 +18,7 @@ class MemoryGraph:
 
     frameworks: dict[str, str]  # of each control
     parents: dict[str, str | None]
+    groups: set[str]
     adopted: set[str]
     relations: dict[str, tuple[str, str, Level]] = field(default_factory=dict)
     assessed: dict[str, Level] = field(default_factory=dict)
@@ -28,13 +29,31 @@ class MemoryGraph:
 
     def afresh(self) -> dict[str, Computed]:
         """What follows, from scratch."""
-        parents = {control: self.parents[control] for control, name in self.frameworks.items() if name in self.adopted}
-        return compute(parents, self.relations.values(), self.assessed, self.not_applicable)
+        return compute(self.places, self.relations.values(), self.assessed, self.not_applicable)
 
     def recompute(self) -> None:
         """Store what follows, from scratch."""
-        parents = {control: self.parents[control] for control, name in self.frameworks.items() if name in self.adopted}
-        self.stored, self.ranks = compute_ranked(parents, self.relations.values(), self.assessed, self.not_applicable)
+        self.stored, self.ranks = compute_ranked(
+            self.places, self.relations.values(), self.assessed, self.not_applicable
+        )
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Where each control of an adopted framework is."""
+        return {
+            control: Place(self.parents[control], control in self.groups)
+            for control, name in self.frameworks.items()
+            if name in self.adopted
+        }
+
+    def ancestors(self, control: str) -> list[str]:
+        """What is above a control, nearest first."""
+        found: list[str] = []
+        parent = self.parents[control]
+        while parent is not None and parent not in found:
+            found.append(parent)
+            parent = self.parents.get(parent)
+        return found
 
     def store(self, changes: Mapping[str, Ranked | None]) -> None:
         """Take over what an update says."""
@@ -43,8 +62,9 @@ class MemoryGraph:
                 self.stored.pop(control, None)
                 self.ranks.pop(control, None)
             else:
-                assert (self.stored.get(control), self.ranks.get(control, 0)) != found, "it is stored already"
-                self.stored[control], self.ranks[control] = found
+                stored = self.stored.get(control), self.ranks.get(control, 0)
+                assert stored != (found.computed, found.rank), "it is stored already"
+                self.stored[control], self.ranks[control] = found.computed, found.rank
 
     def rests_on_lower_ranks(self, control: str) -> bool:
         """Whether a rule gives a covered control its level from what has a lower rank: the meaning of ranks."""
@@ -58,14 +78,12 @@ class MemoryGraph:
             return self.stored[other].effective > level or self.ranks[other] < rank
 
         whole = {(source, target) for source, target, how in self.relations.values() if how == FULL}
-        children = [
-            child for child, above in self.parents.items() if above == control and child not in self.not_applicable
-        ]
+        below = self.below([control]).get(control, ())
         if level == FULL:
             return any(target == control and lower(source, FULL) for source, target in whole) or (
-                children != [] and all(lower(child, FULL) for child in children)
+                below != () and all(lower(one, FULL) for one in below)
             )
-        return any(lower(child, PARTIAL) for child in children) or any(
+        return any(lower(one, PARTIAL) for one in below) or any(
             target == control and (lower(source, FULL) or ((target, source) in whole and lower(source, PARTIAL)))
             for source, target, _ in self.relations.values()
         )
@@ -81,36 +99,44 @@ class MemoryGraph:
         """See :class:`normata.coverage.graph.Graph`."""
         return [match for match in self.relations.values() if match[0] in controls or match[1] in controls]
 
-    def children(self, controls: Collection[str]) -> Mapping[str, Children]:
-        """See :class:`normata.coverage.graph.Graph`."""
-        found = {}
-        for parent in controls:
-            names = self.below([parent]).get(parent, [])
-            stored = [self.stored.get(child, Computed.of(NONE, NONE)) for child in names]
-            if stored:
-                found[parent] = Children(
-                    len(stored),
-                    sum(one.effective >= PARTIAL for one in stored),
-                    sum(one.effective >= FULL for one in stored),
-                    sum(one.own >= PARTIAL for one in stored),
-                    sum(one.own >= FULL for one in stored),
-                    max((self._rank(child) for child in names if self._level(child) == FULL), default=0),
-                )
-        return found
-
-    def below(self, controls: Collection[str]) -> Mapping[str, list[str]]:
-        """See :class:`normata.coverage.graph.Graph`."""
-        found: dict[str, list[str]] = {}
-        for child, parent in self.parents.items():
-            if parent in controls and parent is not None and child not in self.not_applicable:
-                found.setdefault(parent, []).append(child)
-        return found
-
-    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, list[str]]:
+    def above(self, controls: Collection[str]) -> Mapping[str, list[str]]:
         """See :class:`normata.coverage.graph.Graph`."""
         return {
-            parent: sorted(children, key=lambda child: (-self._level(child), self.ranks.get(child, 0)))[:most]
-            for parent, children in self.below(controls).items()
+            control: [one for one in self.ancestors(control) if one in self.groups]
+            for control in controls
+            if control in self.parents
+        }
+
+    def counts(self, groups: Collection[str]) -> Mapping[str, Below]:
+        """See :class:`normata.coverage.graph.Graph`."""
+        found = {}
+        for group, names in self.below(groups).items():
+            stored = [self.stored.get(name, Computed.of(NONE, NONE)) for name in names]
+            found[group] = Below(
+                len(stored),
+                sum(one.effective >= PARTIAL for one in stored),
+                sum(one.effective >= FULL for one in stored),
+                sum(one.own >= PARTIAL for one in stored),
+                sum(one.own >= FULL for one in stored),
+                max((self._rank(name) for name in names if self._level(name) == FULL), default=0),
+            )
+        return found
+
+    def below(self, groups: Collection[str]) -> Mapping[str, list[str]]:
+        """See :class:`normata.coverage.graph.Graph`."""
+        found: dict[str, list[str]] = {}
+        for control in self.parents:
+            if control not in self.groups and control not in self.not_applicable:
+                for group in self.ancestors(control):
+                    if group in groups and group in self.groups:
+                        found.setdefault(group, []).append(control)
+        return found
+
+    def foremost(self, groups: Collection[str], most: int) -> Mapping[str, list[str]]:
+        """See :class:`normata.coverage.graph.Graph`."""
+        return {
+            group: sorted(names, key=lambda name: (-self._level(name), self.ranks.get(name, 0)))[:most]
+            for group, names in self.below(groups).items()
         }
 
     def _level(self, control: str) -> Level:
@@ -124,7 +150,7 @@ class MemoryGraph:
         applies = control not in self.not_applicable
         stored = self.stored.get(control)
         return Node(
-            self.parents[control],
+            control in self.groups,
             is_adopted=self.frameworks[control] in self.adopted,
             is_applicable=applies,
             assessed=self.assessed.get(control, NONE) if applies else NONE,

@@ -8,7 +8,7 @@ import pytest
 
 from normata.coverage.assessment_table import parse_assessments
 
-COLUMNS = "framework, identifier, status, gap, applicable, justification, reasons"
+COLUMNS = "framework, identifier, status, gap, applicable, justification, reasons, owner, note, review-by"
 
 Read = tuple[str | None, str | None, dict[str, Any]]
 
@@ -31,25 +31,30 @@ WHOLE = {
     "is_applicable": True,
     "justification": "Law",
     "reasons": ["LEGAL", "OUR_OWN"],
+    "owner_id": "kim",
+    "note": "By hand.",
+    "review_by": "2031-02-03T00:00:00.000Z",
 }
 
 
 TABLES = {
     "commas": (
-        "framework,identifier,status,gap,applicable,justification,reasons\n"
-        'SUN-2,A.1,PARTIAL,"Two sites, one van.",true,Law,LEGAL OUR_OWN\n'
+        "framework,identifier,status,gap,applicable,justification,reasons,owner,note,review-by\n"
+        'SUN-2,A.1,PARTIAL,"Two sites, one van.",true,Law,LEGAL OUR_OWN,kim,By hand.,2031-02-03\n'
     ),
     "semicolons": (
-        "framework;identifier;status;gap;applicable;justification;reasons\r\n"
-        "SUN-2;A.1;partial;Two sites, one van.;YES;Law;legal,our_own\r\n"
+        "framework;identifier;status;gap;applicable;justification;reasons;owner;note;review-by\r\n"
+        "SUN-2;A.1;partial;Two sites, one van.;YES;Law;legal,our_own;kim;By hand.;2031-02-03T00:00:00Z\r\n"
     ),
     "another order, quoted": (
-        '"Identifier";"Framework";"Reasons";"STATUS";"Applicable";"Gap";"Justification"\n'
-        '"A.1";"SUN-2";"LEGAL|OUR_OWN";"Partial";"1";"Two sites, one van.";"Law"'
+        '"Identifier";"Framework";"Reasons";"STATUS";"Applicable";"Gap";"Justification";"Review-By";"Note";"Owner"\n'
+        '"A.1";"SUN-2";"LEGAL|OUR_OWN";"Partial";"1";"Two sites, one van.";"Law";"2031-02-03";"By hand.";"kim"'
     ),
     "spaces and empty lines": (
-        " framework , identifier ,status,gap,applicable,justification,reasons\n\n"
-        ',,,,,,\n SUN-2 , A.1 , Partial ,"Two sites, one van.",True,Law,"legal; our_own"\n\n'
+        " framework , identifier ,status,gap,applicable,justification,reasons, owner,note, review-by"
+        "\n\n"
+        ',,,,,,,,,\n SUN-2 , A.1 , Partial ,"Two sites, one van.",True,Law,"legal; our_own", kim ,By hand.'
+        ",2031-02-03\n\n"
     ),
 }
 
@@ -114,7 +119,7 @@ def test_every_fault_is_told_with_its_line_and_column() -> None:
     [
         ("", f"must name the columns, with identifier among them: {COLUMNS}"),
         ("framework,status", f"must name the columns, with identifier among them: {COLUMNS}"),
-        ("identifier,status,note,", f"names columns that are not known here: 'note', ''; there are {COLUMNS}"),
+        ("identifier,status,remark,", f"names columns that are not known here: 'remark', ''; there are {COLUMNS}"),
         ("identifier,status,,", f"names columns that are not known here: ''; there are {COLUMNS}"),
         ("A.1,FULL,,", f"names columns that are not known here: 'a.1', 'full', ''; there are {COLUMNS}"),
         ("identifier\tstatus", f"names columns that are not known here: 'identifier\\tstatus'; there are {COLUMNS}"),
@@ -126,7 +131,7 @@ def test_wrong_columns(first: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("", "/1: must name the columns"), ("identifier,status\n\n", "has no statements")]
+    ("text", "told"), [("", "/1: must name the columns"), ("identifier,status\n\n", "has no assessments")]
 )
 def test_nothing_in_it(text: str, told: str) -> None:
     [fault] = faults(text)

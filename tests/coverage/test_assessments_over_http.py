@@ -26,7 +26,12 @@ SAID = {
     "isApplicable": True,
     "justification": "The customer wants it.",
     "reasons": ["CONTRACTUAL", "OUR_OWN"],
+    "ownerId": "member-editor",
+    "note": "By hand, each morning.",
+    "reviewBy": "2031-02-03T00:00:00.000Z",
 }
+
+NEVER: dict[str, Any] = {"updatedAt": None, "assessedAt": None, "stale": [], "lapsedStatus": None, "lapsedAt": None}
 
 
 # --- PUT
@@ -97,14 +102,14 @@ def test_every_fault_of_a_body_is_told(alpha: Stating) -> None:
 def test_delete_says_nothing_any_more_and_may_be_said_twice(alpha: Stating, database: Database) -> None:
     assert alpha.effective()["own.A.2"] == "FULL"  # by sun.A.1 and moon.A.1
     first = done(alpha.delete("sun.A.1"))
-    assert first["coverage"] == SILENCE | {"updatedAt": None}
+    assert first["coverage"] == SILENCE | NEVER
     assert first["effectiveCoverageStatus"] == "NONE"
     assert stored.rows(database, ControlCoverage, control_id="sun.A.1") == []
     effective = alpha.effective()
     assert [effective[name] for name in ("sun.A.1", "moon.A.1", "own.A.2")] == ["NONE"] * 3
     before = stored.everything(database)
     assert done(alpha.delete("sun.A.1")) == first
-    assert done(alpha.delete("sun.A.9"))["coverage"] == SILENCE | {"updatedAt": None}
+    assert done(alpha.delete("sun.A.9"))["coverage"] == SILENCE | NEVER
     assert stored.everything(database) == before
 
 

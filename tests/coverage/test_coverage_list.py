@@ -85,8 +85,8 @@ def _meets(one: dict[str, Any], wanted: dict[str, tuple[str, ...]]) -> bool:
         "coverageStatus": said["coverageStatus"],
         "effectiveCoverageStatus": one["effectiveCoverageStatus"],
         "isIndirectlyCovered": str(one["isIndirectlyCovered"]).lower(),
-        "isApplicable": str(said["isApplicable"]).lower(),
+        "isApplicable": str(said["isApplicable"] is not False).lower(),
         "hasGap": str(bool(said["coverageGap"])).lower(),
-        "isAssessed": str(said["updatedAt"] is not None).lower(),
+        "isAssessed": str(said["coverageStatus"] is not None).lower(),
     }
     return all(values[name] in chosen for name, chosen in wanted.items())

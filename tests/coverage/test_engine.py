@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from normata.coverage.engine import Computed, Level, compute
+from normata.coverage import engine
+from normata.coverage.engine import Computed, Level, Place
 
 NONE, PARTIAL, FULL = Level
 
@@ -17,6 +18,15 @@ Statements = Mapping[str, Level]
 def top(controls: str) -> dict[str, str | None]:
     """Controls without parents, one a letter."""
     return dict.fromkeys(controls)
+
+
+def compute(
+    parents: Parents, matches: Iterable[Match], assessed: Statements, not_applicable: Collection[str] = ()
+) -> dict[str, Computed]:
+    """What follows where each control that has others below it is a category."""
+    groups = set(parents.values())
+    places = {control: Place(parent, control in groups) for control, parent in parents.items()}
+    return engine.compute(places, matches, assessed, not_applicable)
 
 
 def effective(
@@ -176,6 +186,21 @@ def test_roll_up_climbs_every_storey() -> None:
     assert effective(tree, [], {"a": FULL, "b": FULL, "c": FULL})["r"] == FULL
 
 
+def test_what_states_a_requirement_of_its_own_gets_nothing_from_below() -> None:
+    """Enhancements do not make up for their base. Both count for the category."""
+    places = {"AC": Place(None, True), "AC-2": Place("AC"), "AC-2(1)": Place("AC-2"), "AC-2(2)": Place("AC-2")}
+    enhanced = {"AC-2": NONE, "AC-2(1)": FULL, "AC-2(2)": FULL}
+    found = {name: one.effective for name, one in engine.compute(places, [], enhanced).items()}
+    assert found == {"AC": PARTIAL, "AC-2": NONE, "AC-2(1)": FULL, "AC-2(2)": FULL}
+    found = {name: one.effective for name, one in engine.compute(places, [], enhanced | {"AC-2": FULL}).items()}
+    assert found == dict.fromkeys(places, FULL)
+
+
+def test_what_is_assessed_of_a_group_below_counts_for_no_group_above() -> None:
+    tree = {"r": None, "p": "r", "a": "p"}
+    assert effective(tree, [], {"p": FULL}) == {"r": NONE, "p": FULL, "a": NONE}
+
+
 # Roll-up and matches together
 
 
@@ -224,9 +249,9 @@ def test_not_applicable_hands_nothing_on() -> None:
     assert effective(top("abc"), chain, {"a": FULL}, {"b"}) == {"a": FULL, "b": NONE, "c": NONE}
 
 
-def test_not_applicable_parent_cuts_the_roll_up_off() -> None:
+def test_what_applies_below_a_group_that_does_not_counts_above() -> None:
     tree = {"r": None, "p": "r", "a": "p"}
-    assert effective(tree, [], {"a": FULL}, {"p"}) == {"r": NONE, "p": NONE, "a": FULL}
+    assert effective(tree, [], {"a": FULL}, {"p"}) == {"r": FULL, "p": NONE, "a": FULL}
 
 
 def test_not_applicable_elsewhere_is_ignored() -> None:
@@ -280,12 +305,14 @@ def test_self_match_adds_nothing(assessed: Level) -> None:
 def test_cycle_of_parents_ends() -> None:
     ring = {"a": "b", "b": "c", "c": "a"}
     assert effective(ring) == {"a": NONE, "b": NONE, "c": NONE}
-    assert effective(ring, [], {"a": PARTIAL}) == {"a": PARTIAL, "b": PARTIAL, "c": PARTIAL}
-    assert effective(ring, [], {"a": FULL}) == {"a": FULL, "b": FULL, "c": FULL}
+    assert effective(ring, [], {"a": FULL}) == {"a": FULL, "b": NONE, "c": NONE}, "groups alone are no requirements"
+    below = {**ring, "d": "b"}
+    assert effective(below, [], {"d": FULL}) == dict.fromkeys("abcd", FULL)
 
 
-def test_own_parent_never_fills_itself() -> None:
-    assert effective({"a": "a", "b": "a"}, [], {"b": FULL}) == {"a": PARTIAL, "b": FULL}
+def test_a_group_is_nothing_that_is_below_it() -> None:
+    assert effective({"a": "a", "b": "a"}, [], {"a": FULL}) == {"a": FULL, "b": NONE}
+    assert effective({"a": "a", "b": "a"}, [], {"b": PARTIAL}) == {"a": PARTIAL, "b": PARTIAL}
 
 
 # Controls outside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,16 +14,17 @@ import pytest
 from sqlalchemy import select
 
 from normata.adoption.adoption import adopt
-from normata.bundle import loading
 from normata.catalogs import reading
+from normata.catalogs.importing import import_for_all
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
-from normata.coverage.engine import Level, compute
+from normata.coverage.engine import Level, Place, compute
 from normata.coverage.explain import Explanation, Step, explain
 from normata.errors import NotFound
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, FrameworkAdoption
 from tests import world
+from tests.coverage import definition
 from tests.databases import change, open_url
 from tests.world import ALPHA, BETA
 
@@ -32,41 +34,57 @@ NONE, PARTIAL, FULL = Level
 class Known(NamedTuple):
     """What an organization's coverage follows from, read past the code that explains it."""
 
-    parents: dict[str, str | None]
+    controls: dict[str, definition.Control]
     matches: dict[str, Any]
     assessed: dict[str, Any]
+    below: dict[str, set[str]]  # the applicable requirements below each group
 
     def levels(self, changed: dict[str, Level] | None = None) -> dict[str, Level]:
         """How far each control is covered, computed from scratch, with other statements."""
-        assessed = {control: Level[row.coverage_status] for control, row in self.assessed.items()} | (changed or {})
+        assessed = {
+            control: Level[row.coverage_status] for control, row in self.assessed.items() if row.coverage_status
+        } | (changed or {})
         matches = [
             (row.source_control_id, row.target_control_id, Level[row.match_level]) for row in self.matches.values()
         ]
-        left_out = [control for control, row in self.assessed.items() if not row.is_applicable]
+        places = {name: Place(control.parent, control.is_group) for name, control in self.controls.items()}
         return {
-            control: found.effective for control, found in compute(self.parents, matches, assessed, left_out).items()
+            control: found.effective for control, found in compute(places, matches, assessed, self.left_out()).items()
         }
 
-    def applicable_children(self, control: str) -> set[str]:
-        """What the roll-up of a control counts."""
-        return {
-            child
-            for child, parent in self.parents.items()
-            if parent == control and (child not in self.assessed or self.assessed[child].is_applicable)
-        }
+    def left_out(self) -> set[str]:
+        """The controls that do not apply."""
+        return self.controls.keys() - definition.applicable(self.controls)
 
 
 def known(transaction: Transaction, organization_id: str = ALPHA) -> Known:
     control, match, assessed = sql_table(Control), sql_table(ControlMatch), sql_table(ControlCoverage)
     adopted = select(FrameworkAdoption.framework_id).where(FrameworkAdoption.organization_id == organization_id)
-    parents = transaction.rows(select(control.c.id, control.c.parent_id).where(control.c.framework_id.in_(adopted)))
+    rows = transaction.rows(select(*control.c).where(control.c.framework_id.in_(adopted)))
+    stated = {
+        row.control_id: row
+        for row in transaction.rows(select(*assessed.c).where(assessed.c.organization_id == organization_id))
+    }
+    controls = {
+        row.id: definition.Control(
+            row.parent_id,
+            is_category=row.type == "CATEGORY",
+            is_decomposed=row.is_decomposed,
+            is_mandatory=row.is_mandatory,
+            decision=stated[row.id].is_applicable if row.id in stated else None,
+        )
+        for row in rows
+    }
+    below: defaultdict[str, set[str]] = defaultdict(set)
+    for name in definition.applicable(controls):
+        for group in () if controls[name].is_group else definition.above(name, controls):
+            if controls[group].is_group:
+                below[group].add(name)
     return Known(
-        {row.id: row.parent_id for row in parents},
+        controls,
         {row.id: row for row in transaction.rows(select(*match.c)) if row.organization_id in (None, organization_id)},
-        {
-            row.control_id: row
-            for row in transaction.rows(select(*assessed.c).where(assessed.c.organization_id == organization_id))
-        },
+        stated,
+        below,
     )
 
 
@@ -76,9 +94,9 @@ def verify(facts: Known, proof: list[Step], control: str, status: str) -> None:
     for step in proof:
         premises = {(premise.control_id, premise.level) for premise in step.premises}
         assert premises <= shown
-        assert step.control.id in facts.parents
+        assert step.control.id in facts.controls
         assessment = facts.assessed.get(step.control.id)
-        assert assessment is None or assessment.is_applicable
+        assert assessment is None or assessment.is_applicable is not False
         if step.rule == "ASSESSMENT":
             assert not premises
             assert assessment is not None
@@ -101,12 +119,12 @@ def verify(facts: Known, proof: list[Step], control: str, status: str) -> None:
             assert step.rule == "ROLL_UP"
             children = {name for name, _ in premises}
             if step.level == "FULL":
-                assert children <= facts.applicable_children(step.control.id)
-                assert step.premise_count == len(facts.applicable_children(step.control.id)) > 0
+                assert children <= facts.below[step.control.id]
+                assert step.premise_count == len(facts.below[step.control.id]) > 0
                 assert {level for _, level in premises} == {"FULL"}
             else:
                 assert len(children) == step.premise_count == 1
-                assert children <= facts.applicable_children(step.control.id)
+                assert children <= facts.below[step.control.id]
         shown.add((step.control.id, step.level))
         assert step.rule == "ROLL_UP" or step.premise_count == len(step.premises)
     assert (proof[-1].control.id, proof[-1].level) == (control, status)
@@ -145,7 +163,7 @@ def test_every_claim_of_the_world_is_proved(database: Database) -> None:
     def work(transaction: Transaction) -> dict[str, Explanation]:
         facts = known(transaction)
         levels = facts.levels()
-        return {control: check(transaction, facts, levels, control) for control in facts.parents}
+        return {control: check(transaction, facts, levels, control) for control in facts.controls}
 
     found = database.read_now(work)
     assert [step.rule for step in found["own.A"].proof] == ["ASSESSMENT", "MATCH", "MATCH", "ROLL_UP"]
@@ -216,10 +234,10 @@ def fixpoint_of(
     facts: Known, matches: list[tuple[str, str, Level]], assessed: dict[str, Level], left_out: set[str]
 ) -> dict[str, Level]:
     """How far each control is covered by the rules as they are written: sets of controls, grown until they stay."""
-    controls = facts.parents.keys() - left_out
+    controls = facts.controls.keys() - left_out
     inside = [(source, target, how) for source, target, how in matches if {source, target} <= controls]
     whole = {(source, target) for source, target, how in inside if how == FULL}
-    below = {control: facts.applicable_children(control) for control in controls}
+    below = {control: facts.below.get(control, set()) for control in controls}
     full: set[str] = set()
     partial: set[str] = set()
     while True:
@@ -234,7 +252,7 @@ def fixpoint_of(
         if size == len(full) + len(partial):
             return {
                 control: FULL if control in full else PARTIAL if control in partial else NONE
-                for control in facts.parents
+                for control in facts.controls
             }
 
 
@@ -259,7 +277,7 @@ def published(catalogs: Path, sqlite_template: Path, tmp_path_factory: pytest.Te
         )
     ]
     rows = reading.read(files)
-    change(database, lambda unit: loading.load(unit, rows))
+    change(database, lambda unit: import_for_all(unit, reading.read_published(files), skip_unknown=False))
     frameworks = [row.values["id"] for row in rows if row.array == "frameworks"]
     change(database, lambda unit: adopt(unit, ALPHA, frameworks))
     rng = random.Random(11)  # noqa: S311 - the same every time
@@ -305,11 +323,13 @@ def test_every_claim_of_published_catalogs_is_proved(read_published: Any) -> Non
         matches = [
             (row.source_control_id, row.target_control_id, Level[row.match_level]) for row in facts.matches.values()
         ]
-        assessed = {control: Level[row.coverage_status] for control, row in facts.assessed.items()}
-        left_out = {control for control, row in facts.assessed.items() if not row.is_applicable}
+        assessed = {
+            control: Level[row.coverage_status] for control, row in facts.assessed.items() if row.coverage_status
+        }
+        left_out = facts.left_out()
         assert levels == fixpoint_of(facts, matches, assessed, left_out)
         rules: set[tuple[str, str, bool]] = set()
-        for control in facts.parents:
+        for control in facts.controls:
             found = check(transaction, facts, levels, control)
             rules |= {(step.rule, step.level, step.match_back is not None) for step in found.proof}
         assert rules == {
@@ -324,7 +344,7 @@ def test_effects_and_lifts_of_published_catalogs_are_true(read_published: Any) -
     def work(transaction: Transaction, facts: Known, levels: dict[str, Level]) -> None:
         rng = random.Random(3)  # noqa: S311 - the same every time
         told = 0
-        for control in rng.sample(sorted(facts.parents), 60):
+        for control in rng.sample(sorted(facts.controls), 60):
             found = explain(transaction, ALPHA, control)
             if control in facts.assessed:
                 without = facts.levels({control: NONE})

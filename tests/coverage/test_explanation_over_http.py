@@ -34,7 +34,7 @@ def test_children_that_are_lacking_are_counted(alpha: Stating) -> None:
     state_all(alpha)
     done(alpha.put("own.A.3", coverageStatus="PARTIAL"))
     done(alpha.put("own.A.5", coverageStatus="NONE"))
-    done(alpha.put("own.A.6", isApplicable=False, justification="There is none."))
+    done(alpha.put("own.A.9", isApplicable=False, justification="There is none."))
     found = done(alpha.explanation("own.A"))
     assert [control["id"] for control in found["lacking"]] == ["own.A.3", "own.A.5"]
     assert found["lackingCount"] == 2

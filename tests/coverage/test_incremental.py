@@ -52,7 +52,8 @@ def world(rng: random.Random) -> MemoryGraph:
             control = f"{name}{number}"
             parents[control] = rng.choice([None, *(f"{name}{above}" for above in range(number))])
             frameworks[control] = name
-    graph = MemoryGraph(frameworks, parents, {name for name in frameworks.values() if rng.random() < 0.8})
+    groups = {control for control in parents if rng.random() < 0.5}
+    graph = MemoryGraph(frameworks, parents, groups, {name for name in frameworks.values() if rng.random() < 0.8})
     for _ in range(rng.randint(0, 3 * len(parents))):
         rematch(graph, rng, Touched())
     for _ in range(rng.randint(0, len(parents))):
@@ -69,9 +70,9 @@ def unused(prefix: str, names: Collection[str]) -> str:
 def restate(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     control = rng.choice(list(graph.parents))
     graph.assessed[control] = rng.choice(list(Level))
-    graph.not_applicable.discard(control)
-    if rng.random() < 0.2:
-        graph.not_applicable.add(control)
+    if (rng.random() < 0.2) != (control in graph.not_applicable):
+        graph.not_applicable ^= {control}
+        touched.moved.add(control)
     if rng.random() < 0.2:
         del graph.assessed[control]
     touched.reassessed.add(control)
@@ -109,6 +110,8 @@ def add(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     others = [other for other, owner in graph.frameworks.items() if owner == name]
     control = unused(f"{name}-", graph.frameworks)
     graph.frameworks[control], graph.parents[control] = name, rng.choice([None, *others])
+    if rng.random() < 0.5:
+        graph.groups.add(control)
     touched.moved.add(control)
 
 
@@ -129,6 +132,14 @@ def remove(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
             touched.rematched.update((source, target))
     graph.assessed.pop(control, None)
     graph.not_applicable.discard(control)
+    graph.groups.discard(control)
+
+
+def regroup(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
+    """Make a group a requirement, or the other way round."""
+    control = rng.choice(list(graph.parents))
+    graph.groups ^= {control}
+    touched.moved.add(control)
 
 
 def adopt(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
@@ -137,7 +148,7 @@ def adopt(graph: MemoryGraph, rng: random.Random, touched: Touched) -> None:
     touched.moved.update(control for control, owner in graph.frameworks.items() if owner == name)
 
 
-STEPS = (restate, restate, restate, rematch, rematch, move, add, remove, adopt)
+STEPS = (restate, restate, restate, rematch, rematch, move, add, remove, regroup, adopt)
 
 
 @settings(deadline=None, max_examples=100)
@@ -161,7 +172,8 @@ def test_larger_graphs_with_many_circles() -> None:
             for control in frameworks
             for number in [int(control[1:])]
         }
-        graph = MemoryGraph(frameworks, parents, set("ABC"))
+        groups = {parent for parent in parents.values() if parent is not None and rng.random() < 0.7}
+        graph = MemoryGraph(frameworks, parents, groups, set("ABC"))
         for _ in range(150):
             rematch(graph, rng, Touched())
         graph.recompute()
@@ -177,7 +189,7 @@ def test_larger_graphs_with_many_circles() -> None:
 def ring(length: int) -> MemoryGraph:
     """Controls that are equal to the next, in a circle, and beside it a crowd that has nothing to do with it."""
     names = [f"c{number}" for number in range(length)] + [f"x{number}" for number in range(100)]
-    graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
+    graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), set(), {"F"})
     for number in range(length):
         source, target = f"c{number}", f"c{(number + 1) % length}"
         graph.relations[f"m{number}"] = (source, target, FULL)
@@ -203,7 +215,23 @@ def test_what_has_another_reason_stays() -> None:
     del graph.assessed["c2"]
     changed = follow(graph, Touched({"c2"}))
     # It is indirect now, three steps from the other statement, and c3 one more. All are as far covered as they were.
-    assert changed == {"c2": (Computed.of(FULL, NONE), 3), "c3": (Computed.of(FULL, NONE), 4)}
+    assert changed == {"c2": (Computed.of(FULL, NONE), 3, True), "c3": (Computed.of(FULL, NONE), 4, True)}
+
+
+@pytest.mark.parametrize("then", [NONE, FULL])
+def test_groups_and_what_is_below_them_may_change_at_once(then: Level) -> None:
+    """In whatever order they are looked at: with twenty, some group comes after what is below it."""
+    groups = {f"G{number}" for number in range(20)}
+    parents: dict[str, str | None] = dict.fromkeys(groups)
+    for group in sorted(groups):
+        parents |= {f"{group}.1": group, f"{group}.2": group}
+    graph = MemoryGraph(dict.fromkeys(parents, "F"), parents, groups, {"F"})
+    graph.assessed = {f"{group}.1": PARTIAL for group in groups}
+    graph.recompute()
+    assert {graph.stored[group].effective for group in groups} == {PARTIAL}
+    graph.assessed = {f"{group}.1": then for group in groups}
+    follow(graph, Touched(reassessed={*parents}))
+    assert {graph.stored[group].effective for group in groups} == {NONE if then == NONE else PARTIAL}
 
 
 def test_a_change_that_makes_no_difference_reads_the_neighbours_alone() -> None:
@@ -212,7 +240,7 @@ def test_a_change_that_makes_no_difference_reads_the_neighbours_alone() -> None:
     follow(graph, Touched({"c0"}))
     graph.assessed["c25"] = FULL
     graph.read.clear()
-    assert follow(graph, Touched({"c25"})) == {"c25": (Computed.of(FULL, FULL), 0)}
+    assert follow(graph, Touched({"c25"})) == {"c25": (Computed.of(FULL, FULL), 0, True)}
     assert graph.read == {"c24", "c25", "c26"}
 
 
@@ -220,7 +248,7 @@ def test_where_everything_hangs_together_a_change_still_reads_little() -> None:
     """A thousand controls that are nearly all FULL by one another, in circles without number."""
     rng = random.Random(9)  # noqa: S311 - the same graph every time
     names = [f"c{number}" for number in range(1_000)]
-    graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), {"F"})
+    graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), set(), {"F"})
     for number in range(4_000):
         graph.relations[str(number)] = (rng.choice(names), rng.choice(names), rng.choice([PARTIAL, FULL]))
     graph.assessed = dict.fromkeys(rng.sample(names, 100), FULL)

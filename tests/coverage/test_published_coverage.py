@@ -1,12 +1,14 @@
-"""Published catalogs and mappings, stated over HTTP: what is shown is what follows, by a brute force of its own."""
+"""Published catalogs and mappings, assessed over HTTP: what is shown is what follows by definition."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -16,6 +18,9 @@ from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import rows_to_load
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.schema.fields import REASONS
+from normata.frameworks.model import EffectiveCoverage
+from tests import stored
+from tests.coverage import definition
 from tests.coverage.assessing import SILENCE, Json, Stating, assert_consistent, done
 from tests.databases import build, change
 from tests.served import Served, served
@@ -28,7 +33,9 @@ FILES = (
     "map-nist-csf-1.1-nist-csf-2.0",
     "mapping-nist-sp-800-66-rev2-to-nist-csf-2.0",
 )
+HIGH_BASELINE = "NIST_SP-800-53_rev5_HIGH-baseline-resolved-profile_catalog-min.json"
 STEPS = 40
+LEVELS = ("NONE", "PARTIAL", "FULL")
 
 ORGANIZATION = {
     "organizations": [{"id": ALPHA, "name": "Alpha", "slug": "alpha"}],
@@ -37,12 +44,12 @@ ORGANIZATION = {
 }
 
 
-@pytest.fixture
-def published(catalogs: Path, tmp_path: Path) -> Iterator[Served]:
-    """The application over three published catalogs and two mappings, and an organization that has said nothing."""
-    url = f"sqlite:///{tmp_path / 'published.db'}"
+@contextmanager
+def served_with(paths: Sequence[Path], folder: Path) -> Iterator[Served]:
+    """The application over published catalogs and mappings, and an organization that has recorded nothing."""
+    url = f"sqlite:///{folder / 'published.db'}"
     build(url, with_world=False)
-    files = read_published([catalogs / "ciso-assistant" / f"{name}.yaml" for name in FILES])
+    files = read_published([*paths])
     with served(url) as service:
 
         def work(unit: UnitOfWork) -> None:
@@ -55,7 +62,14 @@ def published(catalogs: Path, tmp_path: Path) -> Iterator[Served]:
         yield service
 
 
-# --- What follows, by the rules of docs/api.md alone
+@pytest.fixture
+def published(catalogs: Path, tmp_path: Path) -> Iterator[Served]:
+    """Three catalogs and two mappings."""
+    with served_with([catalogs / "ciso-assistant" / f"{name}.yaml" for name in FILES], tmp_path) as service:
+        yield service
+
+
+# --- What follows
 
 
 @dataclass
@@ -63,9 +77,8 @@ class Said:
     """What the lists show of the catalogs, what is said of them, and what follows from it."""
 
     frameworks: dict[str, str]  # of each control
-    parents: dict[str, str | None]
+    controls: dict[str, definition.Control]  # as catalogs have them
     into: dict[str, list[tuple[str, str]]]  # the matches that lead to each control: source, level
-    full: set[tuple[str, str]]  # the matches with the level FULL
     adopted: set[str]
     assessed: dict[str, Json] = field(default_factory=dict)
 
@@ -78,43 +91,38 @@ class Said:
         }
         return cls(
             frameworks={control: item["frameworkId"] for control, item in listed.items()},
-            parents={control: item["parentId"] for control, item in listed.items()},
+            controls={
+                control: definition.Control(
+                    item["parentId"], is_category=item["type"] == "CATEGORY", is_mandatory=item["isMandatory"]
+                )
+                for control, item in listed.items()
+            },
             into=into,
-            full={(source, target) for target, found in into.items() for source, level in found if level == "FULL"},
             adopted={item["frameworkId"] for item in listed.values()},
         )
 
-    def follows(self, *, with_matches: bool = True) -> dict[str, str]:
-        """The status of every control of the adopted frameworks: the rules, again and again until nothing changes."""
-        controls = [control for control, framework in self.frameworks.items() if framework in self.adopted]
-        said = {control: self.assessed.get(control, SILENCE) for control in controls}
-        applicable = [control for control in controls if said[control]["isApplicable"]]
-        children = defaultdict(list)
-        for control in applicable:
-            children[self.parents[control]].append(control)
-        status = dict.fromkeys(controls, "NONE")
+    @property
+    def matches(self) -> list[tuple[str, str, int]]:
+        """The matches between controls of adopted frameworks."""
+        return [
+            (source, target, LEVELS.index(level))
+            for target, found in self.into.items()
+            for source, level in found
+            if {self.frameworks[source], self.frameworks[target]} <= self.adopted
+        ]
 
-        def judged(control: str) -> str:
-            stated = said[control]["coverageStatus"]
-            below = [status[child] for child in children[control]]
-            sources = [pair for pair in self.into[control] if with_matches and pair[0] in status]
-            if stated == "FULL" or any(level == status[source] == "FULL" for source, level in sources):
-                return "FULL"
-            if below and set(below) == {"FULL"}:
-                return "FULL"
-            if stated == "PARTIAL" or set(below) & {"PARTIAL", "FULL"}:
-                return "PARTIAL"
-            for source, _ in sources:
-                within = (control, source) in self.full
-                if status[source] == "FULL" or (status[source] == "PARTIAL" and within):
-                    return "PARTIAL"
-            return "NONE"
-
-        while True:
-            following = {control: judged(control) for control in applicable}
-            if following.items() <= status.items():
-                return status
-            status |= following
+    @property
+    def assessed_controls(self) -> dict[str, definition.Control]:
+        """The controls of adopted frameworks, with what is recorded of them."""
+        found = {}
+        for name, control in self.controls.items():
+            if self.frameworks[name] in self.adopted:
+                said = self.assessed.get(name, SILENCE)
+                status = said["coverageStatus"]
+                found[name] = replace(
+                    control, assessed=None if status is None else LEVELS.index(status), decision=said["isApplicable"]
+                )
+        return found
 
 
 # --- What is done
@@ -122,11 +130,11 @@ class Said:
 
 def a_statement(rng: random.Random) -> Json:
     """A whole statement."""
-    said: Json = {"coverageStatus": rng.choice(["NONE", "PARTIAL", "FULL", "FULL"])}
+    said: Json = {"coverageStatus": rng.choice([None, "NONE", "PARTIAL", "FULL", "FULL"])}
     said["coverageGap"] = rng.choice([None, "Two sites are missing."])
     said["reasons"] = rng.sample(REASONS, rng.randint(0, 2))
-    said["isApplicable"] = rng.random() < 0.85
-    said["justification"] = None if said["isApplicable"] else "We have nothing of the kind."
+    said["isApplicable"] = rng.choices([None, True, False], [70, 15, 15])[0]
+    said["justification"] = "We have nothing of the kind." if said["isApplicable"] is False else None
     return said
 
 
@@ -186,26 +194,77 @@ def test_every_effective_status_is_what_follows(published: Served, judged: str) 
     for framework in published.listing("/frameworks/", "admin").items():
         done(stating.adopt(framework["id"]))
     said = Said.shown(stating.listed())
-    assert (len(said.adopted), len(said.parents) > 400, sum(map(len, said.into.values())) > 500) == (3, True, True)
+    assert (len(said.adopted), len(said.controls) > 400, sum(map(len, said.into.values())) > 500) == (3, True, True)
     if judged != "as published":
         published.load({"controlMatches": own_matches(rng, said)})
         said = Said.shown(stating.listed())
-    assert bool(said.full) == (judged != "as published")
+    has_full = any(level == 2 for *_, level in said.matches)
+    assert has_full == (judged != "as published")
     seen: Counter[tuple[str, bool]] = Counter()
     for number in range(STEPS):
         take_a_step(rng, stating, said)
         listed = stating.listed()
-        expected, alone = said.follows(), said.follows(with_matches=False)
+        controls, matches = said.assessed_controls, said.matches
+        levels, own = definition.effective(controls, matches), definition.own(controls)
+        expected = {control: LEVELS[level] for control, level in levels.items()}
         shown = {control: item["effectiveCoverageStatus"] for control, item in listed.items()}
         assert shown == expected, f"after step {number}"
         indirect = {control: item["isIndirectlyCovered"] for control, item in listed.items()}
-        assert indirect == {control: expected[control] != alone[control] for control in expected}, (
-            f"after step {number}"
-        )
+        assert indirect == {control: level > own[control] for control, level in levels.items()}, f"after step {number}"
+        rows = stored.rows(published.database, EffectiveCoverage)
+        assert {row["control_id"] for row in rows if row["applies"]} == definition.applicable(controls)
+        in_conflict = {row["control_id"] for row in rows if row["conflict"]}
+        assert in_conflict == definition.conflicts(controls, matches), f"after step {number}"
         for control, item in listed.items():
             statement = said.assessed.get(control, SILENCE)
-            assert item["coverage"] == {name: statement[name] for name in ("coverageStatus", "coverageGap")}
+            assert item["coverage"] == {
+                "coverageStatus": statement["coverageStatus"] or "NONE",
+                "coverageGap": statement["coverageGap"],
+            }
         seen.update((expected[control], indirect[control]) for control in expected)
-    lifted = {("PARTIAL", True)} | ({("FULL", True)} if said.full else set())
+    lifted = {("PARTIAL", True)} | ({("FULL", True)} if has_full else set())
     assert set(seen) == {("NONE", False), ("PARTIAL", False), ("FULL", False)} | lifted
     assert_consistent(published.database)
+
+
+# --- What an auditor counts
+
+
+def adopted(service: Served) -> tuple[Stating, str, dict[str, Json]]:
+    """The one framework, adopted by the organization: who assesses it, its id, and its controls by identifier."""
+    stating = Stating(service.client, service.bearer("admin"))
+    [framework] = service.listing("/frameworks/", "admin").items()
+    done(stating.adopt(framework["id"]))
+    return stating, framework["id"], {item["identifier"]: item for item in stating.listed().values()}
+
+
+def test_all_requirements_of_800_171_are_110(catalogs: Path, tmp_path: Path) -> None:
+    """There each requirement has a child, which is a text about it."""
+    with served_with([catalogs / "ciso-assistant" / "nist-800-171-rev2.yaml"], tmp_path) as service:
+        stating, framework, _ = adopted(service)
+        requirements = [name for name, item in stating.listed().items() if item["type"] == "CONTROL"]
+        done(stating.patch(*({"controlId": name, "coverageStatus": "FULL"} for name in requirements)))
+        counts = stating.summary(framework)
+        assert (len(requirements), counts["requirements"], counts["effective"]["full"]) == (110, 110, 110)
+        assert stating.gaps(framework) == []
+
+
+def test_enhancements_of_800_53_do_not_make_up_for_their_base(catalogs: Path, tmp_path: Path) -> None:
+    """OSCAL has enhancements below the control that they enhance."""
+    with served_with([catalogs / "oscal" / HIGH_BASELINE], tmp_path) as service:
+        stating, framework, controls = adopted(service)
+        base = controls["AC-2"]
+        enhancements = [item["id"] for item in controls.values() if item["parentId"] == base["id"]]
+        assert len(enhancements) > 3
+        done(stating.patch(*({"controlId": name, "coverageStatus": "FULL"} for name in enhancements)))
+        done(stating.put(base["id"], coverageStatus="NONE", coverageGap="All of it."))
+        assert stating.effective()[base["id"]] == "NONE"
+        assert base["id"] in {gap["id"] for gap in stating.gaps(framework)}
+        answer = service.client.get(
+            f"/frameworks/{quote(framework, safe='')}/statement-of-applicability/",
+            params={"organizationId": ALPHA},
+            headers=stating.headers,
+        )
+        entries = {entry["id"]: entry for entry in done(answer)["controls"]}
+        assert entries[base["id"]]["effectiveCoverageStatus"] == "NONE"
+        assert {*enhancements} < entries.keys()

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from normata.adoption.adoption import adopt
 from normata.bundle import loading
 from normata.catalogs import reading as importing
+from normata.catalogs.importing import import_for_all
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.transaction import Parameters, Statement, Transaction
@@ -149,7 +150,13 @@ NONE, PARTIAL, FULL = Level
             id="match led from a framework that is not adopted",
         ),
         pytest.param(
-            {"controls": [{"id": "sun.A.1", "parentId": None}, {"id": "sun.A.3", "parentId": "sun.A.2"}]},
+            {
+                "controls": [
+                    {"id": "sun.A.1", "parentId": None},
+                    {"id": "sun.A.2", "type": "CATEGORY"},
+                    {"id": "sun.A.3", "parentId": "sun.A.2"},
+                ]
+            },
             {"sun.A.2": (FULL, False), "sun.A": (PARTIAL, False), "moon.A.2": (FULL, True)},
             id="controls with other parents",
         ),
@@ -303,7 +310,8 @@ def test_imported_frameworks_and_their_mapping_let_coverage_flow_once_adopted(
         library("map", requirement_mapping_sets=[{"requirement_mappings": [relation]}]),
     ]
     before = shown(database)
-    change(database, lambda unit: loading.load(unit, importing.read(paths), sync=True))
+    published = importing.read_published(paths)
+    change(database, lambda unit: import_for_all(unit, published, skip_unknown=False))
     assert shown(database) == before
     change(database, lambda unit: adopt(unit, ALPHA, ["one", "two"]))
     world.load(database, {"controlCoverages": [statement("urn:x:one:1.1", "FULL")]})

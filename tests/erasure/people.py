@@ -12,6 +12,7 @@ from sqlalchemy import Select, insert, select, update
 from normata.core.changes.idempotency import IdempotencyKey
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
+from normata.core.schema.addresses import email_key
 from normata.core.schema.table import Table, sql_table, tables
 from normata.core.schema.text import fold
 from normata.erasure.columns import keys_of, own_tables, texts_of
@@ -22,7 +23,7 @@ from normata.identity.tokens import tokens
 from normata.records.kinds import Asset, Policy
 from tests.databases import change
 from tests.served import Served
-from tests.world import ALPHA, BETA, record_id
+from tests.world import ALPHA, BETA, SET_ASIDE, record_id
 
 ANN, NAME, ADDRESS = "user-ann", "Ann Šmith", "Ann.Smith@alpha.example"
 MEMBER = "member-ann"
@@ -62,12 +63,16 @@ def join(service: Served) -> None:
                 {"id": "member-ann-beta", "organizationId": BETA, "userId": ANN, "role": "viewer"},
             ],
             "notifications": [{"id": "note-ann", "organizationId": ALPHA, "userId": ANN, "createdAt": "2026-03-01"}],
+            "mappingDocuments": [{"id": "mapping", "document": "A mapping", "name": "A mapping"}],
+            "setAsideMatches": [
+                {"id": "aside", "organizationId": ALPHA, "matchId": SET_ASIDE, "justification": "They are not alike."}
+            ],
         }
     )
     insert_rows(service.database, _rows_of(ANN))
     insert_rows(service.database, [(table, row) for table, row in _rows_of("user-viewer") if table is not Invitation])
     attempt = {"kind": "oidc", "data": json.dumps({"login_hint": ADDRESS})}
-    offer = {"organization_id": BETA, "email": ADDRESS, "email_folded": fold(ADDRESS), "role": "viewer"}
+    offer = {"organization_id": BETA, "email": ADDRESS, "email_folded": email_key(ADDRESS), "role": "viewer"}
     insert_rows(
         service.database,
         [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from normata.bundle.dumping import dump
+from normata.bundle.instance import dump_everything, load_everything
 from normata.cli.check import faults
+from normata.core.changes.unit_of_work import Change
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.erasure.columns import called
@@ -17,6 +20,7 @@ from normata.erasure.erasing import Erased, erase
 from normata.erasure.person import ErasureRequest, LastOwner, NoSuchPerson, find_person
 from normata.erasure.survey import survey
 from normata.events.checking import event_faults
+from normata.events.erasures import signed_counts
 from normata.events.exporting import export
 from normata.events.keys import Signer, read_note
 from normata.events.model import OPERATORS, AuditEvent
@@ -26,6 +30,7 @@ from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.identity.model import Membership, User
 from normata.operations import SECURITY
 from normata.records.kinds import Asset, Audit, Policy, Task
+from normata.settings import Settings
 from tests import stored, world
 from tests.databases import change, on_both, tamper
 from tests.erasure.people import ADDRESS, ANN, MEMBER, NAME, bearer, named, traces
@@ -33,18 +38,30 @@ from tests.served import Served
 from tests.world import ALPHA, BETA, record_id
 
 
+def signer() -> Signer:
+    """The key that the commands have, too."""
+    return Signer(Settings().event_key_file)
+
+
 def erased(service: Served, who: str = ADDRESS, **erasure_request: Any) -> Erased:
     """Erase somebody as the command does."""
     seal_all_now(service.database)
-    done = change(service.database, lambda unit: erase(unit, ErasureRequest(who, **erasure_request)))
+    done = change(service.database, lambda unit: erase(unit, ErasureRequest(who, **erasure_request), signer()))
     seal_all_now(service.database)
     return done
 
 
 def dumped(database: Database, organization_id: str | None = None) -> str:
-    """A bundle, as text."""
+    """The bundle of an organization, or everything, as text."""
     file = io.StringIO()
-    database.read_now(lambda transaction: dump(transaction, organization_id, file))
+
+    def work(transaction: Transaction) -> None:
+        if organization_id is None:
+            dump_everything(transaction, file)
+        else:
+            dump(transaction, organization_id, file)
+
+    database.read_now(work)
     return file.getvalue()
 
 
@@ -55,7 +72,7 @@ def exported(database: Database, owner: str) -> list[str]:
 
 def everything_wrong(database: Database) -> list[str]:
     """What `normata check` finds, but for the coverage of a world in which texts were changed past all rules."""
-    return database.read_now(lambda transaction: list(faults(database, transaction, SECURITY)))
+    return database.read_now(lambda transaction: list(faults(database, transaction, SECURITY, signer())))
 
 
 # --- Everywhere
@@ -305,14 +322,13 @@ def test_events_lose_what_names_them_and_keep_who_did_what(service: Served) -> N
     ]
 
 
-def test_logs_are_proven_all_the_same(service: Served, tmp_path: Any) -> None:
+def test_logs_are_proven_all_the_same(service: Served) -> None:
     """With a checkpoint that was kept before, and with one from after."""
     database = service.database
     seal_all_now(database)
-    signer = Signer(tmp_path / "key")
 
     def note(owner: str) -> Any:
-        return read_note(signer.note(database.read_now(lambda transaction: last_checkpoint(transaction, owner))))
+        return read_note(signer().note(database.read_now(lambda transaction: last_checkpoint(transaction, owner))))
 
     kept = {owner: note(owner) for owner in (ALPHA, BETA, OPERATORS)}
     done = erased(service)
@@ -320,25 +336,49 @@ def test_logs_are_proven_all_the_same(service: Served, tmp_path: Any) -> None:
     for owner, before in kept.items():
         lines = exported(database, owner)
         assert not traces(lines)
+        before_erased: list[str] = []
         for one in (before, note(owner)):
-            outcome = verify(lines, one)
+            outcome = verify(lines, one, [signer().verifier(owner)])
             assert (outcome.faults, outcome.lost) == ([], [])
+            before_erased = before_erased or outcome.erased_later
+            assert not (outcome.erased and outcome.erased_later)
+        assert outcome.erased_later == []
+        assert set(before_erased) <= set(outcome.erased)
         seen += len(outcome.erased)
     assert seen == done.events
-    assert database.read_now(lambda transaction: list(event_faults(transaction))) == []
+    assert database.read_now(lambda transaction: list(event_faults(transaction, signer()))) == []
     # Content that is gone without a word is still found.
     [victim] = stored.rows(database, AuditEvent, action="erase", organization_id=BETA)
     tamper(database, f"UPDATE audit_event SET body = '' WHERE id = '{victim['id']}'")
-    [fault] = database.read_now(lambda transaction: list(event_faults(transaction)))
+    [fault] = database.read_now(lambda transaction: list(event_faults(transaction, signer())))
     assert victim["id"] in fault
     assert "no event tells" in fault
 
 
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_of_an_erasure_that_is_erased_itself_what_was_signed_still_counts(service: Served, is_signed: bool) -> None:
+    """Whoever erases the event that names what was erased names all of it anew."""
+    database = service.database
+    change(database, lambda unit: unit.publish(Change("touch", Task, ALPHA, "touched", {"id": "touched"})))
+    [event] = stored.rows(database, AuditEvent, entity_id="touched")
+    counts = signed_counts(signer(), ALPHA, [event["id"]])
+    if not is_signed:
+        del counts["signature"]
+    change(database, lambda unit: unit.publish(Change("erase", Task, ALPHA, counts=counts, reason=f"{NAME} wanted it")))
+    seal_all_now(database)
+    tamper(database, f"UPDATE audit_event SET body = '' WHERE id = '{event['id']}'")
+    erased(service)
+    assert not traces(exported(database, ALPHA))
+    told = database.read_now(lambda transaction: list(event_faults(transaction, signer())))
+    assert [event["id"] in fault for fault in told] == ([] if is_signed else [True])
+
+
 @on_both
-def test_a_dump_of_everything_loads_again(service: Served, empty: Database) -> None:
+def test_a_dump_of_everything_loads_again(service: Served, empty: Database, tmp_path: Path) -> None:
     """With the events that have lost their content, and those that tell so."""
     erased(service)
-    world.load(empty, json.loads(dumped(service.database)))
-    seal_all_now(empty)
+    path = tmp_path / "all.json"
+    path.write_text(dumped(service.database), encoding="utf-8")
+    empty.write_now(lambda transaction: load_everything(transaction, path))
     assert named(empty) == []
     assert everything_wrong(empty) == []

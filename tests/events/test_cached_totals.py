@@ -17,6 +17,7 @@ from normata.core.http.operation import ChangeOperation, Operation
 from normata.erasure.erasing import erase
 from normata.erasure.person import ErasureRequest
 from normata.events.cached_totals import CachedTotals
+from normata.events.keys import Signer
 from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
 from normata.records.kinds import Label
@@ -160,7 +161,7 @@ def test_every_change_is_seen(operation: Operation, keeping: Served) -> None:
         assert {kind: totals(keeping, kind) for kind in kinds} == {kind: totals(counted, kind) for kind in kinds}
 
 
-def test_an_erased_person_is_no_more_found(keeping: Served) -> None:
+def test_an_erased_person_is_no_more_found(keeping: Served, tmp_path: Path) -> None:
     """To erase changes texts of every kind, and is one event, about the person."""
     keeping.load(
         {
@@ -171,7 +172,8 @@ def test_an_erased_person_is_no_more_found(keeping: Served) -> None:
     )
     tasks = keeping.listing("/tasks/")
     assert tasks.page(page=2, search="Sandwell")["total"] == 1
-    change(keeping.database, lambda unit: erase(unit, ErasureRequest("nora@example.org")))
+    signer = Signer(tmp_path / "key")
+    change(keeping.database, lambda unit: erase(unit, ErasureRequest("nora@example.org"), signer))
     assert tasks.page(page=2, search="Sandwell")["total"] == 0
 
 

@@ -4,76 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
-from normata.events.checking import event_faults
-from normata.events.content import ERASE, ERASED_EVENTS
+from normata.events import sealing
 from normata.events.exporting import export
-from normata.events.keys import Note, Signer, read_note
+from normata.events.keys import Signer, read_note
 from normata.events.merkle import leaf_hash
 from normata.events.model import AuditEvent
-from normata.events.sealing import last_checkpoint, seal_all_now
-from normata.events.verifying import NoLog, Outcome, verify
+from normata.events.sealing import UnsoundLog, last_checkpoint, seal_all_now
+from normata.events.verifying import NoLog, verify
 from normata.records.kinds import Label
 from tests import mostly_sqlite, stored, world
-from tests.databases import change, on_both, open_url, tamper
+from tests.databases import change, on_both, tamper
+from tests.events import tampered
+from tests.events.tampered import COUNT, Log
 from tests.served import run_sql
 from tests.world import ALPHA, BETA
 
-database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
-
-COUNT = 6
-
-
-@dataclass
-class Log:
-    """The log of alpha, with what was kept elsewhere before somebody tampered with it."""
-
-    database: Database
-    ids: list[str]
-    note: Note
-
-    def check(self) -> list[str]:
-        """What `normata check` says of events."""
-        return self.database.read_now(lambda transaction: list(event_faults(transaction)))
-
-    def lines(self) -> list[str]:
-        """What `normata events export` writes."""
-        return self.database.read_now(lambda transaction: list(export(transaction, ALPHA)))
-
-    def verify(self, lines: list[str] | None = None) -> Outcome:
-        """What `normata events verify` says, with the checkpoint that was kept."""
-        return verify(self.lines() if lines is None else lines, self.note)
-
-    def add(self, name: str) -> None:
-        """Have one more event, sealed at once, so that each has a checkpoint of its own."""
-
-        def work(unit: UnitOfWork) -> None:
-            unit.publish(Change("touch", Label, ALPHA, name, {"id": name, "name": "x"}))
-
-        change(self.database, work)
-        seal_all_now(self.database)
-
-
-@pytest.fixture
-def log(database_url: str, tmp_path: Path) -> Iterator[Log]:
-    """A log with some events, all sealed."""
-    with closing(open_url(database_url)) as database:
-        log = Log(database, [], Note("", 0, "", "", {}))
-        for number in range(COUNT):
-            log.add(f"label-{number}")
-        checkpoint = database.read_now(lambda transaction: last_checkpoint(transaction, ALPHA))
-        log.note = read_note(Signer(tmp_path / "key").note(checkpoint))
-        by_record = {event["entity_id"]: event["id"] for event in stored.rows(database, AuditEvent)}
-        log.ids = [by_record[f"label-{number}"] for number in range(COUNT)]
-        yield log
+database_url, shared_url, log = mostly_sqlite.database_url, mostly_sqlite.shared_url, tampered.log
 
 
 @on_both
@@ -224,6 +177,60 @@ INSERTED: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.parametrize("at", ["2026-01-01", "2099-01-01"])
+@pytest.mark.parametrize("whose", ["inserted", "written by the service"])
+@on_both
+def test_an_event_that_nothing_will_seal_is_named(log: Log, at: str, whose: str) -> None:
+    """Whatever time it claims: its note was removed, or it never had one."""
+    event_id = "forged"
+    if whose == "inserted":
+        time = f"{at}T00:00:00.000Z" if log.database.embedded else f"{at}T00:00:00Z"
+        run_sql(log.database, INSERT.replace("2026-01-01T00:00:00Z", time))
+    else:
+        change(log.database, lambda unit: unit.publish(Change("touch", Label, ALPHA, "young", {"id": "young"})))
+        [event] = stored.rows(log.database, AuditEvent, entity_id="young")
+        event_id = event["id"]
+    assert not any("nothing will seal it" in one for one in log.check())
+    tamper(log.database, "DELETE FROM unsealed_event")
+    [told] = log.check()
+    assert f"the event {event_id} of organization {ALPHA} has no leaf, and nothing will seal it" in told
+    [fault] = log.verify().faults
+    assert event_id in fault
+
+
+CHECKPOINTS = {
+    "a frontier": ("UPDATE event_checkpoint SET frontier = replace(frontier, 'a', 'b') WHERE size = {size}", True),
+    "a frontier of another size": ("UPDATE event_checkpoint SET frontier = '' WHERE size = {size}", True),
+    "a frontier that is none": ("UPDATE event_checkpoint SET frontier = 'x' || frontier WHERE size = {size}", True),
+    "its root": ("UPDATE event_checkpoint SET root = '0' WHERE size = {size}", True),
+    "a leaf after it": (f"INSERT INTO event_leaf VALUES ('{ALPHA}', {COUNT}, 'forged', '0')", False),
+}
+
+
+@pytest.mark.parametrize("case", CHECKPOINTS)
+@on_both
+def test_nothing_is_added_to_what_was_changed(log: Log, case: str) -> None:
+    """Nor signed. Other logs go on, and checking says what it is."""
+    statement, is_checkpoint = CHECKPOINTS[case]
+    tamper(log.database, statement.format(size=COUNT))
+    sound = log.database.read_now(lambda transaction: last_checkpoint(transaction, BETA))
+    for owner in (ALPHA, BETA):
+        change(log.database, lambda unit, owner=owner: unit.publish(Change("touch", Label, owner, "x", {"id": "x"})))  # type: ignore[misc]
+    [reason] = seal_all_now(log.database)
+    assert f"organization {ALPHA}" in reason
+    with pytest.raises(UnsoundLog):
+        log.keep()
+    assert log.database.read_now(lambda transaction: last_checkpoint(transaction, BETA)).size == sound.size + 1
+    told = " ".join(log.check())
+    assert ("its frontier is not that of its root" if is_checkpoint else "no checkpoint has it") in told
+
+
+def test_an_older_frontier_is_looked_at_as_well(log: Log) -> None:
+    tamper(log.database, "UPDATE event_checkpoint SET frontier = replace(frontier, 'a', 'b') WHERE size = 2")
+    [told] = log.check()
+    assert "the checkpoint of size 2 was changed: its frontier is not that of its root" in told
+
+
 @pytest.mark.parametrize("case", INSERTED)
 @on_both
 def test_an_inserted_event_is_named(log: Log, case: str) -> None:
@@ -266,37 +273,26 @@ def test_an_event_that_was_removed_before_it_was_sealed_is_named(log: Log) -> No
     assert log.check() == [told], "and the others are sealed all the same"
 
 
-# --- Erasure
-
-
-def test_content_can_go_while_its_leaf_stays(log: Log) -> None:
-    """The hash proves what was there to whoever has it, and says nothing of it to others, for the salt has gone too."""
-    tamper(log.database, f"UPDATE audit_event SET body = '' WHERE id = '{log.ids[2]}'")
-    outcome = log.verify()
-    assert (outcome.faults, outcome.proven, outcome.erased) == ([], COUNT, [])
-    assert outcome.lost == [f"{log.ids[2]} (leaf 2)"]
-    [told] = log.check()
-    assert log.ids[2] in told
-    assert "lost its content, and no event tells that it was erased" in told
-
-
-def test_content_that_an_event_tells_of_is_erased(log: Log) -> None:
-    """But only what it tells of, and only of the same log."""
-
-    def work(unit: UnitOfWork) -> None:
-        unit.publish(Change(ERASE, Label, ALPHA, counts={ERASED_EVENTS: [log.ids[2]]}))
-        unit.publish(Change(ERASE, Label, BETA, counts={ERASED_EVENTS: [log.ids[3]]}))
-        unit.publish(Change("touch", Label, ALPHA, counts={ERASED_EVENTS: [log.ids[3]]}))
-
-    change(log.database, work)
-    seal_all_now(log.database)
-    tamper(log.database, f"UPDATE audit_event SET body = '' WHERE id IN ('{log.ids[2]}', '{log.ids[3]}')")
-    outcome = log.verify()
-    assert (outcome.faults, outcome.proven, outcome.later) == ([], COUNT, 2)
-    assert outcome.erased == [f"{log.ids[2]} (leaf 2)"]
-    assert outcome.lost == [f"{log.ids[3]} (leaf 3)"]
-    [told] = log.check()
-    assert log.ids[3] in told
+@on_both
+def test_notes_that_somebody_added_keep_nothing_from_being_sealed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a round takes, before all others: of events that are sealed, of none, and of one for another log."""
+    monkeypatch.setattr(sealing, "_NOTED", sealing._NOTED.limit(2))
+    monkeypatch.setattr(sealing, "_MOST", 2)
+    numbers = range(5)
+    run_sql(
+        log.database,
+        *(f"INSERT INTO unsealed_event VALUES ('0-{number}', '{ALPHA}')" for number in numbers),
+        *(f"INSERT INTO unsealed_event VALUES ('{one}', '{ALPHA}')" for one in log.ids),
+        INSERT.replace("00:00:00Z", "00:00:00.000Z").replace("'forged'", "'1-forged'"),
+        f"UPDATE unsealed_event SET owner = '{BETA}' WHERE event_id = '1-forged'",
+    )
+    log.add("honest")
+    log.keep()
+    assert log.note.size == COUNT + 1
+    told = log.check()
+    assert sum("and is sealed already: the note was inserted by hand" in one for one in told) == COUNT
+    assert sum("is missing: it was removed before it was sealed" in one for one in told) == len(numbers)
+    assert sum("1-forged" in one and "it is noted to be sealed for" in one for one in told) == 1
 
 
 # --- Files

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from normata.cli import demo as content
 from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.demo.files import ORGANIZATION
 from normata.records.base import Restorable
 from tests.databases import change
@@ -32,19 +34,32 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
+def live(database: Database) -> set[str]:
+    """The ids of all records that are not archived."""
+
+    def ids(transaction: Transaction) -> set[str]:
+        tables = [kind.sql() for kind in Restorable.kinds]
+        statements = [select(table.c.id).where(table.c.archived_at.is_(None)) for table in tables]
+        return {record for statement in statements for record in transaction.scalars(statement)}
+
+    return database.read_now(ids)
+
+
 @pytest.mark.parametrize("empty_url", ["sqlite"], indirect=True)
 def test_it_walks_the_whole_life_of_every_kind(empty: Database, empty_url: str) -> None:
-    change(empty, lambda unit: content.fill(unit, lambda *_: None))
+    content.fill(empty, lambda *_: None)
     token = change(empty, content.new_token)
+    before = live(empty)
     with serving(empty_url) as base:
         done = run(base, ORGANIZATION, TOKEN=token, NORMATA_DATABASE_URL=empty_url)
         refused = run(base, "org-nobody", TOKEN="none")
     assert (done.returncode, done.stderr) == (0, "")
     *lives, proof = done.stdout.splitlines()
     assert lives == [
-        f"{path}: create, update, archive, restore" for path in sorted(kind.path for kind in Restorable.kinds)
+        f"{path}: create, update, archive, restore, archive" for path in sorted(kind.path for kind in Restorable.kinds)
     ]
     assert "events" in proof
+    assert live(empty) == before, "the example cleans up after itself"
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 1, "what is refused is told in one line"
     assert "401" in refused.stderr

@@ -9,8 +9,9 @@ import time
 import pytest
 from argon2 import PasswordHasher
 
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in import passwords
-from normata.identity.sign_in.passwords import Crowded, Hashing
+from normata.identity.sign_in.passwords import Hashing
 
 PASSWORD = "a heron stands in the reeds"
 
@@ -34,7 +35,7 @@ def test_what_is_no_hash_is_nobodys(stored: str | None, monkeypatch: pytest.Monk
     assert not asyncio.run(Hashing().is_right(PASSWORD, stored))
 
 
-def test_a_flood_neither_takes_all_threads_nor_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_takes_few_threads_and_few_of_it_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once, most, lock = 0, 0, threading.Lock()
 
     class Slow(PasswordHasher):
@@ -54,9 +55,17 @@ def test_a_flood_neither_takes_all_threads_nor_waits_for_ever(monkeypatch: pytes
 
     async def flood() -> list[bool | BaseException]:
         hashing = Hashing()
-        return await asyncio.gather(*(hashing.is_right(PASSWORD, "x") for _ in range(60)), return_exceptions=True)
+
+        async def attempt(number: int) -> bool:
+            # Each of these networks has many addresses.
+            async with hashing.turn(f"2001:db8:0:{number % 3}::{number}"):
+                return await hashing.is_right(PASSWORD, "x")
+
+        return await asyncio.gather(*map(attempt, range(60)), return_exceptions=True)
 
     answers = asyncio.run(flood())
     assert most == 2
-    assert sum(isinstance(answer, Crowded) for answer in answers) == 10
-    assert answers.count(True) == 50
+    refused = [answer for answer in answers if isinstance(answer, SignInRefused)]
+    assert {(error.cause, error.wait) for error in refused} == {("too_many_waiting", 1)}
+    assert answers.count(True) == 2 + 3 * 3
+    assert len(refused) == 60 - 11

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normata.core.db.database import Database
-from normata.core.schema.text import fold
+from normata.core.schema.addresses import email_key
 from normata.errors import AlreadyMember, InvitationClosed
 from normata.identity.invitations import invitations
 from normata.identity.invitations.invitations import INVITATIONS_OF_ADDRESS
@@ -122,7 +122,9 @@ def test_open_invitations_are_found_by_the_address(database: Database, database_
         invite(database, "New@example.org", organization_id=organization_id)
     invite(database, "other@example.org")
 
-    rows = as_service(database_url, lambda service: service.look_up(INVITATIONS_OF_ADDRESS, fold("NEW@example.org")))
+    rows = as_service(
+        database_url, lambda service: service.look_up(INVITATIONS_OF_ADDRESS, email_key("NEW@example.org"))
+    )
     assert [row.organization_id for row in rows] == [ALPHA, BETA]
 
 

@@ -9,20 +9,20 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from normata.core.changes.references import references_of
+from normata.frameworks.model import ControlCoverage
 from normata.identity.model import Membership
 from normata.identity.sessions import sessions
 from normata.identity.sign_in_model import Session
+from normata.notifications import reminders
 from normata.notifications.model import Notification
-from normata.notifications.reminders import Reminders
 from normata.records.base import Restorable
 from normata.records.kinds import Task
 from normata.records.responsibilities import handover as responsibilities
-from normata.records.responsibilities.handover import member_columns
+from normata.records.responsibilities.handover import counted_columns
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests import stored
-from tests.databases import on_both
-from tests.identity.inviting import as_service
+from tests.databases import change, on_both
 from tests.served import Headers, Served, refused, served
 from tests.world import ALPHA, record_id
 
@@ -223,8 +223,8 @@ def test_every_column_that_names_a_member_counts() -> None:
         for name, target in references_of(table)
         if target == Membership.__tablename__
     }
-    assert naming == {(str(kind.__tablename__), name) for kind in Restorable.kinds for name in member_columns(kind)}
-    assert naming
+    assert naming == counted_columns()
+    assert naming >= {("task", "assignee_member_id"), ("control_coverage", "owner_id")}
 
 
 def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
@@ -246,6 +246,48 @@ def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
     notes = [row for row in stored.rows(service.database, Notification) if row["type"] == "record.assigned"]
     assert len(notes) == len(kinds)
     assert {note["user_id"] for note in notes} == {"user-viewer"}
+
+
+@on_both
+def test_assessments_are_handed_over_too(service: Served) -> None:
+    """By their controls, with an event of the assessment and a message; the rest of the assessment stays."""
+    headers, body = service.bearer("admin"), {"toMemberId": "member-viewer", "kinds": ["controls"]}
+    say = {**QUERY, "coverageStatus": "PARTIAL", "note": "By badge.", "ownerId": "member-editor"}
+    said = service.client.put("/controls/sun.A.1/coverage/", json=say, headers=headers).json()
+    path, control = "/members/member-editor/", said["control"]
+    listed = service.client.get(f"{path}responsibilities/", params=QUERY, headers=headers).json()
+    assert [item for item in listed["items"] if item["kind"] == "controls"] == [
+        {
+            "kind": "controls",
+            "id": "sun.A.1",
+            "label": f"{control['identifier']} {control['name']}",
+            "field": "ownerId",
+        }
+    ]
+    assert service.client.delete(path, headers=headers).json()["responsibilities"]["controls"] == 1
+    answer = service.client.post(f"{path}handover/", json=body, headers=headers)
+    assert answer.json() == {"records": {"controls": 1}, "more": False, "left": 0}
+    (row,) = stored.rows(service.database, ControlCoverage, organization_id=ALPHA, control_id="sun.A.1")
+    assert (row["owner_id"], row["coverage_status"], row["note"]) == ("member-viewer", "PARTIAL", "By badge.")
+    assert row["assessed_at"] == said["coverage"]["assessedAt"]
+    assessed = [event["entity_id"] for event in stored.events(service.database) if event["action"] == "assess"]
+    assert assessed == [row["id"]] * 2
+    told = [one["user_id"] for one in stored.rows(service.database, Notification) if one["type"] == "record.assigned"]
+    assert told == ["user-editor", "user-viewer"]
+    assert service.client.post(f"{path}handover/", json=body, headers=headers).json()["records"] == {}
+
+
+def test_assessments_of_what_was_left_are_not_counted(service: Served) -> None:
+    """Nobody could see or change them."""
+    headers = service.bearer("admin")
+    say = {**QUERY, "coverageStatus": "PARTIAL", "ownerId": "member-editor"}
+    assert service.client.put("/controls/sun.A.1/coverage/", json=say, headers=headers).is_success
+    service.sql("DELETE FROM framework_adoption WHERE framework_id = 'fw-sun'")
+    told = service.client.delete("/members/member-editor/", headers=headers).json()
+    assert "controls" not in told["responsibilities"]
+    body = {"toMemberId": "member-viewer", "kinds": ["controls"]}
+    answer = service.client.post("/members/member-editor/handover/", json=body, headers=headers)
+    assert answer.json() == {"records": {}, "more": False, "left": 0}
 
 
 @on_both
@@ -319,8 +361,7 @@ def test_nothing_is_told_to_who_was_removed(service: Served) -> None:
     assert service.client.post("/tasks/due/restore/", headers=headers).is_success
 
     def remind() -> int:
-        moment = "2026-06-15T12:00:00.000Z"
-        return as_service(service.url, lambda database: Reminders(database, changes_of(database)).remind(moment))
+        return change(service.database, lambda unit: reminders.remind(unit, ALPHA, "2026-06-15T12:00:00.000Z"))
 
     assert remind() == 0
     assert len(stored.rows(service.database, Notification)) == before

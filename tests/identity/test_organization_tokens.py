@@ -133,6 +133,22 @@ def test_a_service_account_gets_tokens_of_its_organization(service: Served) -> N
     refused(service.client.get(OWN, headers=bearer(made)), 401, "unauthenticated")
 
 
+@pytest.mark.parametrize("organization", [ALPHA, "alpha", None])
+def test_a_token_of_a_service_account_may_name_its_organization(service: Served, organization: str | None) -> None:
+    path = f"/service-accounts/{account(service)}/tokens/"
+    response = service.client.post(path, json=WANTED | {"organizationId": organization}, headers=admin(service))
+    assert response.status_code == 201, response.text
+    assert response.json()["organizationId"] == ALPHA
+
+
+def test_a_token_of_a_service_account_names_no_other_organization(service: Served) -> None:
+    guest_of_beta(service)
+    path = f"/service-accounts/{account(service)}/tokens/"
+    for organization in (BETA, "beta", "none"):
+        response = service.client.post(path, json=WANTED | {"organizationId": organization}, headers=admin(service))
+        refused(response, 404, "not_found")
+
+
 def test_a_service_account_makes_tokens_of_its_own_that_are_narrowed(service: Served) -> None:
     account_id = account(service)
     path = f"/service-accounts/{account_id}/tokens/"

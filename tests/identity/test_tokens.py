@@ -244,17 +244,20 @@ def test_a_narrowed_token_sees_nothing_of_other_organizations(
         assert tuple(found) == expected
 
 
-@pytest.mark.parametrize("email", ["stranger@alpha.example", "", "editor", "%@alpha.example", "editor@alpha.example "])
+@pytest.mark.parametrize(
+    "email",
+    ["stranger@alpha.example", "", "editor", "%@alpha.example", "editor@alpha.example ", "\uff45ditor@alpha.example"],
+)
 def test_nobody_unknown_gets_a_token(database: Database, email: str) -> None:
     with pytest.raises(tokens.NoSuchUser):
         change(database, lambda unit: tokens.create(unit, email=email, scope="write", lifetime=timedelta(1)))
     assert stored.tokens(database) == []
 
 
-@pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example", "\uff45ditor@alpha.example"])
+@pytest.mark.parametrize("email", ["EDITOR@ALPHA.EXAMPLE", "Editor@Alpha.Example"])
 @on_both
 def test_an_email_address_is_found_however_it_is_written(database: Database, client: TestClient, email: str) -> None:
-    """In any case and width, as people type it."""
+    """In any case, as people type it."""
     token = change(database, lambda unit: tokens.create(unit, email=email, scope="read", lifetime=timedelta(hours=1)))
     assert status(client, token) == 200
     (row,) = stored.tokens(database)

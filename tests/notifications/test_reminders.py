@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from normata.app import create_app
+from normata.core.changes import job_runner
+from normata.core.changes.job_runner import JobRunner
+from normata.core.changes.jobs import Job
 from normata.core.db.opening import open_database
+from normata.core.db.types import format_timestamp
+from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.notifications import reminders
 from normata.notifications.model import Notification, Reminder
-from normata.notifications.reminders import Reminders
+from normata.notifications.reminders import REMINDERS
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
 from normata.records.kinds import Finding, Incident, Record, RiskReview, Task
@@ -38,21 +47,35 @@ ROUNDS = {
 }
 
 
-async def _rounds(url: str, moments: list[str], processes: int = 1) -> int:
+@pytest.fixture(scope="module", autouse=True)
+def idle_service() -> Iterator[None]:
+    """The service that the tests share a database with would do their jobs, with another clock."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_runner, "_PAUSE", 3_600)
+        yield
+
+
+async def _rounds(url: str, moments: list[str], processes: int = 1) -> None:
     databases = [open_database(Settings(database_url=url), serving=True) for _ in range(processes)]
     try:
-        told = 0
         for moment in moments:
-            told += sum(await asyncio.gather(*(Reminders(one, changes_of(one)).remind(moment) for one in databases)))
-        return told
+            runners = [
+                JobRunner(one, changes_of(one), [REMINDERS], NEXT_ORGANIZATIONS, clock=partial(str, moment))
+                for one in databases
+            ]
+            await asyncio.gather(*(one.find() for one in runners))
+            await asyncio.gather(*(one.do_due() for one in runners))
     finally:
         for one in databases:
             await one.aclose()
 
 
 def remind(service: Served, *moments: str, processes: int = 1) -> int:
-    """Make rounds at these moments, with the rights of the service, and return how many reminders there were."""
-    return asyncio.run(_rounds(service.url, [*moments], processes))
+    """Remind at these moments, with the rights of the service, and return how many reminders there were."""
+    before = len(stored.rows(service.database, Reminder))
+    asyncio.run(_rounds(service.url, [*moments], processes))
+    assert stored.rows(service.database, Job) == []
+    return len(stored.rows(service.database, Reminder)) - before
 
 
 def add(service: Served, kind: type[Restorable], row_id: str, **values: Any) -> None:
@@ -164,7 +187,7 @@ def test_of_several_processes_one_tells(service: Served) -> None:
 
 @on_both
 def test_more_than_fit_one_transaction(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reminders, "_AT_ONCE", 3)
+    monkeypatch.setattr(reminders, "AT_ONCE", 3)
     reminders._rows.cache_clear()
     try:
         for number in range(8):
@@ -191,23 +214,41 @@ def test_in_another_organization_its_own_member_is_told(service: Served) -> None
 @on_both
 def test_the_running_service_does_it_by_itself(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """And goes on after a round that failed."""
-    add(service, Task, "task", deadline=DUE)
-    monkeypatch.setattr(reminders, "_PAUSE", 0.01)
-    moments = iter(["nonsense", "2026-06-15T12:00:00.000Z"])
-    done = asyncio.Event()
+    in_three_days = format_timestamp(datetime.now(UTC) + timedelta(days=3))
+    add(service, Task, "task", deadline=in_three_days)
+    monkeypatch.setattr(job_runner, "_PAUSE", 0.01)
+    monkeypatch.setattr(job_runner, "_FIND_EVERY", 0.01)
+    finds = JobRunner.find
+    rounds = 0
 
-    def moment() -> str:
-        found = next(moments, None)
-        if found is None:
-            done.set()
-        return found or "2026-06-15T12:00:01.000Z"
+    async def find(runner: JobRunner) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise LookupError
+        await finds(runner)
 
-    monkeypatch.setattr(reminders, "now", moment)
+    monkeypatch.setattr(JobRunner, "find", find)
     app = create_app(Settings(database_url=service.url, log_level="error"))
 
     async def run() -> None:
         async with app.router.lifespan_context(app):
-            await asyncio.wait_for(done.wait(), 30)
+            for _ in range(3_000):
+                if await asyncio.to_thread(told, service):
+                    return
+                await asyncio.sleep(0.01)
 
-    asyncio.run(run())
-    assert [row["type"] for row in told(service)] == ["record.due_now"]
+    with capture_logs() as logs:
+        asyncio.run(run())
+    assert [row["type"] for row in told(service)] == ["record.due_soon"]
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["jobs_failed"]
+
+
+@on_both
+def test_of_the_review_of_an_assessment(service: Served) -> None:
+    """Its owner is reminded of it as of a date of a record."""
+    row = {"id": "say-sun.A.2", "organizationId": ALPHA, "controlId": "sun.A.2", "ownerId": "member-viewer"}
+    service.load({"controlCoverages": [row | {"reviewBy": DUE}]})
+    assert remind(service, "2026-06-09T01:00:00.000Z", "2026-06-15T01:00:00.000Z", "2026-06-15T02:00:00.000Z") == 2
+    found = [(row["user_id"], row["type"], row["payload"]["entityId"]) for row in told(service)]
+    assert found == [("user-viewer", f"record.due_{which}", "sun.A.2") for which in ("soon", "now")]

@@ -13,8 +13,8 @@ import pytest
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.database import Database
 from normata.core.schema.wire import columns
-from normata.coverage.recompute import CoverageLost
-from normata.frameworks.model import EffectiveCoverage
+from normata.coverage.recompute import ConflictsFound, CoverageLost, RulesChanged
+from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload
 from normata.notifications.subscriber import RULES
@@ -26,6 +26,7 @@ from tests.served import Served
 from tests.world import ALPHA
 
 TEXTS: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
+WHICHES: tuple[Which, ...] = ("soon", "now")
 SOMEBODY = Actor("user-editor", "Editor", "token", "request")
 
 
@@ -44,10 +45,17 @@ def changes() -> Iterator[Change]:
         for action in ("create", "update", "archive", "restore"):
             yield Change(action, kind, ALPHA, "row", row, dict.fromkeys(row))
         for date in due_dates():
-            whiches: tuple[Which, ...] = ("soon", "now")
-            for which in whiches if date.kind is kind else ():
+            for which in WHICHES if date.kind is kind else ():
                 yield Reminded("remind", kind, ALPHA, "row", row, row, what=date.column, which=which)
+    assessment = {"control_id": "sun.A.1", "owner_id": "member-viewer", "review_by": "2026-11-20T00:00:00.000Z"}
+    yield Change("assess", ControlCoverage, ALPHA, "say-sun.A.1", assessment)
+    for which in WHICHES:
+        yield Reminded(
+            "remind", ControlCoverage, ALPHA, "say-sun.A.1", assessment, assessment, what="review_by", which=which
+        )
     yield CoverageLost("lose", EffectiveCoverage, ALPHA, controls=("sun.A.1", "moon.A.2"))
+    yield ConflictsFound("conflict", EffectiveCoverage, ALPHA, controls=("sun.A.1", "moon.A.2"))
+    yield RulesChanged("compute", ControlCoverage, ALPHA)
 
 
 def payloads(database: Database) -> list[dict[str, Any]]:

@@ -56,6 +56,11 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 "INSERT INTO invitation (id, organization_id, email, email_folded, role, digest, created_at,"
                 f" expires_at) VALUES ('{organization}', '{organization}', 'x', 'x', 'viewer', '{organization}',"
                 " now(), now())",
+                f"INSERT INTO mapping_document VALUES ('{organization}', '{organization}', 'x', 'x', NULL, now(),"
+                " now())",
+                "INSERT INTO set_aside_match (id, organization_id, match_id, justification, created_at, updated_at)"
+                f" VALUES ('{organization}', '{organization}', 'star.A.4->moon.A.4', 'x', now(), now())",
+                f"INSERT INTO upgrade_change VALUES ('{organization}', 'sun.A.1', 'FOLLOWS', NULL, 'FULL', now())",
             )
         yield everything
 

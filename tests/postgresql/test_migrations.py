@@ -157,6 +157,11 @@ def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) 
             for table in Table.metadata.sorted_tables:
                 if inspect(connection).has_table(table.name):
                     table.to_metadata(there)
+            for table in there.tables.values():  # which may refer to tables that are newer
+                for key in list(table.foreign_keys):
+                    if key.target_fullname.partition(".")[0] not in there.tables:
+                        table.foreign_keys.discard(key)
+                        key.parent.foreign_keys.discard(key)
             columns = {name: {one["name"] for one in inspect(connection).get_columns(name)} for name in there.tables}
             for name in ("user_account", "access_token"):  # whose policies look at a column that is newer
                 there.remove(there.tables[name])

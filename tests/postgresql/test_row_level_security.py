@@ -211,21 +211,26 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("alembic_version", "version_num"),
     }
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
-    own = {"framework", "control", "control_match", "control_coverage", "framework_adoption"}
+    own = {"framework", "control", "control_match", "control_coverage", "framework_adoption", "set_aside_match"}
+    # Of mappings that an operator uploads: centralized rows, while the transaction may change centralized catalogs.
+    own |= {"mapping_document"}
     records = {kind.sql().name for kind in KINDS}
-    noted = {"archive_entry", "short_id_counter", "idempotency_key"}
+    # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
+    noted = {"archive_entry", "short_id_counter", "idempotency_key", "job"}
     people = {"user_account", "membership", "organization", "invitation", "access_token"}
-    # Links to sign in with are made by commands alone.
+    # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count"}
+    signing_in |= {"sign_in_link"}
     assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted, *people, *signing_in)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     fixed |= {("framework", "organization_id"), ("control", "framework_id")}
+    fixed |= {(name, "organization_id") for name in ("set_aside_match", "mapping_document")}
     assert rights(admin, "UPDATE") == {
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
         *(("user_account", name) for name in ("name", "removed_at")),
         *(("membership", name) for name in ("role", "removed_at")),
-        *(("organization", name) for name in ("name", "removed_at")),
+        *(("organization", name) for name in ("name", "removed_at", "stale_assessments")),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
         *(("password", name) for name in ("hash", "changed_at")),
@@ -235,7 +240,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("sign_in_count", name) for name in ("count", "expires_at")),
         ("list_revision", "revision"),
         ("notification", "read_at"),
-        *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank")),
+        *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
+        *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),
         *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),
         *(("short_id_counter", name) for name in ("kind", "last")),
         *(columns(*own - {"framework_adoption"}, *records) - fixed),
@@ -259,8 +265,9 @@ FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 # Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one, sessions a
-# month after their end.
+# month after their end. Jobs are done, and a match that was set aside may count again.
 DELETED = {
+    *("job", "set_aside_match"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
     *("idempotency_key", "sign_in_attempt", "sign_in_count", "session", "passkey", "external_identity"),
 }
@@ -322,6 +329,10 @@ REFUSED = {
         "UPDATE framework_adoption SET framework_id = 'fw-star'",
         f"UPDATE control_coverage SET organization_id = '{BETA}'",
         "UPDATE control_coverage SET control_id = 'sun.A.2'",
+        f"UPDATE set_aside_match SET organization_id = '{BETA}'",
+        "INSERT INTO mapping_document VALUES ('new', NULL, 'x', 'x', NULL, now(), now())",
+        "UPDATE mapping_document SET organization_id = NULL",
+        "DELETE FROM mapping_document",
         f"UPDATE effective_coverage SET organization_id = '{BETA}'",
     ),
     "history": (

@@ -173,6 +173,12 @@ _REFERENCES = {
     "recordId": f"records-live-{ALPHA}",
     "categoryId": f"record-categories-live-{ALPHA}",
 }
+_ADDRESSES = {
+    # With what is easily damaged in addresses.
+    "website": "https://www.example.org/Gr%C3%B6%C3%9Fe/?été='50%25'&a=_#😀",
+    "contactEmail": "Kim.O'Größe+50%_a@example.org",
+}
+_SCALES = {"inherentProbability", "inherentImpact", "residualProbability", "residualImpact"}
 CONTENT: dict[str, Any] = {
     "z": [1, 1.5, -0.25, 12345678901234567890, True, None],
     "a": {"ü": 'Größe 50%_"\\/', "": [], "b": {}},
@@ -188,6 +194,8 @@ def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:
                 record[name] = f"2025-{number % 12 + 1:02}-28T23:59:59.{number:03}Z"
             case "integer":
                 record[name] = 1_000 + number
+            case "number" if name in _SCALES:  # from 1 to 5
+                record[name] = 1 + number % 4 + 0.25
             case "number":
                 record[name] = number if number % 2 else number + 0.25
             case "enum":
@@ -197,5 +205,5 @@ def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:
             case "any":
                 record[name] = CONTENT
             case _:
-                record[name] = _REFERENCES.get(name, f" {name} — Größe 50%_'\"\\ été \u2028 😀 ")
+                record[name] = (_REFERENCES | _ADDRESSES).get(name, f" {name} — Größe 50%_'\"\\ été \u2028 😀 ")
     return record | {"id": record_id, "organizationId": ALPHA} | ({"slug": "Größe-50%_\"'"} if "slug" in record else {})

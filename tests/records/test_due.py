@@ -72,6 +72,7 @@ def test_an_item_in_full(shared: Served, shared_due: Listing) -> None:
         "id": "tasks-live-org-alpha",
         "label": "task live",
         "what": "deadline",
+        "controlId": None,
         "at": "2026-02-10T16:00:00.000Z",
         "overdue": True,
         "responsible": {"memberId": "member-editor", "name": "Editor"},
@@ -146,8 +147,8 @@ def test_mine(service: Served) -> None:
 @pytest.mark.parametrize(
     ("at", "moment", "overdue"),
     [
-        ("2026-11-20T16:00:00.000Z", "2026-11-20T16:00:00.000Z", False),
-        ("2026-11-20T16:00:00.000Z", "2026-11-20T16:00:00.001Z", True),
+        ("2026-11-20T16:00:00.000Z", "2026-11-20T15:59:59.999Z", False),
+        ("2026-11-20T16:00:00.000Z", "2026-11-20T16:00:00.000Z", True),
         ("2026-11-20T00:00:00.000Z", "2026-11-20T23:59:59.999Z", False),
         ("2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z", True),
         ("2026-11-20T00:00:00.000Z", "2026-11-19T00:00:00.000Z", False),

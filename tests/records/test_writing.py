@@ -80,11 +80,13 @@ def test_slugs(kind: type[Restorable], shared: Served) -> None:
     title, headers = kind.title_column(), shared.bearer("editor")
     first, second = (make(shared, kind, headers, **{title: "Same title"}).json() for _ in range(2))
     assert (first["slug"], second["slug"]) == ("same-title", "same-title-2")
-    problem = refused(make(shared, kind, headers, **{title: "Other", "slug": "same-title"}), 400, "validation")
-    assert names(problem) == ["slug"]
-    assert first["id"] in problem["detail"]
-    problem = refused(change(shared, kind, second["id"], headers, slug="same-title"), 400, "validation")
-    assert names(problem) == ["slug"]
+    problem = refused(make(shared, kind, headers, **{title: "Other", "slug": "same-title"}), 409, "slug_taken")
+    assert problem["conflictingId"] == first["id"]
+    problem = refused(change(shared, kind, second["id"], headers, slug="same-title"), 409, "slug_taken")
+    assert problem["conflictingId"] == first["id"]
+    # With another fault it is one of them.
+    problem = refused(make(shared, kind, headers, **{title: " ", "slug": "same-title"}), 400, "validation")
+    assert names(problem) == sorted(["slug", title])
     assert change(shared, kind, second["id"], headers, slug="another").json()["slug"] == "another"
     assert change(shared, kind, first["id"], headers, slug="same-title-2").status_code == 200
     # That of an archived one is free to take.

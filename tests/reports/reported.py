@@ -81,7 +81,7 @@ def match(source: str, target: str, level: str) -> dict[str, Any]:
     }
 
 
-def statement(control: str, status: str, **more: Any) -> dict[str, Any]:
+def statement(control: str, status: str | None, **more: Any) -> dict[str, Any]:
     """What alpha says of a control."""
     return {
         "id": f"say-{control}",

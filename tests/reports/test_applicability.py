@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tests.databases import on_both
+from tests.databases import on_both, tamper
 from tests.reports.conftest import Ask
 from tests.reports.reported import FRAMEWORK, match, statement
 from tests.served import Served
@@ -46,11 +46,13 @@ def test_an_entry_says_all_that_is_said_of_a_control(ask: Ask) -> None:
         "isApplicable": True,
         "reasons": ["LEGAL", "BEST_PRACTICE"],
         "justification": None,
+        "excludedBy": None,
         "isAssessed": True,
         "coverageStatus": "PARTIAL",
         "coverageGap": "=HYPERLINK(1)",
         "effectiveCoverageStatus": "PARTIAL",
         "isIndirectlyCovered": False,
+        "stale": [],
         "coveredBy": [],
         "objections": [],
     }
@@ -77,12 +79,56 @@ def test_it_flags_what_the_standard_would_object_to(ask: Ask) -> None:
         "excludedWithoutJustification": counted["EXCLUDED_WITHOUT_JUSTIFICATION"],
         "includedWithoutJustification": counted["INCLUDED_WITHOUT_JUSTIFICATION"],
         "applicableWithoutStatus": counted["APPLICABLE_WITHOUT_STATUS"],
+        "mandatoryExcluded": 0,
+        "conflicting": 0,
     }
 
 
-def test_a_statement_without_status_and_reasons_is_a_statement_of_none(ask: Ask, service: Served) -> None:
-    service.load({"controlCoverages": [statement("rep.2.1", "NONE")]})
-    assert entries(ask(SOA))["rep.2.1"]["objections"] == ["INCLUDED_WITHOUT_JUSTIFICATION"]
+def test_none_where_a_match_gives_full_is_in_conflict(ask: Ask, service: Served) -> None:
+    service.load({"controlCoverages": [statement("rep.2.1", "NONE", coverageGap="All of it.")]})
+    answer = ask(SOA)
+    assert entries(answer)["rep.2.1"]["objections"] == ["CONFLICTING", "INCLUDED_WITHOUT_JUSTIFICATION"]
+    assert answer.json()["objections"]["conflicting"] == answer.json()["counts"]["conflicts"] == 1
+    [conflict] = ask("gaps").json()["conflicts"]
+    assert (conflict["id"], conflict["coverageStatus"], conflict["coverageGap"], conflict["conflict"]) == (
+        "rep.2.1",
+        "NONE",
+        "All of it.",
+        "MATCHES",
+    )
+
+
+def test_a_mandatory_control_that_was_excluded_before_is_an_objection(ask: Ask, service: Served) -> None:
+    """By a load it stays excluded; nobody may exclude one from now on."""
+    service.load({"controlCoverages": [statement("rep.1.1.a", None, isApplicable=False, justification="No.")]})
+    answer = ask(SOA)
+    assert entries(answer)["rep.1.1.a"]["objections"] == ["MANDATORY_EXCLUDED"]
+    assert answer.json()["objections"]["mandatoryExcluded"] == 1
+
+
+@on_both
+def test_an_excluded_category_justifies_what_is_below_it(ask: Ask, service: Served) -> None:
+    """However deep; what says more itself is not excluded by it."""
+    service.load(
+        {
+            "controlCoverages": [
+                statement("rep.1", None, isApplicable=False, justification="No premises.", reasons=["LEGAL"]),
+                statement("rep.1.1.b", "PARTIAL", isApplicable=True, reasons=["CONTRACTUAL"]),
+            ]
+        }
+    )
+    category = {"id": "rep.1", "identifier": "1", "name": "Requirement 1"}
+    found = entries(ask(SOA))
+    below = found["rep.1.1.c"]
+    assert (below["isApplicable"], below["excludedBy"], below["objections"]) == (False, category, [])
+    assert (below["justification"], below["reasons"]) == ("No premises.", ["LEGAL"])
+    assert found["rep.1.1.b"]["isApplicable"]
+    assert found["rep.1.3"]["justification"] == "There is no such site."
+    for own in ("rep.1.1.a", "rep.1.1.b", "rep.1.3", "rep.2.1"):  # mandatory, decided by itself, elsewhere
+        assert found[own]["excludedBy"] is None
+    tamper(service.database, "UPDATE control_coverage SET justification = NULL WHERE control_id = 'rep.1'")
+    below = entries(ask(SOA))["rep.1.1.c"]
+    assert (below["excludedBy"], below["objections"]) == (category, ["EXCLUDED_WITHOUT_JUSTIFICATION"])
 
 
 def test_what_covers_a_control_are_the_matches_that_make_it_so(ask: Ask, service: Served) -> None:

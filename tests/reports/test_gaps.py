@@ -44,6 +44,7 @@ def test_a_gap_says_what_is_stated_and_what_follows(ask: Ask) -> None:
         "isAssessed": True,
         "coverageStatus": "PARTIAL",
         "coverageGap": "=HYPERLINK(1)",
+        "stale": [],
         "effectiveCoverageStatus": "PARTIAL",
     }
 

@@ -13,24 +13,25 @@ from tests.served import Served, refused
 from tests.world import ALPHA, BETA
 
 
-def counts(leaves: int, excluded: int, unsaid: int, indirect: int, statuses: str) -> dict[str, Any]:
+def counts(requirements: int, excluded: int, unsaid: int, indirect: int, statuses: str) -> dict[str, Any]:
     """The counts of an answer; of stated and effective statuses as none/partial/full."""
     stated, effective = (
         dict(zip(("none", "partial", "full"), map(int, numbers.split("/")), strict=True))
         for numbers in statuses.split()
     )
     return {
-        "leaves": leaves,
-        "applicable": leaves - excluded,
+        "requirements": requirements,
+        "applicable": requirements - excluded,
         "notApplicable": excluded,
         "withoutAssessment": unsaid,
+        "conflicts": 0,
         "indirectlyCovered": indirect,
         "assessed": stated,
         "effective": effective,
     }
 
 
-def test_leaves_are_counted_as_a_whole_and_by_category(ask: Ask) -> None:
+def test_requirements_are_counted_as_a_whole_and_by_category(ask: Ask) -> None:
     """What does not apply is counted apart; what has no category is counted for the framework only."""
     answer = ask("coverage").json()
     assert answer["organization"] == {"id": ALPHA, "name": "Alpha", "slug": "alpha"}
@@ -41,13 +42,13 @@ def test_leaves_are_counted_as_a_whole_and_by_category(ask: Ask) -> None:
         "slug": "rep-1",
         "version": "7",
     }
-    assert answer["counts"] == counts(9, 2, 4, 2, "5/1/1 3/2/2")
+    assert answer["counts"] == counts(9, 2, 4, 2, "1/1/1 3/2/2")
     found = {one["id"]: (one["parentId"], one["counts"]) for one in answer["categories"]}
     assert list(found) == ["rep.1", "rep.1.1", "rep.2"]
     assert found == {
-        "rep.1": (None, counts(5, 2, 2, 0, "2/1/0 2/1/0")),
-        "rep.1.1": ("rep.1", counts(3, 0, 2, 0, "2/1/0 2/1/0")),
-        "rep.2": (None, counts(3, 0, 2, 2, "3/0/0 1/1/1")),
+        "rep.1": (None, counts(5, 2, 2, 0, "0/1/0 2/1/0")),
+        "rep.1.1": ("rep.1", counts(3, 0, 2, 0, "0/1/0 2/1/0")),
+        "rep.2": (None, counts(3, 0, 2, 2, "1/0/0 1/1/1")),
     }
 
 
@@ -57,13 +58,16 @@ def test_it_agrees_with_the_list_of_controls(ask: Ask, service: Served) -> None:
     for framework_id in ("fw-sun", "fw-moon", "fw-own", FRAMEWORK):
         items = service.listing("/controls/").items(frameworks=framework_id, limit="100")
         excluded = {"rep.1.2", "rep.1.3", "sun.A.9"}
-        leaves = [item for item in items if not item["children"] and item["id"] not in excluded]
+        counted = [item for item in items if item["type"] == "CONTROL" and item["id"] not in excluded]
         found = ask("coverage", framework_id).json()["counts"]
         for status in ("NONE", "PARTIAL", "FULL"):
             named = status.lower()
-            assert found["effective"][named] == sum(one["effectiveCoverageStatus"] == status for one in leaves)
-            assert found["assessed"][named] == sum(one["coverage"]["coverageStatus"] == status for one in leaves)
-        assert found["indirectlyCovered"] == sum(one["isIndirectlyCovered"] for one in leaves)
+            assert found["effective"][named] == sum(one["effectiveCoverageStatus"] == status for one in counted)
+            # In the list of controls "not assessed" is NONE.
+            unassessed = found["withoutAssessment"] if status == "NONE" else 0
+            stated = sum(one["coverage"]["coverageStatus"] == status for one in counted)
+            assert found["assessed"][named] == stated - unassessed
+        assert found["indirectlyCovered"] == sum(one["isIndirectlyCovered"] for one in counted)
 
 
 @pytest.mark.parametrize("report", ["coverage", "gaps", "statement-of-applicability"])
@@ -80,4 +84,4 @@ def test_another_organization_has_one_of_its_own(service: Served, report: str) -
         f"/frameworks/{FRAMEWORK}/{report}/", params={"organizationId": "beta"}, headers=service.bearer("foreigner")
     ).json()
     assert answer["organization"]["id"] == BETA
-    assert answer["counts"] == counts(9, 0, 9, 1, "9/0/0 8/0/1")
+    assert answer["counts"] == counts(9, 0, 9, 1, "0/0/0 8/0/1")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hypothesis import given, settings
 
-from normata.coverage.engine import Computed, Level, compute
+from normata.coverage.engine import Computed, Level, compute, upwards
 from normata.reports.supporting_matches import SupportingMatches
 from tests.coverage.test_engine_any_graph import Graph, graphs
 from tests.reports.test_support import Child, Match
@@ -39,9 +39,11 @@ def rows(graph: Graph, computed: dict[str, Computed]) -> Rows:
         if computed[target].indirect and computed[source].effective > NONE
     ]
     children = [
-        Child(control, parent, computed[control].own.name, computed[parent].own.name)
-        for control, parent in graph.parents.items()
-        if parent in computed and computed[parent].indirect and control not in graph.not_applicable
+        Child(control, group, computed[control].own.name, computed[group].own.name)
+        for control, place in graph.places.items()
+        if not place.is_group and control not in graph.not_applicable
+        for group in upwards(place.parent, graph.places)
+        if graph.places[group].is_group and computed[group].indirect
     ]
     return Rows(matches, children)
 

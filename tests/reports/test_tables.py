@@ -23,6 +23,10 @@ DANGEROUS = [
     "\r=1+1",
     '=HYPERLINK("http://x.example","y")',
     "=cmd|' /C calc'!A0",
+    "\uff1d1+1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20SUM(A1)",
 ]
 PLAIN = ["", "a", "1", "1,5", "00012", "2026-11-22", "TRUE", "{=1}", " =1", "http://x.example", "mailto:a@x.example"]
 TRICKY = ['say "no"', "a,b;c", "two\nlines", "Größe 水 🔒", "_x0041_", "<b>&amp;", "'quoted", "a\x07b"]

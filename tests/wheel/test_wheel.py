@@ -41,7 +41,7 @@ def programs(wheel: Path) -> Path:
     _run([sys.executable, "-m", "venv", str(folder / "venv")])
     found = folder / "venv" / "bin"
     pip = [str(found / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    _run([*pip, "--require-hashes", "-r", str(ROOT / "requirements" / "run.txt")])
+    _run([*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements" / "run.txt")])
     _run([*pip, "--no-deps", str(wheel)])
     _run([str(found / "python"), "-m", "pip", "check", "-q"])
     return found

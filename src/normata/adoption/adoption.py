@@ -33,7 +33,7 @@ def adopt(unit: UnitOfWork, organization_id: str, names: Sequence[str]) -> dict[
     chosen = dict.fromkeys(find_framework(unit, organization_id, name) for name in names)
     result = {framework_id: _adopt(unit, organization_id, framework_id) for framework_id in chosen}
     if recompute(unit, organization_id) and not any(result.values()):
-        # The stored coverage was not what follows from the statements. Now it is, so the lists show something else.
+        # The stored coverage was not what follows from the assessments. Now it is, so the lists show something else.
         unit.publish(Change("compute", ControlCoverage, organization_id))
     return result
 
@@ -54,7 +54,7 @@ def adopt_one(unit: UnitOfWork, organization_id: str, framework_id: str) -> None
 def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
     """Adopt a framework no longer, and bring coverage up to date. False where it is not adopted.
 
-    The statements of its controls stay: whoever adopts it again finds them. Raises NotFound where the organization can
+    The assessments of its controls stay: whoever adopts it again finds them. Raises NotFound where the organization can
     see no such framework.
     """
     unit.require_reach(organization_id)

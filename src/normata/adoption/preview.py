@@ -14,19 +14,19 @@ from normata.core.schema.fields import CoverageStatus
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.coverage.engine import Computed, Level
-from normata.coverage.recompute import current_coverage, stored_coverage
+from normata.coverage.recompute import coverage_with, stored_coverage
 from normata.errors import NotFound
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
-from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
+from normata.frameworks.model import Control, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.reports.counts import StatusCounts
-from normata.reports.leaves import ASSESSMENT_OF_CONTROL, HAS_CHILDREN, IS_APPLICABLE, read_leaves
+from normata.reports.requirements import EFFECTIVE_OF_CONTROL, IS_APPLICABLE, IS_REQUIREMENT, read_requirements
 
 MAX_GAPS = 500
 
 
 class PreviewedGap(ControlReference):
-    """A leaf that would be covered in part, or not at all."""
+    """A requirement that would be covered in part, or not at all."""
 
     effective_coverage_status: CoverageStatus = Field(description="How far it would be covered.")
 
@@ -35,22 +35,23 @@ class Gain(Wire):
     """What another adopted framework would gain."""
 
     framework: FrameworkReference = Field(description="The framework.")
-    gained: int = Field(description="How many of its applicable leaves would be covered further than now.")
-    effective: StatusCounts = Field(description="Its applicable leaves by the status that they would have.")
+    gained: int = Field(description="How many of its applicable requirements would be covered further than now.")
+    effective: StatusCounts = Field(description="Its applicable requirements by the status that they would have.")
 
 
 class AdoptionPreview(Wire):
-    """What adopting a framework would bring, from what is stated already."""
+    """What adopting a framework would bring, from the assessments that are there."""
 
     framework: FrameworkReference = Field(description="The framework.")
     is_adopted: bool = Field(description="Whether the organization has adopted it already: then nothing would change.")
-    applicable: int = Field(description="How many leaves (controls without children) apply to the organization.")
-    not_applicable: int = Field(description="How many do not, as was stated when the framework was adopted before.")
-    effective: StatusCounts = Field(description="The applicable leaves by the status that they would have.")
+    applicable: int = Field(description="How many requirements apply to the organization.")
+    not_applicable: int = Field(description="How many do not, as was assessed when the framework was adopted before.")
+    effective: StatusCounts = Field(description="The applicable requirements by the status that they would have.")
     gaps: list[PreviewedGap] = Field(
-        description=f"The applicable leaves that would not be covered fully, in catalog order; the first {MAX_GAPS}."
+        description="The applicable requirements that would not be covered fully: in catalog order, the first"
+        f" {MAX_GAPS} of them."
     )
-    others: list[Gain] = Field(description="Other adopted frameworks of which leaves would be covered further.")
+    others: list[Gain] = Field(description="Other adopted frameworks of which requirements would be covered further.")
 
 
 def preview_adoption(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
@@ -60,24 +61,25 @@ def preview_adoption(transaction: Transaction, organization_id: str, framework_i
     if framework is None:
         raise NotFound
     now = stored_coverage(transaction, organization_id)
-    then = current_coverage(transaction, organization_id, also=framework_id)
-    leaves = read_leaves(transaction, organization_id, framework_id)
-    applicable = [leaf for leaf in leaves if leaf.is_applicable]
-    gaps = [leaf for leaf in applicable if then[leaf.id].effective < Level.FULL]
+    with_it = coverage_with(transaction, organization_id, framework_id)
+    then = {control: found.computed for control, found in with_it.items()}
+    requirements = read_requirements(transaction, organization_id, framework_id)
+    applicable = [requirement for requirement in requirements if with_it[requirement.id].applies]
+    gaps = [requirement for requirement in applicable if then[requirement.id].effective < Level.FULL]
     return {
         "framework": _reference(framework),
         "isAdopted": framework.adoption_id is not None,
         "applicable": len(applicable),
-        "notApplicable": len(leaves) - len(applicable),
-        "effective": _counts(then[leaf.id] for leaf in applicable),
+        "notApplicable": len(requirements) - len(applicable),
+        "effective": _counts(then[requirement.id] for requirement in applicable),
         "gaps": [
             {
-                "id": leaf.id,
-                "identifier": leaf.identifier,
-                "name": leaf.name,
-                "effectiveCoverageStatus": then[leaf.id].effective.name,
+                "id": gap.id,
+                "identifier": gap.identifier,
+                "name": gap.name,
+                "effectiveCoverageStatus": then[gap.id].effective.name,
             }
-            for leaf in gaps[:MAX_GAPS]
+            for gap in gaps[:MAX_GAPS]
         ],
         "others": _gains(transaction, key, now, then),
     }
@@ -95,11 +97,11 @@ def _gains(
     return [
         {
             "framework": _reference(framework),
-            "gained": len(gained.intersection(leaves)),
-            "effective": _counts(then[control_id] for control_id in leaves),
+            "gained": len(gained.intersection(requirements)),
+            "effective": _counts(then[control_id] for control_id in requirements),
         }
-        for framework, leaves in found.values()
-        if not gained.isdisjoint(leaves)
+        for framework, requirements in found.values()
+        if not gained.isdisjoint(requirements)
     ]
 
 
@@ -133,7 +135,7 @@ _OTHERS = (
     select(*_SHOWN, Control.id.label("control_id"))
     .join(_ADOPTION, _ADOPTION.c.framework_id == _FRAMEWORK.c.id)
     .join(Control, Control.framework_id == _FRAMEWORK.c.id)
-    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
-    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _FRAMEWORK.c.id != _PREVIEWED, ~HAS_CHILDREN, IS_APPLICABLE)
+    .join(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
+    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _FRAMEWORK.c.id != _PREVIEWED, IS_REQUIREMENT, IS_APPLICABLE)
     .order_by(_FRAMEWORK.c.identifier_key, _FRAMEWORK.c.id)
 )

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from normata.events.model import AuditEvent
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
+from normata.frameworks.model import (
+    Control,
+    ControlCoverage,
+    ControlMatch,
+    Framework,
+    FrameworkAdoption,
+    MappingDocument,
+    SetAsideMatch,
+)
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.tables import Table
 
 # These belong to the operator of the service, not to an organization: a token acts as its user everywhere, and audit
-# events are proof.
+# events are proof. No dump of an organization has them.
 OPERATORS_OWN: tuple[type[Table], ...] = (AccessToken, AuditEvent)
 
 _TABLES: tuple[type[Table], ...] = (
@@ -19,9 +27,11 @@ _TABLES: tuple[type[Table], ...] = (
     Membership,
     Framework,
     Control,
+    MappingDocument,
     ControlMatch,
     FrameworkAdoption,
     ControlCoverage,
+    SetAsideMatch,
     Notification,
     *Restorable.kinds,
     *OPERATORS_OWN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, or_, select, union
@@ -13,31 +13,32 @@ from normata.core.changes.references import references_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import as_wire
-from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument, SetAsideMatch
 from normata.frameworks.visibility import match_visible_to
 from normata.identity.model import Organization
 from normata.tables import Table
 
 
-def dump(transaction: Transaction, organization_id: str | None, file: IO[str]) -> None:
-    """Write all of an organization as one bundle, or, where it is null, everything: the same data gives the same bytes.
+def dump(transaction: Transaction, organization_id: str, file: IO[str]) -> None:
+    """Write all of an organization as one bundle: the same data gives the same bytes.
 
-    An organization's bundle has the organization, everything of its own, and, of what it shares with others, what its
-    own rows refer to: users, and frameworks, whole, with the matches between their controls. Tokens (which are but
-    digests) and audit events are the operator's, and come with everything only.
+    It has the organization, everything of its own, and, of what it shares with others, what its own rows refer to:
+    users, and frameworks, whole, with the matches between their controls. Tokens (which are but digests) and audit
+    events are the operator's, and stay behind.
     """
     file.write("{")
     separator = "\n"
     for array, table in ARRAYS.items():
-        if organization_id is not None and table in OPERATORS_OWN:
-            continue
-        file.write(f"{separator}  {json.dumps(array)}: [")
-        _write_rows(file, (as_wire(table, row) for row in _rows(transaction, table, organization_id)))
-        separator = ",\n"
+        if table not in OPERATORS_OWN:
+            file.write(separator)
+            write_array(file, array, (as_wire(table, row) for row in _rows(transaction, table, organization_id)))
+            separator = ",\n"
     file.write("\n}\n")
 
 
-def _write_rows(file: IO[str], rows: Iterable[dict[str, Any]]) -> None:
+def write_array(file: IO[str], array: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Write a member of a bundle, a row a line."""
+    file.write(f"  {json.dumps(array)}: [")
     separator = "\n    "
     for row in rows:
         file.write(separator + json.dumps(row, ensure_ascii=False))
@@ -45,15 +46,13 @@ def _write_rows(file: IO[str], rows: Iterable[dict[str, Any]]) -> None:
     file.write("]" if separator == "\n    " else "\n  ]")
 
 
-def _rows(transaction: Transaction, table: type[Table], organization_id: str | None) -> Iterator[Any]:
+def _rows(transaction: Transaction, table: type[Table], organization_id: str) -> Iterator[Any]:
     columns = sql_table(table).c
     order: tuple[ColumnElement[Any], ...] = (columns.id,)
     if table is Control:
         order = (columns.framework_id, columns.position, columns.id)
-    statement = select(*columns).order_by(*order)
-    if organization_id is None:
-        return transaction.stream(statement)
-    return transaction.stream(statement.where(_belongs(table)), {"organization": organization_id})
+    statement = select(*columns).where(_belongs(table)).order_by(*order)
+    return transaction.stream(statement, {"organization": organization_id})
 
 
 # --- What belongs to an organization's bundle
@@ -63,21 +62,35 @@ _ORGANIZATION: BindParameter[str] = bindparam("organization")
 
 def _belongs(table: type[Table]) -> ColumnElement[bool]:
     columns = sql_table(table).c
-    if table is Organization:
-        return columns.id == _ORGANIZATION
-    if table is Control:
-        return columns.framework_id.in_(_frameworks())
-    if table is ControlMatch:
-        controls = select(sql_table(Control).c.id).where(sql_table(Control).c.framework_id.in_(_frameworks()))
-        ends = columns.source_control_id.in_(controls) & columns.target_control_id.in_(controls)
-        return ends & match_visible_to(_ORGANIZATION)
-    if table is Framework:
-        return columns.id.in_(_frameworks())
+    if table in _BELONG:
+        return _BELONG[table]()
     if _is_organizations_own(table):
         return columns.organization_id == _ORGANIZATION
     # Rows that organizations share, such as users.
     referred = columns.id.in_(union(*_referred_to(table)))
     return or_(referred, columns.organization_id == _ORGANIZATION) if "organization_id" in columns else referred
+
+
+def _matches() -> ColumnElement[bool]:
+    columns = sql_table(ControlMatch).c
+    controls = select(sql_table(Control).c.id).where(sql_table(Control).c.framework_id.in_(_frameworks()))
+    ends = columns.source_control_id.in_(controls) & columns.target_control_id.in_(controls)
+    return ends & match_visible_to(_ORGANIZATION)
+
+
+def _mapping_documents() -> ColumnElement[bool]:
+    columns = sql_table(MappingDocument).c
+    of_matches = select(sql_table(ControlMatch).c.mapping_document_id).where(_matches())
+    return columns.id.in_(of_matches) | (columns.organization_id == _ORGANIZATION)
+
+
+_BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
+    Organization: lambda: sql_table(Organization).c.id == _ORGANIZATION,
+    Framework: lambda: sql_table(Framework).c.id.in_(_frameworks()),
+    Control: lambda: sql_table(Control).c.framework_id.in_(_frameworks()),
+    ControlMatch: _matches,
+    MappingDocument: _mapping_documents,
+}
 
 
 def _frameworks() -> Any:
@@ -86,8 +99,19 @@ def _frameworks() -> Any:
     return union(
         select(frameworks.id).where(frameworks.organization_id == _ORGANIZATION),
         *_referred_to(Framework),
-        select(controls.framework_id).where(controls.id.in_(union(*_referred_to(Control)))),
+        select(controls.framework_id).where(controls.id.in_(union(*_referred_to(Control), *_ends_set_aside()))),
     )
+
+
+def _ends_set_aside() -> Iterator[Select[Any]]:
+    """The controls of the matches that the organization has set aside."""
+    matches, set_aside = sql_table(ControlMatch).c, sql_table(SetAsideMatch).c
+    for column in (matches.source_control_id, matches.target_control_id):
+        yield (
+            select(column)
+            .join(sql_table(SetAsideMatch), set_aside.match_id == matches.id)
+            .where(set_aside.organization_id == _ORGANIZATION)
+        )
 
 
 def _referred_to(target: type[Table]) -> Iterator[Select[Any]]:

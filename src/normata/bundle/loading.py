@@ -20,8 +20,8 @@ from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
 from normata.core.schema.table import sql_table
 from normata.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
-from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
-from normata.frameworks.rules import RULES, count_controls
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
+from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.tables import Table
 
 Progress = Callable[[str, int, int], None]
@@ -58,7 +58,7 @@ def load(
         raise FaultyInput(found)
     row_counts = {table.array: RowCounts.of(group) for table, group in groups.items()}
     changes = _changes(groups)
-    # Before the first row is written, as whoever changes a statement does: or each might wait for the other's rows.
+    # Before the first row is written, as whoever changes an assessment does: or each might wait for the other's rows.
     affected = affected_organizations(unit, changes)
     unit.extend_reach(affected)
     for organization_id in affected:
@@ -133,4 +133,7 @@ def _publish(unit: UnitOfWork, action: str, table: type[Table], rows: Sequence[P
     for row in rows:
         by_owner[row.final[column]].append(row)
     for organization_id, owned in sorted(by_owner.items(), key=lambda item: str(item[0])):
-        unit.publish(Change(action, table, organization_id, counts=RowCounts.of(owned).written()))
+        counts = RowCounts.of(owned).written()
+        if table is ControlMatch:
+            counts |= retirements(owned)
+        unit.publish(Change(action, table, organization_id, counts=counts))

@@ -48,8 +48,8 @@ def read_all(paths: Sequence[Path]) -> tuple[list[Row], list[Fault]]:
         reader = _Reader(str(path), buffer, rows, faults)
         try:
             with TextIOWrapper(open_input(path), encoding="utf-8-sig", newline="") as file:
-                reader.read(_Text(file))
-        except _Stop as stop:
+                reader.read(JsonText(file))
+        except Stopped as stop:
             faults.append(Fault(str(path), reader.place if stop.of_value else "", stop.reason))
             is_whole = False
         except (Unreadable, UnicodeDecodeError, OSError) as error:
@@ -68,8 +68,8 @@ def _unreadable(error: Unreadable | UnicodeDecodeError | OSError) -> str:
     return str(error)
 
 
-class _Stop(Exception):
-    """A file cannot be read any further. ``of_value`` says that the current value is to blame."""
+class Stopped(Exception):
+    """A file cannot be read any further. ``of_value`` is true if the current value is the reason."""
 
     def __init__(self, reason: str, *, of_value: bool = False) -> None:
         super().__init__(reason)
@@ -79,7 +79,7 @@ class _Stop(Exception):
 class _Reader:
     """Reads one file into ``rows`` and ``faults``.
 
-    ``place`` is that of the current value. ``is_whole`` tells that all rows of the file were there to be read.
+    ``place`` is that of the current value. ``is_whole`` is true where all rows of the file were there to be read.
     """
 
     def __init__(self, file: str, buffer: RowBuffer, rows: list[Row], faults: list[Fault]) -> None:
@@ -90,7 +90,7 @@ class _Reader:
         self._rows = rows
         self._faults = faults
 
-    def read(self, text: _Text) -> None:
+    def read(self, text: JsonText) -> None:
         if text.peek() != "{":
             text.pass_over()
             self._add_fault("must be a JSON object whose members are arrays")
@@ -104,7 +104,7 @@ class _Reader:
                 self.place = ""
         text.end()
 
-    def _array(self, array: str, text: _Text, *, is_first: bool) -> None:
+    def _array(self, array: str, text: JsonText, *, is_first: bool) -> None:
         if not is_first:
             self._add_fault("is given twice")  # and of what has two values nobody can say which one counts
             self.is_whole = False
@@ -120,7 +120,9 @@ class _Reader:
             for index, _ in enumerate(text.series("]")):
                 self.place = f"{within}/{index}"
                 if len(self._rows) + len(self._faults) >= _MAX_ROWS:
-                    raise _Stop(f"is row {_MAX_ROWS + 1:,} of one load: load the rows in several parts", of_value=True)
+                    raise Stopped(
+                        f"is row {_MAX_ROWS + 1:,} of one load: load the rows in several parts", of_value=True
+                    )
                 item = text.value()
                 if isinstance(item, dict):
                     self._row(array, item, is_sound=text.is_sound)
@@ -149,10 +151,10 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _LONGEST_TOKEN = 16  # characters of any but a string or a number: \ud83d\ude00, -Infinity
 
 
-class _Text:
+class JsonText:
     """A JSON text that is passed from its beginning to its end; what has been passed is let go.
 
-    What is not JSON, and what is too much for the memory, is a _Stop.
+    What is not JSON, and what is too much for the memory, raises Stopped.
     """
 
     def __init__(self, file: IO[str]) -> None:
@@ -199,7 +201,7 @@ class _Text:
                 if not (self._may_go_on(error) and self._read_on()):
                     self._refuse(error.msg[:1].lower() + error.msg[1:], error.pos)
             except RecursionError:
-                raise _Stop(f"is nested deeper than {DEEPEST_ROW - 1} levels", of_value=True) from None
+                raise Stopped(f"is nested deeper than {DEEPEST_ROW - 1} levels", of_value=True) from None
             else:
                 # A number may go on in the next piece.
                 if end < len(self._text) or not self._read_on():
@@ -242,7 +244,7 @@ class _Text:
         """Read more of the text: twice as much each time, so that a long value takes no more than its due."""
         passed, rest = self._text[: self._at], self._text[self._at :]
         if len(rest) > _LONGEST_VALUE:
-            raise _Stop(f"is longer than {_LONGEST_VALUE:,} characters", of_value=True)
+            raise Stopped(f"is longer than {_LONGEST_VALUE:,} characters", of_value=True)
         piece = self._file.read(max(_PIECE, len(rest)))
         if not piece:
             return False
@@ -263,4 +265,4 @@ class _Text:
 
     def _refuse(self, reason: str, offset: int) -> NoReturn:
         line, column = self._position(offset)
-        raise _Stop(f"is not JSON: {reason} at line {line} column {column}")
+        raise Stopped(f"is not JSON: {reason} at line {line} column {column}")

@@ -13,14 +13,18 @@ from normata.catalogs.matches import (
     Relation,
     Side,
     levels_of,
+    mapping_document,
     no_relation,
     too_many,
 )
+from normata.catalogs.shortening import LONGEST_SHORT_TEXT, one_line
+from normata.catalogs.unfit import reason_against
 from normata.catalogs.versions import version_in
 from normata.core.changes.source import Fault, Row
 from normata.core.documents.json_text import place
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator, Mapping
 
     from normata.catalogs.documents import Document
@@ -42,15 +46,20 @@ def read_library(document: Document, faults: list[Fault]) -> tuple[list[Row], li
     objects = library.entry("objects")
     if objects is None:
         return [], []
-    if not {"framework", *_MAPPING_SETS} & objects.values.keys():
+    if not _IMPORTED & objects.values.keys():
         objects.fault(None, "holds neither a framework nor a mapping set")
+    _note_others(library, _LIBRARY, document.left_out)
+    _note_others(objects, _IMPORTED, document.left_out)
     framework = objects.entry("framework") if "framework" in objects.values else None
-    rows = [] if framework is None else list(_framework(library, framework))
+    rows = [] if framework is None else list(_framework(library, framework, document.left_out))
+    if any(spelling in objects.values for spelling in _MAPPING_SETS):
+        name, version = library.text("name"), library.text("version")
+        rows.append(mapping_document(document.file, "", document.identity, name, version))
     relations = [
         relation
         for spelling in _MAPPING_SETS
         for entry in objects.one_or_more(spelling)
-        for relation in _relations(_mapping_set(document, library, entry), entry)
+        for relation in _relations(_mapping_set(document, library, entry), entry, document.left_out)
     ]
     if 2 * len(relations) > MAX_MATCHES:
         objects.fault(None, too_many(2 * len(relations)))
@@ -61,7 +70,7 @@ def read_library(document: Document, faults: list[Fault]) -> tuple[list[Row], li
 # Frameworks
 
 
-def _framework(library: _Entry, framework: _Entry) -> Iterator[Row]:
+def _framework(library: _Entry, framework: _Entry, left_out: Counter[str]) -> Iterator[Row]:
     urn = framework.required("urn")
     reference = framework.text("ref_id")
     name = framework.text("name") or library.text("name")
@@ -80,8 +89,10 @@ def _framework(library: _Entry, framework: _Entry) -> Iterator[Row]:
     origin = {"id": "urn", "identifier": "ref_id"}
     if urn:
         yield Row("frameworks", framework.file, framework.place, values, origin)
+    _note_others(framework, _FRAMEWORK, left_out)
     for node in framework.entries("requirement_nodes"):
         yield from _control(urn, node)
+        _note_others(node, _NODE, left_out)
 
 
 def _control(framework: str, node: _Entry) -> Iterator[Row]:
@@ -94,7 +105,7 @@ def _control(framework: str, node: _Entry) -> Iterator[Row]:
         "identifier": reference or _last_part(urn),
         "name": node.text("name"),
         "description": node.text("description"),
-        "purpose": node.text("annotation"),
+        "purpose": _guidance(node),
         "type": "CATEGORY" if node.truth("assessable") is False else "CONTROL",
     }
     origin = {
@@ -107,6 +118,13 @@ def _control(framework: str, node: _Entry) -> Iterator[Row]:
     }
     if urn:
         yield Row("controls", node.file, node.place, values, origin)
+
+
+def _guidance(node: _Entry) -> str | None:
+    """The annotation, and what evidence is typical, which is text in all libraries that have it."""
+    evidence = node.text("typical_evidence")
+    parts = (node.text("annotation"), evidence and f"Typical evidence:\n{evidence}")
+    return "\n\n".join(filter(None, parts)) or None
 
 
 # Mapping sets
@@ -134,7 +152,8 @@ def _how_to_get(framework: str, dependencies: list[str]) -> str:
     return f"Import its library first{library}, or together with this file"
 
 
-def _relations(mapping_set: MappingSet, entry: _Entry) -> Iterator[Relation]:
+def _relations(mapping_set: MappingSet, entry: _Entry, left_out: Counter[str]) -> Iterator[Relation]:
+    _note_others(entry, _MAPPING_SET, left_out)
     for mapping in entry.entries("requirement_mappings"):
         source = mapping.required("source_requirement_urn")
         target = mapping.required("target_requirement_urn")
@@ -142,8 +161,59 @@ def _relations(mapping_set: MappingSet, entry: _Entry) -> Iterator[Relation]:
         levels = levels_of(relationship)
         if relationship and levels is None:
             mapping.fault("relationship", no_relation(relationship))
-        elif source and target and levels and any(levels):
-            yield Relation(mapping_set, mapping.place, source, target, relationship)
+        elif levels and not any(levels):
+            left_out["pairs that are not related"] += 1
+        elif source and target and levels:
+            rationale, strength = mapping.text("rationale"), mapping.text("strength_of_relationship")
+            yield Relation(
+                mapping_set,
+                mapping.place,
+                source,
+                target,
+                relationship,
+                rationale=rationale and one_line(rationale, LONGEST_SHORT_TEXT),
+                strength=strength and one_line(strength, LONGEST_SHORT_TEXT),
+            )
+
+
+# What is left out: every field that is not among these, by what it is
+
+_NAMED = frozenset(("urn", "ref_id", "name", "description"))
+_LIBRARY = _NAMED | {
+    *("convert_library_version", "copyright", "dependencies", "locale", "objects", "packager", "provider"),
+    *("publication_date", "version"),
+}
+_IMPORTED = frozenset(("framework", *_MAPPING_SETS))
+_FRAMEWORK = _NAMED | {"version", "requirement_nodes", "implementation_groups_definition"}
+_NODE = _NAMED | {
+    *("annotation", "assessable", "depth", "implementation_groups", "parent_urn", "typical_evidence"),
+}
+_MAPPING_SET = _NAMED | {"source_framework_urn", "target_framework_urn", "requirement_mappings"}
+_SORTS = {
+    "definition": "scores",
+    "importance": "scores",
+    "labels": "labels",
+    "max_score": "scores",
+    "metric_definitions": "metrics",
+    "min_score": "scores",
+    "outcomes_definition": "scores",
+    "preset": "presets",
+    "questions": "questions",
+    "reference_controls": "reference controls",
+    "risk_matrix": "risk matrices",
+    "scores_definition": "scores",
+    "threats": "threats",
+    "translations": "translations",
+    "weight": "scores",
+}
+
+
+def _note_others(entry: _Entry, imported: frozenset[str], left_out: Counter[str]) -> None:
+    """Count the fields of an entry that are not kept, and of a list its members."""
+    for key in entry.values.keys() - imported:
+        value = entry.values[key]
+        if value not in (None, "", [], {}):
+            left_out[_SORTS.get(key, f"fields {key}")] += len(value) if isinstance(value, list) else 1
 
 
 # What both consist of
@@ -237,6 +307,13 @@ class _Entry:
             yield from self.entries(key)
 
 
+def _is_library(document: Document) -> bool:
+    """Whether there is a framework or a mapping in it, or nothing that is known to be something else."""
+    if "objects" not in document.values:
+        return False
+    return bool(_IMPORTED & document.member("objects").keys()) or reason_against(document) is None
+
+
 _EXAMPLE = {
     "urn": "urn:harbourlight:library:docks",
     "name": "Harbourlight Dock Rules",
@@ -262,7 +339,7 @@ _EXAMPLE = {
 
 FORMAT = ImportFormat(
     name="CISO Assistant library",
-    recognizes=lambda document: "objects" in document.values,
+    recognizes=_is_library,
     identity=lambda document: document.values.get("urn"),
     read=lambda document, _, faults: read_library(document, faults),
     media_types=(JSON, YAML),

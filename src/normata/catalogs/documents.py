@@ -7,6 +7,7 @@ the text that they are.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import JSONDecodeError
@@ -37,6 +38,7 @@ class Document:
 
     ``name`` is what its framework is called if the format has no name for it. ``identity`` is the identifier that its
     publisher gave to the whole of it, or else the file's name. ``format`` is null until it has been recognized.
+    ``left_out`` counts what its reader has come across and Normata does not keep, by what people call it in the plural.
     """
 
     def __init__(self, file: str, name: str, content: bytes) -> None:
@@ -45,6 +47,7 @@ class Document:
         self.identity = file
         self.format: ImportFormat | None = None
         self.content = content
+        self.left_out: Counter[str] = Counter()
         self._parsed: _Parsed | Unreadable | None = None
 
     @property
@@ -128,14 +131,15 @@ Reader: TypeAlias = Callable[[Document, Sequence[Document], list[Fault]], tuple[
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """A media type of request bodies, with its schema for OpenAPI."""
+    """A media type of request bodies, with its schema for OpenAPI, and the endings of the names of such files."""
 
     name: str
     schema: Mapping[str, Any] = field(compare=False)
+    endings: tuple[str, ...] = ()
 
 
-JSON = MediaType("application/json", {"type": "object"})
-YAML = MediaType("application/yaml", {"type": "object"})
+JSON = MediaType("application/json", {"type": "object"}, (".json",))
+YAML = MediaType("application/yaml", {"type": "object"}, (".yaml", ".yml"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

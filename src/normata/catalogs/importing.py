@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from normata.bundle.loading import Progress, load
 from normata.catalogs.reading import Published
+from normata.catalogs.retirement import Retirement, retire
 from normata.catalogs.stored import StoredCatalogs
 from normata.catalogs.unknown import LeftOut, rows_to_load
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import Fault
 from normata.core.changes.unit_of_work import UnitOfWork
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an import has done.
+
+    ``row_counts`` goes by array. ``framework_ids`` are those of the frameworks that it is about. ``unknown`` has the
+    mappings that were left out because they name unknown controls, ``left_out`` counts by sort what Normata does not
+    keep of the files.
+    """
+
+    row_counts: dict[str, RowCounts]
+    framework_ids: list[str]
+    unknown: list[LeftOut]
+    retirement: Retirement = field(default_factory=Retirement)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def import_for_all(
@@ -21,13 +39,16 @@ def import_for_all(
     skip_unknown: bool,
     option: str = "--skip-unknown",
     faults: Sequence[Fault] = (),
-) -> tuple[dict[str, RowCounts], list[LeftOut]]:
-    """Make what is published centralized: what was done, by array, and the mappings that were left out.
+) -> Outcome:
+    """Make what is published centralized.
 
     With ``skip_unknown``, mappings that name unknown controls are left out; ``option`` is what the sender calls that.
     ``progress`` gets the step, how many rows are done, and how many there are. Where reading has found ``faults``, the
     rows are only checked. Raises FaultyInput with all faults.
     """
     unit.lock("content")  # what is stored now must still be stored when the rows are written
-    rows, left_out = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown, option=option)
-    return load(unit, rows, progress, sync=True, faults=faults), left_out
+    rows, unknown = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown, option=option)
+    retirement = retire(unit, rows, unit.moment)
+    row_counts = load(unit, [*rows, *retirement.rows], progress, sync=True, faults=faults)
+    framework_ids = [row.values["id"] for row in published.rows if row.array == "frameworks"]
+    return Outcome(row_counts, framework_ids, unknown, retirement, published.left_out)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
+from normata.catalogs.shortening import LONGEST_NAME, one_line
 from normata.core.changes.source import Fault, Row, pointer
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class MappingSet:
-    """What relations of one set have in common. ``identity`` is that of the whole document."""
+    """What relations of one set have in common. ``identity`` is that of the whole document, in all its versions."""
 
     file: str
     identity: str
@@ -69,7 +70,7 @@ class Relation:
     """What a mapping says of two controls, in its own word.
 
     ``forward`` and ``backward`` are the highest levels that this can mean for these two controls alone: a mapping may
-    speak of several controls together, or of parts of them.
+    speak of several controls together, or of parts of them. ``rationale`` and ``strength`` are kept as they are.
     """
 
     within: MappingSet
@@ -79,6 +80,8 @@ class Relation:
     relationship: str
     forward: str = "FULL"
     backward: str = "FULL"
+    rationale: str | None = None
+    strength: str | None = None
 
     def ends(self) -> tuple[tuple[Side, str], tuple[Side, str]]:
         """The two controls, each with its side."""
@@ -87,6 +90,28 @@ class Relation:
     def fault(self, key: str, reason: str) -> Fault:
         """A fault of what the file has under ``key``."""
         return Fault(self.within.file, self.place + pointer(key), reason)
+
+
+def match_id(document: str, source: str, target: str) -> str:
+    """The id of the match that a document gives these controls."""
+    return str(uuid5(_MATCHES, json.dumps([document, source, target])))
+
+
+@cache
+def mapping_document_id(document: str) -> str:
+    """The id of a document of mappings, by the identifier that its publisher gave to it."""
+    return str(uuid5(_MATCHES, document))
+
+
+def mapping_document(file: str, place: str, document: str, name: str | None, version: str | None) -> Row:
+    """The row of a document of mappings."""
+    values = {
+        "id": mapping_document_id(document),
+        "document": document,
+        "name": one_line(name or document, LONGEST_NAME),
+        "version": version,
+    }
+    return Row("mappingDocuments", file, place, values)
 
 
 def levels_of(relationship: str) -> tuple[str | None, str | None] | None:
@@ -126,10 +151,14 @@ def matches_of(relations: Iterable[Relation]) -> list[Row]:
             relation.within.file,
             relation.place,
             {
-                "id": str(uuid5(_MATCHES, json.dumps([identity, source, target]))),
+                "id": match_id(identity, source, target),
                 "sourceControlId": source,
                 "targetControlId": target,
                 "matchLevel": level,
+                "mappingDocumentId": mapping_document_id(identity),
+                "retiredAt": None,
+                "rationale": relation.rationale,
+                "strength": relation.strength,
             },
             origin(relation.within.source.key, relation.within.target.key, is_backward=is_backward),
         )

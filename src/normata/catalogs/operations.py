@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -11,23 +11,24 @@ from pydantic import Field
 
 from normata.catalogs import uploads
 from normata.catalogs.documents import ImportFormat
-from normata.catalogs.importing import import_for_all
+from normata.catalogs.importing import Outcome, import_for_all
 from normata.catalogs.reading import Input
 from normata.catalogs.registry import by_media_type, list_of_formats
 from normata.catalogs.tables import COLUMNS
-from normata.catalogs.unknown import LeftOut
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
 from normata.core.changes.writing import BODY, every_column_of
+from normata.core.db.transaction import Transaction
 from normata.core.http.operation import BodyFormat, ChangeOperation, Operation
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request
-from normata.core.schema.fields import Name
+from normata.core.schema.fields import MatchLevel, Name
 from normata.core.schema.paging import OrganizationQuery, Query, QueryFlag
 from normata.core.schema.wire import Wire
 from normata.coverage.recompute import COVERAGE_WRITES
-from normata.frameworks.model import Control, ControlMatch, Framework
+from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument
+from normata.identity.organization_lookup import one_of
 
 _MAX_REPORTED = 50  # faults, or skipped mappings
 _SKIP_UNKNOWN = "skipUnknown=true"
@@ -65,6 +66,22 @@ class ImportLeftOut(Wire):
     unknown: list[str] = Field(description="The unknown controls.")
 
 
+class ImportRetired(Wire):
+    """A match that does not count any more."""
+
+    id: str
+    source_control_id: str = Field(description="The control that it leads from.")
+    target_control_id: str = Field(description="The control that it leads to.")
+    match_level: MatchLevel
+
+
+class ImportOmission(Wire):
+    """What a file has and Normata does not keep, such as translations."""
+
+    name: str = Field(description="What it is.")
+    count: int = Field(description="How many there are.")
+
+
 class ImportResult(Wire):
     """The result of an import."""
 
@@ -74,6 +91,10 @@ class ImportResult(Wire):
     control_matches: ImportedRows = Field(description="The changes of matches.")
     left_out: int = Field(description="The number of skipped mappings.")
     first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MAX_REPORTED} skipped mappings.")
+    retired: int = Field(description="The number of matches that this version of their mapping does not have any more.")
+    first_retired: list[ImportRetired] = Field(description=f"The first {_MAX_REPORTED} of these matches.")
+    returned: int = Field(description="The number of matches that were retired and are in this version again.")
+    omitted: list[ImportOmission] = Field(description="What the file has and Normata does not keep, by sort.")
 
 
 def _read(formats: Sequence[ImportFormat], content: bytes, query: CatalogImportQuery) -> uploads.Upload:
@@ -94,18 +115,22 @@ def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
             skip_unknown=query.skip_unknown,
             option=_SKIP_UNKNOWN,
         )
-    return _result(outcome.framework_ids, outcome.row_counts, outcome.left_out)
+    return _result(outcome)
 
 
 def _take_for_all(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     query: CatalogImportQuery = request.query
     upload: uploads.Upload = request.body
     with _first_faults():
-        row_counts, left_out = import_for_all(
+        outcome = import_for_all(
             unit, upload.published, skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN, faults=upload.faults
         )
-    frameworks = [row.values["id"] for row in upload.published.rows if row.array == "frameworks"]
-    return _result(frameworks, row_counts, left_out)
+    return _result(outcome)
+
+
+def _own_import(transaction: Transaction, request: Request) -> str:
+    """What an import does alone: importing for its organization."""
+    return f"imports {one_of(transaction, request.query.organization_id, request.caller.roles)}"
 
 
 @contextmanager
@@ -116,18 +141,29 @@ def _first_faults() -> Iterator[None]:
         raise FaultyInput(error.faults[:_MAX_REPORTED]) from error
 
 
-def _result(
-    framework_ids: list[str], row_counts: Mapping[str, RowCounts], left_out: Sequence[LeftOut]
-) -> dict[str, Any]:
-    every = {array: row_counts.get(array, RowCounts()) for array in _ARRAYS}
+def _result(outcome: Outcome) -> dict[str, Any]:
+    every = {array: outcome.row_counts.get(array, RowCounts()) for array in _ARRAYS}
+    retired = outcome.retirement.matches
     return {
-        "frameworkIds": framework_ids,
+        "frameworkIds": outcome.framework_ids,
         **{
             array: {"new": counts.inserted, "changed": counts.updated, "unchanged": counts.unchanged}
             for array, counts in every.items()
         },
-        "leftOut": len(left_out),
-        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in left_out[:_MAX_REPORTED]],
+        "leftOut": len(outcome.unknown),
+        "firstLeftOut": [{"place": one.place, "unknown": list(one.unknown)} for one in outcome.unknown[:_MAX_REPORTED]],
+        "retired": len(retired),
+        "firstRetired": [
+            {
+                "id": one.id,
+                "sourceControlId": one.source,
+                "targetControlId": one.target,
+                "matchLevel": one.level,
+            }
+            for one in retired[:_MAX_REPORTED]
+        ],
+        "returned": outcome.retirement.returned,
+        "omitted": [{"name": name, "count": count} for name, count in sorted(outcome.left_out.items())],
     }
 
 
@@ -138,11 +174,18 @@ _RESULT = {
     "controlMatches": _NONE,
     "leftOut": 0,
     "firstLeftOut": [],
+    "retired": 0,
+    "firstRetired": [],
+    "returned": 0,
+    "omitted": [],
 }
 _LARGEST = 16 * 2**20  # bytes
 _FORMATS = {
     media_type.name: BodyFormat(
-        partial(_read, formats), media_type.schema, next((one.example for one in formats if one.example), None)
+        partial(_read, formats),
+        media_type.schema,
+        next((one.example for one in formats if one.example), None),
+        media_type.endings,
     )
     for media_type, formats in by_media_type().items()
 }
@@ -151,6 +194,8 @@ _WRITES = (
     every_column_of(Framework),
     insert_of(Control),
     every_column_of(Control),
+    insert_of(MappingDocument),
+    every_column_of(MappingDocument),
     insert_of(ControlMatch),
     every_column_of(ControlMatch),
     *COVERAGE_WRITES,
@@ -167,15 +212,16 @@ OPERATIONS: tuple[Operation, ...] = (
         description=f"""\
 Accepts the same formats as `normata import`: {list_of_formats()}.
 Of an XLSX workbook, only the first sheet is read. The first row of a table names its columns: {", ".join(COLUMNS)}.
-Only `identifier` is required. `parent` is the identifier of another row, `mandatory` is yes or no, and a row that other
-rows name as their parent becomes a category.
+Only `identifier` is required. `parent` is the identifier of another row, `mandatory` is yes or no. A row that other
+rows name as their parent becomes a category; where `decomposed` is yes, it becomes a control that they are all of.
 
 The imported framework belongs to the organization, whoever published it, and no other organization sees it. Repeating
 an import changes nothing, and importing a newer version updates the existing rows. Nothing is ever deleted. Mappings
 become the organization's own matches, between its own imports and the frameworks that it can see.
 
 Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
-`dryRun=true` reports what would be stored.""",
+`dryRun=true` reports what would be stored. An organization has one import at a time, dry runs included: meanwhile
+others are answered 409 `import_in_progress`.""",
         role="admin",
         query=ImportQuery,
         body_formats=_FORMATS,
@@ -183,6 +229,7 @@ Either everything is stored or nothing: then the first {_MAX_REPORTED} faults ar
         body_limit=_LARGEST,
         body_example=next(iter(_FORMATS.values())).example,
         has_rules=True,
+        exclusive=_own_import,
         work=_take_as_own,
         present=lambda result: result,
         writes=_WRITES,
@@ -204,7 +251,8 @@ have adopted it is updated in the same transaction, and their admins are notifie
 nothing of that, neither in the response nor in a dry run.
 
 Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
-`normata import` does the same on the command line.""",
+`normata import` does the same on the command line. There is one such request at a time, dry runs included: meanwhile
+others are answered 409 `import_in_progress`.""",
         authority="operator",
         scope="admin",
         query=CatalogImportQuery,
@@ -214,6 +262,7 @@ Either everything is stored or nothing: then the first {_MAX_REPORTED} faults ar
         body_example=next(iter(_FORMATS.values())).example,
         has_rules=True,
         changes_catalogs=True,
+        exclusive=lambda _transaction, _request: "catalogs",
         work=_take_for_all,
         present=lambda result: result,
         writes=_WRITES,

@@ -30,13 +30,23 @@ def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
     model = validated(document, "catalog", faults)
     if model is None:
         return []
-    reader = _CatalogReader(document.file, model.catalog, faults)
+    reader = _CatalogReader(document, model.catalog, faults)
     try:
         return [_framework(document.file, model.catalog), *reader.rows()]
     except _TooLong:
         reason = f"holds more than {MAX_CHARACTERS:,} characters once its parameters are written out"
         faults.append(Fault(document.file, "/catalog", reason))
         return []
+
+
+# What parts of a control are called that are not its text, by the name of OSCAL.
+_PARTS = {
+    "assessment": "assessment methods",
+    "assessment-method": "assessment methods",
+    "assessment-objective": "assessment objectives",
+    "objective": "assessment objectives",
+}
+_KNOWN_PROPERTIES = ("label", "sort-id", "status")
 
 
 class _TooLong(Exception):
@@ -84,13 +94,16 @@ def _creator(metadata: common.Metadata) -> str | None:
 class _CatalogReader:
     """The groups and controls of one catalog, with all its parameters, which their texts refer to."""
 
-    def __init__(self, file: str, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
-        self._file = file
+    def __init__(self, document: Document, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
+        self._file = document.file
+        self._left_out = document.left_out
         self._catalog = catalog
-        self._parameters = Parameters(file, catalog, faults)
+        self._parameters = Parameters(document.file, catalog, faults)
         self._characters = 0
 
     def rows(self) -> Iterator[Row]:
+        back_matter = self._catalog.back_matter
+        self._left_out["resources"] += len((back_matter and back_matter.resources) or ())
         yield from self._groups(self._catalog.groups, "/catalog", None)
         yield from self._controls(self._catalog.controls, "/catalog", None)
 
@@ -108,15 +121,22 @@ class _CatalogReader:
         for index, control in enumerate(controls or ()):
             here = place + pointer("controls", index)
             enclosing = parent
-            # What has been withdrawn asks for nothing any more: it would wait for a statement of coverage forever and
+            # What has been withdrawn asks for nothing any more: it would wait for an assessment of coverage forever and
             # keep the control above it from ever being covered in full.
-            if not _is_withdrawn(control):
+            if _is_withdrawn(control):
+                self._left_out["withdrawn controls"] += 1
+            else:
                 row = self._row(control, here, parent, "CONTROL")
                 enclosing = row.values["id"]
                 yield row
             yield from self._controls(control.controls, here, enclosing)
 
     def _row(self, item: _Group | catalog_model.Control, place: str, parent: str | None, kind: str) -> Row:
+        self._left_out["links"] += len(item.links or ())
+        self._left_out["properties"] += sum(prop.name not in _KNOWN_PROPERTIES for prop in item.props or ())
+        for part in item.parts or ():
+            if part.name not in ("statement", "overview", "guidance"):
+                self._left_out[_PARTS.get(str(part.name), f"parts {part.name}")] += 1
         values = {
             "id": self._id(item),
             "frameworkId": self._catalog.uuid,

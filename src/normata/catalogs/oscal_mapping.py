@@ -16,11 +16,13 @@ from normata.catalogs.matches import (
     Relation,
     Side,
     levels_of,
+    mapping_document,
     no_relation,
     too_many,
 )
 from normata.catalogs.oscal_validation import validated
-from normata.core.changes.source import Fault, pointer
+from normata.catalogs.shortening import LONGEST_SHORT_TEXT, one_line
+from normata.core.changes.source import Fault, Row, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,15 +37,21 @@ _NAMESPACE = "http://csrc.nist.gov/ns/oscal"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-def read_mapping_collection(document: Document, catalogs: Mapping[str, str], faults: list[Fault]) -> list[Relation]:
-    """The relations that an OSCAL mapping collection states, each between one control and another.
+def read_mapping_collection(
+    document: Document, catalogs: Mapping[str, str], faults: list[Fault]
+) -> tuple[list[Row], list[Relation]]:
+    """The row of an OSCAL mapping collection, and its relations, each between one control and another.
 
     ``catalogs`` has the uuid of each catalog that is imported with it, by file. What is wrong goes to ``faults``. An
     invalid collection has no relations.
     """
     model = validated(document, "mapping", faults)
     if model is None:
-        return []
+        return [], []
+    metadata = model.mapping_collection.metadata
+    row = mapping_document(
+        document.file, "/mapping-collection", document.identity, metadata.title, str(metadata.version)
+    )
     known = len(faults)
     maps = list(_maps(document, model.mapping_collection, catalogs, faults))
     count = sum(map(_count, maps))
@@ -54,8 +62,8 @@ def read_mapping_collection(document: Document, catalogs: Mapping[str, str], fau
         rest = " with the maps beside it" if count > _count(largest) else ""
         faults.append(Fault(document.file, largest.place, too_many(count, f"{rest} ({sides}, both ways)")))
     if len(faults) > known:
-        return []
-    return [relation for entry in maps for relation in _relations(entry)]
+        return [], []
+    return [row], [relation for entry in maps for relation in _relations(entry)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class _Map:
     relationship: str
     sources: Mapping[str, bool]
     targets: Mapping[str, bool]
+    rationale: str | None
+    strength: str | None
 
 
 def _maps(
@@ -96,9 +106,27 @@ def _maps(
                 entry.relationship,
                 _ends(file, here + "/sources", sources, entry.sources, faults),
                 _ends(file, here + "/targets", targets, entry.targets, faults),
+                _rationale(entry, mapping, collection.provenance),
+                _strength(entry, mapping, collection.provenance),
             )
             if levels and any(levels):
                 yield named
+            elif levels:
+                document.left_out["pairs that are not related"] += 1
+            document.left_out["qualifiers"] += len(entry.qualifiers or ())
+
+
+def _rationale(*holders: mapping_model.Map | mapping_model.Mapping | mapping_model.MappingProvenance) -> str | None:
+    """How the two were compared ("semantic"), said by the first that says it, and what the first remarks."""
+    parts = [next((str(one.matching_rationale) for one in holders if one.matching_rationale), ""), holders[0].remarks]
+    return one_line(": ".join(filter(None, parts)), LONGEST_SHORT_TEXT) or None
+
+
+def _strength(*holders: mapping_model.Map | mapping_model.Mapping | mapping_model.MappingProvenance) -> str | None:
+    """How sure the publisher is of the relation: a number, or a word such as "high"."""
+    score = next((one.confidence_score for one in holders if one.confidence_score), None)
+    values = [] if score is None else list(score.model_dump(exclude_none=True).values())
+    return str(values[0]) if values else None
 
 
 def _mappings(collection: mapping_model.MappingCollection) -> Iterator[tuple[str, mapping_model.Mapping]]:
@@ -127,7 +155,17 @@ def _relations(entry: _Map) -> Iterator[Relation]:
         for target, all_of_target in entry.targets.items():
             forward = "FULL" if len(entry.sources) == 1 and all_of_target else "PARTIAL"
             backward = "FULL" if len(entry.targets) == 1 and all_of_source else "PARTIAL"
-            yield Relation(entry.within, entry.place, source, target, entry.relationship, forward, backward)
+            yield Relation(
+                entry.within,
+                entry.place,
+                source,
+                target,
+                entry.relationship,
+                forward,
+                backward,
+                entry.rationale,
+                entry.strength,
+            )
 
 
 def _ends(
@@ -191,9 +229,8 @@ FORMAT = ImportFormat(
     name="OSCAL mapping collection",
     recognizes=lambda document: "mapping-collection" in document.values,
     identity=lambda document: document.member("mapping-collection").get("uuid"),
-    read=lambda document, all_documents, faults: (
-        [],
-        read_mapping_collection(document, _uuids_of_catalogs(all_documents), faults),
+    read=lambda document, all_documents, faults: read_mapping_collection(
+        document, _uuids_of_catalogs(all_documents), faults
     ),
     media_types=(JSON, YAML),
     extra="oscal",

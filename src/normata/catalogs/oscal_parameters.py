@@ -47,7 +47,7 @@ class _Form:
 class Parameters:
     """Writes parameters into prose the way SP 800-53 prints them: ``[Assignment: organization-defined frequency]``.
 
-    Where parameters insert each other in a circle, ``faults`` is told.
+    Where parameters insert each other in a circle, ``faults`` is given the fault.
     """
 
     def __init__(self, file: str, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:

@@ -7,34 +7,42 @@ all formats is here: what a control without a name is called, and that identifie
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from normata.catalogs.documents import MAX_CHARACTERS, Document
+from normata.catalogs.known_frameworks import declared
 from normata.catalogs.matches import Relation, matches_of
 from normata.catalogs.registry import FORMATS, format_of
+from normata.catalogs.shortening import LONGEST_NAME, one_line
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.documents.files import Unreadable, read_bytes
 from normata.core.documents.json_text import place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from normata.catalogs.documents import ImportFormat, Reader
 
 LONGEST_ID = 255  # as the column type Identifier has it
-_LONGEST_NAME = 500
 _LONGEST_NAME_FROM_TEXT = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What files hold: the rows of frameworks and controls, and what mappings say of controls, here or elsewhere."""
+    """What files hold: the rows of frameworks and controls, and what mappings say of controls, here or elsewhere.
+
+    ``left_out`` counts by sort what the files have and Normata does not keep. ``unfit`` has what is wrong with the
+    files that were skipped.
+    """
 
     rows: list[Row]
     relations: list[Relation]
+    left_out: Counter[str] = field(default_factory=Counter)
+    unfit: list[Fault] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +64,68 @@ def _silent(file: str) -> None:
 
 
 def read_published(
-    paths: Sequence[Path], progress: Callable[[str], None] = _silent, *, name: str | None = None
+    paths: Sequence[Path],
+    progress: Callable[[str], None] = _silent,
+    *,
+    name: str | None = None,
+    skip_unfit: bool = False,
 ) -> Published:
     """What these files hold, in the order of the files.
 
     ``progress`` is called with each path before its file is read. ``name`` is that of the framework which a table
-    becomes, the file's unless it is given. Raises FaultyInput with the faults of all files. Mappings may name controls
-    that were imported long ago; ``unknown.rows_to_load`` looks whether they are there.
+    becomes, the file's unless it is given. Raises FaultyInput with the faults of all files, unless files with faults
+    are to be skipped. Mappings may name controls that were imported long ago; ``unknown.rows_to_load`` looks whether
+    they are there.
     """
     inputs = [Input(str(path), name or path.stem, partial(read_bytes, path, MAX_CHARACTERS)) for path in paths]
-    return read_inputs(inputs, progress)
+    return read_inputs(inputs, progress, skip_unfit=skip_unfit)
 
 
-def read_inputs(inputs: Sequence[Input], progress: Callable[[str], None] = _silent) -> Published:
-    """What these inputs hold, in their order. Raises FaultyInput with the faults of all."""
+def read_inputs(
+    inputs: Sequence[Input], progress: Callable[[str], None] = _silent, *, skip_unfit: bool = False
+) -> Published:
+    """What these inputs hold, in their order.
+
+    Raises FaultyInput with the faults of all, unless those with faults are to be skipped.
+    """
     faults: list[Fault] = []
     documents = _recognized(inputs, progress, faults)
     published = Published([], [])
     for document, read in documents:
+        own_faults: list[Fault] = []
+        rows: list[Row] = []
+        relations: list[Relation] = []
         try:
-            rows, relations = read(document, [one for one, _ in documents], faults)
+            rows, relations = read(document, [one for one, _ in documents], own_faults)
         except Unreadable as error:
-            faults.append(Fault(document.file, "", str(error)))
-            continue
-        published.rows.extend(map(_named, rows))
-        published.relations.extend(relations)
-    faults += _misfits(published)
-    if faults:
-        raise FaultyInput(faults)
+            own_faults.append(Fault(document.file, "", str(error)))
+        faults += dict.fromkeys(own_faults)  # a value may be read twice
+        if not (own_faults and skip_unfit):
+            published.rows.extend(map(_named, declared(rows)))
+            published.relations.extend(relations)
+            published.left_out.update(+document.left_out)
+    misfits = list(_misfits(published))
+    while misfits and skip_unfit:  # without the rows of a file, others may misfit
+        faults += misfits
+        _leave_out(published, {fault.file for fault in misfits})
+        misfits = list(_misfits(published))
+    if skip_unfit:
+        published.unfit.extend(faults)
+    elif faults or misfits:
+        raise FaultyInput([*faults, *misfits])
     return published
+
+
+def _leave_out(published: Published, files: Collection[str]) -> None:
+    published.rows[:] = [row for row in published.rows if row.file not in files]
+    published.relations[:] = [relation for relation in published.relations if relation.within.file not in files]
 
 
 def read(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> list[Row]:
     """The rows of ``frameworks``, ``controls`` and ``controlMatches``, whether the controls are known or not."""
     published = read_published(paths, progress)
-    return [*published.rows, *matches_of(published.relations)]
+    rows = [row for row in published.rows if row.array != "mappingDocuments"]
+    return [*rows, *matches_of(published.relations)]
 
 
 def _recognized(
@@ -124,12 +159,14 @@ def _recognized(
 
 def _named(row: Row) -> Row:
     """The row with a name on one line: its own, else the beginning of a control's text, else its identifier."""
-    name, key = _shortened(row.values["name"] or "", _LONGEST_NAME), "name"
+    if row.array not in ("frameworks", "controls"):
+        return row
+    name, key = one_line(row.values["name"] or "", LONGEST_NAME), "name"
     if not name and row.array == "controls":
         key = "description" if row.values["description"] else "purpose"
         name = _opening(row.values[key] or "")
     if not name:
-        name, key = _shortened(row.values["identifier"], _LONGEST_NAME), "identifier"
+        name, key = one_line(row.values["identifier"], LONGEST_NAME), "identifier"
     origin = {**row.origin, "name": row.origin.get(key, key)}
     return replace(row, values={**row.values, "name": name}, origin=origin)
 
@@ -141,18 +178,7 @@ _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2})[.!?]\s+(?=[^\W\d_a-z])")
 def _opening(text: str) -> str:
     """The first sentence of the first line, without its full stop."""
     line = text.strip().partition("\n")[0]
-    return _shortened(_SENTENCE_END.split(line)[0].rstrip(" .:;,"), _LONGEST_NAME_FROM_TEXT)
-
-
-def _shortened(text: str, longest: int) -> str:
-    """The text on one line, cut between words, with an ellipsis where it was cut."""
-    line = " ".join(text.split())
-    if len(line) <= longest:
-        return line
-    cut = line[: longest - 1]
-    if line[longest - 1] != " ":  # the cut goes through a word; a single word that fills the line is cut all the same
-        cut = cut.rpartition(" ")[0] or cut
-    return cut.rstrip(" .:;,") + "…"
+    return one_line(_SENTENCE_END.split(line)[0].rstrip(" .:;,"), _LONGEST_NAME_FROM_TEXT)
 
 
 # What must hold for the rows together
@@ -170,7 +196,7 @@ def _misfits(published: Published) -> Iterator[Fault]:
 
 def _nameless(rows: Iterable[Row]) -> Iterator[Fault]:
     for row in rows:
-        if not row.values["name"]:
+        if not row.values.get("name", True):
             yield row.fault("name", "is required")
 
 

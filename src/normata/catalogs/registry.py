@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from normata.catalogs import ciso_assistant, oscal_catalog, oscal_mapping, tables
 from normata.catalogs.documents import JSON, Document, ImportFormat, MediaType
+from normata.catalogs.unfit import reason_against
 from normata.core.documents.files import Unreadable
 
 FORMATS: tuple[ImportFormat, ...] = (
@@ -35,6 +36,9 @@ def format_of(document: Document, formats: Sequence[ImportFormat] = FORMATS) -> 
                 return one
         except Unreadable as error:
             unreadable = unreadable or error
+    known = reason_against(document)
+    if known is not None:
+        raise Unreadable(known)
     raise unreadable or Unreadable(f"is not recognised: expected {list_of_formats(formats)}")
 
 

@@ -21,7 +21,7 @@ from normata.core.documents.files import Unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory")
+COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory", "decomposed")
 
 MAX_ROWS = 20_000
 _MAX_COLUMNS = 50
@@ -91,7 +91,7 @@ def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:
     rows = [Row("frameworks", sheet.file, "", framework)]
     for number, cells in sheet.rows:
         place, identifier, parent = pointer("rows", number), cells["identifier"], cells["parent"]
-        mandatory = _WORDS.get(cells["mandatory"].casefold())
+        mandatory, decomposed = (_WORDS.get(cells[name].casefold()) for name in ("mandatory", "decomposed"))
         if not identifier:
             faults.append(Fault(sheet.file, place + pointer("identifier"), "is required"))
             continue
@@ -100,6 +100,10 @@ def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:
             faults.append(Fault(sheet.file, place + pointer("parent"), reason))
         if mandatory is None:
             faults.append(Fault(sheet.file, place + pointer("mandatory"), "must be yes or no"))
+        if decomposed is None:
+            faults.append(Fault(sheet.file, place + pointer("decomposed"), "must be yes or no"))
+        elif decomposed and identifier not in parents:
+            faults.append(Fault(sheet.file, place + pointer("decomposed"), "must be no: no row names it as its parent"))
         values = {
             "id": ids[identifier],
             "frameworkId": framework_id,
@@ -109,7 +113,8 @@ def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:
             "purpose": cells["purpose"] or None,
             "description": cells["description"] or None,
             "isMandatory": bool(mandatory),
-            "type": "CATEGORY" if identifier in parents else "CONTROL",
+            "isDecomposed": bool(decomposed),
+            "type": "CATEGORY" if identifier in parents and not decomposed else "CONTROL",
         }
         rows.append(Row("controls", sheet.file, place, values, _ORIGIN))
     return rows
@@ -120,6 +125,7 @@ _ORIGIN = {
     "frameworkId": "identifier",
     "parentId": "parent",
     "isMandatory": "mandatory",
+    "isDecomposed": "decomposed",
     "type": "identifier",
 }
 
@@ -189,8 +195,8 @@ CSV = ImportFormat(
         rows_of(read_csv(document.file, document.name, document.text, faults), faults),
         [],
     ),
-    media_types=(MediaType("text/csv", {"type": "string"}),),
-    example=f"{','.join(COLUMNS)}\n1,Berths,,,,\n1.1,Berths are locked at night,1,,From ten to six.,yes\n",
+    media_types=(MediaType("text/csv", {"type": "string"}, (".csv",)),),
+    example=f"{','.join(COLUMNS)}\n1,Berths,,,,,\n1.1,Berths are locked at night,1,,From ten to six.,yes,\n",
     needs_name=True,
 )
 _XLSX_MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -202,6 +208,6 @@ XLSX = ImportFormat(
         rows_of(read_workbook(document.file, document.name, document.content, faults), faults),
         [],
     ),
-    media_types=(MediaType(_XLSX_MEDIA_TYPE, {"type": "string", "format": "binary"}),),
+    media_types=(MediaType(_XLSX_MEDIA_TYPE, {"type": "string", "format": "binary"}, (".xlsx",)),),
     needs_name=True,
 )

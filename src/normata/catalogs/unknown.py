@@ -90,7 +90,7 @@ def _unknown(published: Published, stored: Stored) -> set[str]:
 class _Gap:
     """What is lacking of one framework: the first mapping that shows it, and all the controls.
 
-    ``is_whole`` tells that no control of the framework is known at all.
+    ``is_whole`` is true where no control of the framework is known at all.
     """
 
     first: Relation

@@ -10,8 +10,10 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import and_, bindparam, select
 
+from normata.catalogs.importing import Outcome
 from normata.catalogs.matches import matches_of
 from normata.catalogs.reading import Input, Published, read_inputs
+from normata.catalogs.retirement import Names, Retirement, retire
 from normata.catalogs.unknown import LeftOut, known_relations
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, good, read_row
@@ -21,13 +23,13 @@ from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import BODY, write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
-from normata.coverage.recompute import Touched, lock_coverage
-from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption
-from normata.frameworks.rules import RULES, count_controls
+from normata.coverage.recompute import MATTERS, Touched, lock_coverage
+from normata.errors import ImportInProgress
+from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption, MappingDocument
+from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
 from normata.identity.organization_lookup import reached
-from normata.own_frameworks.pairs import once_each
 from normata.own_frameworks.writing import follow
 
 MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
@@ -35,7 +37,9 @@ MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and w
 # Never change this: an upload finds what an earlier one has made by ids that follow from it.
 _OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
 
-_TABLES: Mapping[str, type[Table]] = {"frameworks": Framework, "controls": Control, "controlMatches": ControlMatch}
+_TABLES: Mapping[str, type[Table]] = {
+    table.array: table for table in (Framework, Control, MappingDocument, ControlMatch)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,6 @@ class Upload:
 
     published: Published
     faults: list[Fault] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What an upload has done.
-
-    ``row_counts`` has every array. ``framework_ids`` are those of the organization's own frameworks that it is about.
-    """
-
-    row_counts: dict[str, RowCounts]
-    framework_ids: list[str]
-    left_out: list[LeftOut]
 
 
 def read_upload(one: Input) -> Upload:
@@ -84,22 +76,23 @@ def take(
 
     ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
     unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
-    again, and changed where it differs. A match is not added where the organization has one of its own between the same
-    controls; it counts as unchanged. Raises NotFound, InsufficientRole and FaultyInput.
+    again, and changed where it differs; what it has no more of a mapping is retired. Raises NotFound, InsufficientRole,
+    FaultyInput, and ImportInProgress where another process imports for the organization.
     """
     organization_id = reached(unit, organization)
+    if not unit.try_lock(f"import of {organization_id}"):  # of another process, on PostgreSQL
+        raise ImportInProgress
     lock_coverage(unit, organization_id)
     faults = list(upload.faults)
     known = _Known(unit, organization_id)
     rows = [_as_own(row, organization_id, name) for row in upload.published.rows]
-    left_out: list[LeftOut] = []
-    already_there = 0  # matches between controls that have another one of the organization's own
+    unknown: list[LeftOut] = []
+    retirement = Retirement()
     try:
-        relations, left_out = known_relations(upload.published, known, skip_unknown=skip_unknown, option=option)
-        matches = [known.as_own_match(row) for row in matches_of(relations)]
-        unique = once_each(unit, organization_id, matches)
-        already_there = len(matches) - len(unique)
-        rows += unique
+        relations, unknown = known_relations(upload.published, known, skip_unknown=skip_unknown, option=option)
+        rows += [known.as_own_match(row) for row in matches_of(relations)]
+        retirement = retire(unit, rows, unit.moment, organization_id, known.names(upload.published))
+        rows += retirement.rows
     except FaultyInput as error:
         faults += error.faults
     groups: dict[type[Table], list[PendingRow]] = {table: [] for table in _TABLES.values()}
@@ -111,9 +104,9 @@ def take(
     if faults:
         raise FaultyInput(faults)
     row_counts = {array: RowCounts.of(good(groups[table])) for array, table in _TABLES.items()}
-    row_counts["controlMatches"].unchanged += already_there
     _write(unit, organization_id, groups)
-    return Outcome(row_counts, [row.id for row in groups[Framework]], left_out)
+    framework_ids = [row.id for row in groups[Framework]]
+    return Outcome(row_counts, framework_ids, unknown, retirement, upload.published.left_out)
 
 
 def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:
@@ -122,9 +115,13 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
         return
     # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
     counts = {table.array: RowCounts.of(rows).written() for table, rows in written.items() if rows}
+    if written[ControlMatch]:
+        counts["controlMatches"] |= retirements(written[ControlMatch])
     unit.publish(Change("import", Organization, organization_id, organization_id, counts=counts))
     for row in written[Framework]:
         unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
+    for row in written[MappingDocument]:
+        unit.publish(Change("import", MappingDocument, organization_id, row.id, row.after, row.before))
     for table in (Control, ControlMatch):
         if written[table]:
             unit.publish(Change("import", table, organization_id))
@@ -138,10 +135,10 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
 
 
 def _moved(written: Sequence[PendingRow]) -> Iterator[str]:
-    """The controls that are new or have another parent, and their former parents."""
+    """The controls that are new or count otherwise than they did, and their former parents."""
     for row in written:
         former = None if row.stored is None else row.stored["parent_id"]
-        if row.stored is None or former != row.final["parent_id"]:
+        if row.stored is None or any(row.stored[name] != row.final[name] for name in MATTERS[Control]):
             yield row.id
             if former is not None:
                 yield former
@@ -159,11 +156,13 @@ def _own_id(organization_id: str, published: str) -> str:
 
 
 def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
-    """A framework or control as the organization's own."""
+    """A framework, control or document of mappings as the organization's own."""
     values = dict(row.values)
     for key in ("id", "frameworkId", "parentId"):
         if values.get(key) is not None:
             values[key] = _own_id(organization_id, values[key])
+    if row.array == "mappingDocuments":
+        values["organizationId"] = organization_id
     if row.array == "frameworks":
         values |= {"organizationId": organization_id, "isCentralized": False, "name": name or values["name"]}
     return Row(row.array, row.file, row.place, values, row.origin)
@@ -194,11 +193,22 @@ class _Known:
     def as_own_match(self, row: Row) -> Row:
         """A match between known controls as the organization's own."""
         values = dict(row.values) | {"organizationId": self._organization_id}
-        values["id"] = _own_id(self._organization_id, values["id"])
+        for key in ("id", "mappingDocumentId"):
+            values[key] = _own_id(self._organization_id, values[key])
         for end in ("sourceControlId", "targetControlId"):
             if values[end] not in self._named_by_id:
                 values[end] = _own_id(self._organization_id, values[end])
         return Row(row.array, row.file, row.place, values, row.origin)
+
+    def names(self, published: Published) -> Names:
+        """How ids were made of those of the publishers, as far as this upload has them."""
+        named = {control for relation in published.relations for _, control in relation.ends()}
+        named.update(row.values["id"] for row in published.rows if row.array == "controls")
+        by_own_id = {_own_id(self._organization_id, control): control for control in named}
+        # What is not the organization's own has the id of its publisher.
+        return Names(
+            lambda control: by_own_id.get(control, control), lambda match: _own_id(self._organization_id, match)
+        )
 
     def _own(self, statement: Any, ids: Collection[str]) -> set[str]:
         made = {_own_id(self._organization_id, one): one for one in ids}

@@ -5,14 +5,16 @@ PostgreSQL has tools of its own for this. Archived records are something else; r
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+import re
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from normata.cli import files as output_files
-from normata.cli.shared import DatabaseOption, ForceOption, echo, progress, settings_with
+from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, progress, settings_with
 from normata.errors import CommandError, Unavailable
 
 if TYPE_CHECKING:
@@ -21,22 +23,43 @@ if TYPE_CHECKING:
 
     from normata.bundle.loading import Progress
 
-app = typer.Typer(help="Make a backup of the whole database, or put one back.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Make a backup of the whole database, or put one back.", no_args_is_help=True)
 
 _PAGES_AT_ONCE = 1_000
+_NUMBERED = re.compile(r"normata-[0-9]{8}T[0-9]{6}Z\.db")
 _PATIENCE = 5.0  # seconds to wait while SQLite has the file locked
 
 
 @app.command()
 def make(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, for its owner alone.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to write, for its owner alone; with --keep a folder.")
+    ],
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Write normata-TIME.db into the folder, and remove all but the newest N of such backups from it.",
+            show_default=False,
+        ),
+    ] = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Write a backup of the whole database to a file, and check it. The service can go on meanwhile.
 
+    What verifies checkpoints of events is beside it, in FILE.event-keys. The private key is not in a backup.
+
     This is for SQLite. On PostgreSQL, use pg_dump or pg_basebackup.
     """
+    folder = file
+    if keep is not None:
+        if not folder.is_dir():
+            raise CommandError(f"there is no folder {folder}")
+        file = folder / f"normata-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.db"
+    from normata.core.db.sqlite.database import last_backup
+
     source = _path(database, "use pg_dump (with --format=custom), or pg_basebackup for the whole server")
     if not source.is_file():
         raise Unavailable(f"there is no file {source}")
@@ -44,6 +67,36 @@ def make(
     with progress() as report_progress, output_files.replacing(file, force=force) as part:
         version = _copy(source, "rw", part, report_progress)
     echo(f"{file}: a backup of {source}, schema {version}, checked")
+    _add_keys(file, database)
+    with suppress(OSError):  # /metrics shows when the last backup was made; whoever may only read goes without
+        last_backup(source).touch()
+    if keep is not None:
+        for old in sorted(one for one in folder.iterdir() if _NUMBERED.fullmatch(one.name))[:-keep]:
+            _keys_beside(old).unlink(missing_ok=True)
+            old.unlink()
+            echo(f"{old}: removed")
+
+
+def _add_keys(backup: Path, url: str | None) -> None:
+    """Write what verifies the checkpoints of each log beside a backup. A key that cannot be read is a warning."""
+    from normata.events.keys import KeyUnusable, Signer
+
+    signer = Signer(settings_with(database_url=url).event_key_file)
+    with closing(_connect(backup, "ro&immutable=1")) as copied:
+        owners = ["", *(owner for (owner,) in copied.execute("SELECT id FROM organization ORDER BY id"))]
+    try:
+        lines = [line for owner in owners if (line := signer.existing_verifier(owner)) is not None]
+    except KeyUnusable as error:
+        echo(f"warning: {error}; so the backup has no key beside it", err=True)
+        return
+    if not lines:
+        return  # nothing has been signed
+    with output_files.replacing(_keys_beside(backup), force=True) as part:
+        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _keys_beside(backup: Path) -> Path:
+    return Path(f"{backup}.event-keys")
 
 
 @app.command()
@@ -53,6 +106,8 @@ def restore(
     database: DatabaseOption = None,
 ) -> None:
     """Replace the database with a backup: completely, or not at all. Stop the service first.
+
+    Events that the service had not sealed yet when the backup was made are sealed.
 
     This is for SQLite. On PostgreSQL, use pg_restore.
     """
@@ -69,8 +124,20 @@ def restore(
             raise CommandError(f"{file} was made by a newer version of Normata; upgrade the program")
         with _unused(target):
             output_files.put_in_place(part, target)
+    if version == migrations.head():  # else the command that brings it up to date seals
+        _seal(target)
     echo(f"{target}: restored from {file}, schema {version}")
     echo("tokens that were revoked since the backup are valid again; `normata token revoke` revokes them")
+
+
+def _seal(path: Path) -> None:
+    """Seal what a busy service had not sealed yet when the backup was made."""
+    from normata.core.db.opening import open_database
+    from normata.events.sealing import seal_all_now
+
+    with closing(open_database(settings_with(database_url=f"sqlite:///{path}"))) as restored:
+        for reason in seal_all_now(restored):
+            echo(f"warning: {reason}", err=True)
 
 
 def _path(url: str | None, tool: str) -> Path:

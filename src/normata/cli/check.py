@@ -2,36 +2,252 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Lock
 
 from sqlalchemy import func, or_, select
 
+from normata.cli.workers import Workers, workers
+from normata.core.changes.jobs import failing
 from normata.core.db.database import Database
 from normata.core.db.security import Security
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import now
 from normata.core.schema.table import sql_table
-from normata.coverage.recompute import current_coverage, stored_coverage
-from normata.events.checking import event_faults
+from normata.coverage.recompute import is_current
+from normata.events.checking import event_faults, log_faults, pending, unsealed_faults
+from normata.events.contents import Contents, Part, contents_of, parts_of
+from normata.events.keys import Signer
+from normata.events.model import AuditEvent
+from normata.events.seals import Known, Seals, end_of, owners, seals_of
+from normata.events.verified import Verified
 from normata.frameworks.model import Control, Framework
 from normata.identity.model import Organization
 from normata.identity.openid import groups
 from normata.identity.openid.configuration import Configuration
+from normata.operations import SECURITY
+from normata.settings import Settings
 from normata.tables import Table
 
+Report = Callable[[str, int, int], None]  # a step, how far it has come, and how far it goes; 0 where nobody knows
 
-def faults(database: Database, transaction: Transaction, security: Security) -> Iterator[str]:
-    """Everything that is wrong, a sentence each.
+_MANY = 50_000  # events that are worth several processes, each of which takes a second to start
+_ORGANIZATIONS_AT_ONCE = 20
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found: the faults, a sentence each, the seals of each log, how many events were looked at.
+
+    ``since`` has what was verified before, and was not looked at again.
+    """
+
+    faults: list[str]
+    seals: list[Seals]
+    looked_at: int
+    since: Mapping[str, Verified] = field(default_factory=dict)
+
+    def verified(self) -> dict[str, Verified]:
+        """What is verified now. It is so only where there are no faults."""
+        moment = now()
+        return {
+            seals.owner: Verified(
+                Known(seals.size, seals.root),
+                moment,
+                self.since[seals.owner].whole_at if seals.owner in self.since else moment,
+            )
+            for seals in self.seals
+        }
+
+
+def faults(
+    database: Database, transaction: Transaction, security: Security, signer: Signer | None = None
+) -> Iterator[str]:
+    """Everything that is wrong, a sentence each, looked at in one transaction.
 
     That is what the database itself finds (damage, broken references, wrong policies and grants), and stored coverage
-    and counts that do not follow from the rest, and events that are not as they were sealed.
+    and counts that do not follow from the rest, events that are not as they were sealed, and jobs that fail again and
+    again. ``signer`` has the key of the events. Raises KeyUnusable.
     """
     yield from database.faults(transaction, Table.metadata, security)
-    for organization_id in transaction.scalars(_ORGANIZATION_IDS):
-        if stored_coverage(transaction, organization_id) != current_coverage(transaction, organization_id):
+    yield from _coverage_faults(database, transaction, transaction.scalars(_ORGANIZATION_IDS))
+    yield from _count_faults(database, transaction)
+    yield from event_faults(transaction, signer)
+    yield from _job_faults(transaction)
+
+
+def look_at_everything(database: Database, settings: Settings, signer: Signer, report: Report) -> Findings:
+    """Find everything that :func:`faults` does, with every processor. Raises KeyUnusable.
+
+    Each part is looked at in a transaction of its own. What is sealed stays as it is, but for content that is erased,
+    and the event that says so is looked for last.
+    """
+    ends = database.read_now(_ends)
+    organizations = database.read_now(lambda transaction: transaction.scalars(_ORGANIZATION_IDS))
+    with workers(database, settings, are_worth_it=sum(ends.values()) > _MANY) as pool:
+        report("Pages and references", 0, 1)
+        stored = pool.submit(_database_faults, done=lambda: report("Pages and references", 1, 1))
+        reader = _Reader(pool, report)
+        for owner, end in ends.items():
+            reader.add(owner, 0, end)
+        coverage = _each_batch(pool, organizations, report)
+        counts = pool.submit(_count_faults_of)
+        unsealed = pool.submit(_unsealed_faults_of)
+        # Last of all, and only then, since these have to be looked at one after the other.
+        seals = database.read_now(lambda transaction: _seals(transaction, {}, report))
+        for one in seals:
+            reader.add(one.owner, ends.get(one.owner, 0), one.end)
+        contents = reader.results()
+        before = [*stored.result(), *(fault for some in coverage for fault in some.result()), *counts.result()]
+        found = database.read_now(lambda transaction: list(log_faults(transaction, seals, contents, signer)))
+        jobs = database.read_now(lambda transaction: list(_job_faults(transaction)))
+        return Findings([*before, *found, *unsealed.result(), *jobs], seals, sum(one.end for one in seals))
+
+
+def look_quickly(
+    database: Database, settings: Settings, signer: Signer, since: Mapping[str, Verified], report: Report
+) -> Findings:
+    """Find what is wrong with the schema, and with the events after those that were verified before.
+
+    Raises KeyUnusable.
+    """
+
+    def schema(transaction: Transaction) -> list[str]:
+        return list(database.faults(transaction, Table.metadata, SECURITY, only_schema=True))
+
+    before = database.read_now(schema)
+    known = {owner: one.known for owner, one in since.items()}
+    seals = database.read_now(lambda transaction: _seals(transaction, known, report))
+    looked_at = sum(one.end - one.start for one in seals)
+    with workers(database, settings, are_worth_it=looked_at > _MANY) as pool:
+        reader = _Reader(pool, report)
+        for one in seals:
+            reader.add(one.owner, one.start, one.end)
+        contents = reader.results()
+    found = database.read_now(lambda transaction: list(log_faults(transaction, seals, contents, signer)))
+    return Findings([*before, *found, *database.read_now(_events_without_place)], seals, looked_at, since)
+
+
+class _Reader:
+    """Has the contents of events looked at, and reports how many were."""
+
+    def __init__(self, pool: Workers, report: Report) -> None:
+        self._pool = pool
+        self._report = report
+        self._lock = Lock()  # processes are done on a thread of their pool's
+        self._done = 0
+        self._total = 0
+        self._contents: list[Future[Contents]] = []
+
+    def add(self, owner: str, start: int, end: int) -> None:
+        """Have the events of a log looked at, from one leaf to before another."""
+        self._total += max(0, end - start)
+        for part in parts_of(owner, start, end):
+
+            def done(count: int = part.end - part.start) -> None:
+                with self._lock:
+                    self._done += count
+                    self._report("Events", self._done, self._total)
+
+            self._contents.append(self._pool.submit(_contents_of, part, done=done))
+
+    def results(self) -> list[Contents]:
+        """What was found, once all were looked at."""
+        return [one.result() for one in self._contents]
+
+
+def _each_batch(pool: Workers, organizations: Sequence[str], report: Report) -> list[Future[list[str]]]:
+    """Have the coverage of each organization looked at."""
+    started, total = [], len(organizations)
+    for start in range(0, total, _ORGANIZATIONS_AT_ONCE):
+        end = min(start + _ORGANIZATIONS_AT_ONCE, total)
+
+        def done(end: int = end) -> None:
+            report("Coverage", end, total)
+
+        started.append(pool.submit(_coverage_faults_of, organizations[start:end], done=done))
+    return started
+
+
+def _seals(transaction: Transaction, known: Mapping[str, Known], report: Report) -> list[Seals]:
+    ends = {owner: end_of(transaction, owner) for owner in {*owners(transaction), *known}}
+    starts = {owner: known[owner].size for owner in ends if owner in known}
+    total, done, found = sum(ends.values()) - sum(starts.values()), 0, []
+    for owner, end in sorted(ends.items()):
+        start = starts.get(owner, 0)
+
+        def passed(number: int, done: int = done - start) -> None:
+            report("Seals", done + number, total)
+
+        found.append(seals_of(transaction, owner, known.get(owner), passed))
+        done += end - start
+        report("Seals", done, total)
+    return found
+
+
+def _ends(transaction: Transaction) -> dict[str, int]:
+    return {owner: end_of(transaction, owner) for owner in owners(transaction)}
+
+
+# --- What other processes may do
+
+
+def _database_faults(database: Database, transaction: Transaction) -> list[str]:
+    return list(database.faults(transaction, Table.metadata, SECURITY))
+
+
+def _coverage_faults(_database: Database, transaction: Transaction, organizations: Sequence[str]) -> Iterator[str]:
+    for organization_id in organizations:
+        if not is_current(transaction, organization_id):
             yield f"the stored coverage of organization {organization_id} does not follow from its assessments"
+
+
+def _coverage_faults_of(database: Database, transaction: Transaction, organizations: Sequence[str]) -> list[str]:
+    return list(_coverage_faults(database, transaction, organizations))
+
+
+def _count_faults(_database: Database, transaction: Transaction) -> Iterator[str]:
     for framework_id in transaction.scalars(_MISCOUNTED):
         yield f"the framework {framework_id} has other controls than it has counted, or gaps in their order"
-    yield from event_faults(transaction)
+
+
+def _job_faults(transaction: Transaction) -> Iterator[str]:
+    for job in failing(transaction):
+        reason = "and its process ended" if job.failure is None else f"at last with {job.failure}"
+        yield (
+            f"the job {job.type} of {f'organization {job.owner}' if job.owner else 'the instance'} was attempted"
+            f" {job.attempts} times, {reason}; the log says more"
+        )
+
+
+def _count_faults_of(database: Database, transaction: Transaction) -> list[str]:
+    return list(_count_faults(database, transaction))
+
+
+def _unsealed_faults_of(_database: Database, transaction: Transaction) -> list[str]:
+    return list(unsealed_faults(transaction))
+
+
+def _contents_of(_database: Database, transaction: Transaction, part: Part) -> Contents:
+    return contents_of(transaction, part)
+
+
+# --- What there is besides
+
+
+def _events_without_place(transaction: Transaction) -> list[str]:
+    """Whether there are other events than leaves and notes, by their numbers alone."""
+    events = transaction.scalar(_EVENTS) or 0
+    placed = sum(_ends(transaction).values()) + pending(transaction)[0]
+    if events == placed:
+        return []
+    sentence = (
+        f"there are {events} events, and {placed} are sealed or noted to be: events were inserted or removed by hand;"
+        " run `normata check`, which names them"
+    )
+    return [sentence]
 
 
 def unknown_organizations(transaction: Transaction, provider: Configuration | None) -> list[str]:
@@ -47,6 +263,7 @@ def contents(transaction: Transaction) -> Iterator[str]:
         yield f"framework {row.id} ({row.identifier}): {row.name}, {row.controls} controls"
 
 
+_EVENTS = select(func.count()).select_from(sql_table(AuditEvent))
 _ORGANIZATION, _FRAMEWORK, _CONTROL = sql_table(Organization), sql_table(Framework), sql_table(Control)
 _ORGANIZATION_IDS = select(_ORGANIZATION.c.id).order_by(_ORGANIZATION.c.id)
 _ORGANIZATIONS = select(_ORGANIZATION.c.id, _ORGANIZATION.c.name).order_by(_ORGANIZATION.c.id)

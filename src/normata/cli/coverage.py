@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,26 @@ _OPTIONS = {
     "isApplicable": "--applicable",
     "justification": "--justification",
     "reasons": "--reason",
+    "ownerId": "--owner",
+    "note": "--note",
+    "reviewBy": "--review-by",
 }
+
+
+class Cleared(StrEnum):
+    """What `assess --clear` takes."""
+
+    status = "status"
+    gap = "gap"
+    applicable = "applicable"
+    justification = "justification"
+    reasons = "reasons"
+    owner = "owner"
+    note = "note"
+    review_by = "review-by"
+
+
+_CLEARED = dict(zip(Cleared, _OPTIONS, strict=True))
 
 OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
 
@@ -87,11 +107,23 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
         list[str] | None,
         typer.Option(help="Why it is included, such as LEGAL; once for each reason.", show_default=False),
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Who answers for the control: the id of a member.", show_default=False)
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="How it is done.", show_default=False)] = None,
+    review_by: Annotated[
+        str | None, typer.Option(help="The day by which it has to be reviewed.", show_default=False)
+    ] = None,
+    clear: Annotated[
+        list[Cleared] | None,
+        typer.Option(help="Remove this from the assessment; once for each. Without status: not assessed."),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
             help="Read assessments from a CSV file instead: framework, identifier, status, gap, applicable,"
-            " justification, reasons.",
+            " justification, reasons, owner, note, review-by."
+            " An empty cell leaves what is stored, a hyphen removes it.",
             show_default=False,
         ),
     ] = None,
@@ -99,7 +131,7 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
 ) -> None:
     """Assess a control, or all controls of a CSV file; omitted fields stay as they are."""
     from normata.core.changes.source import FaultyInput
-    from normata.coverage import assessments as statements
+    from normata.coverage import assessments as stored
     from normata.identity.organization_lookup import find
 
     options = {
@@ -108,16 +140,20 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
         "isApplicable": applicable,
         "justification": justification,
         "reasons": reason and [one.upper() for one in reason],
+        "ownerId": owner,
+        "note": note,
+        "reviewBy": review_by,
     }
     options = {name: value for name, value in options.items() if value is not None}
+    options |= {_CLEARED[one]: [] if one is Cleared.reasons else None for one in clear or ()}
     if (file is None) == (control is None) or (file is None and not options) or (file and (options or framework)):
-        fail("name a control and what to state of it, or a file with --file", code=2)
+        fail("name a control and its assessment, or a file with --file", code=2)
     assessments, faults = (
         _read_file(file) if file is not None else ([_assessment(str(control), framework, options)], [])
     )
 
     def work(unit: UnitOfWork) -> list[Any]:
-        return statements.assess(unit, find(unit, organization), assessments, faults)
+        return stored.assess(unit, find(unit, organization), assessments, faults)
 
     try:
         rows = changed(database, work)
@@ -126,14 +162,17 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
             raise
         fail(_sentence(error.faults))
     for row in rows if file is None else ():
-        assessment = statements.assessment_to_wire(row)
-        applies = "" if assessment["isApplicable"] else ", not applicable"
-        echo(
-            f"{row.framework_identifier} {row.identifier} {row.name}: stated {assessment['coverageStatus']}{applies};"
-            f" effective {row.effective}"
-        )
+        assessment = stored.assessment_to_wire(row)
+        applies = ", not applicable" if assessment["isApplicable"] is False else ""
+        assessed = status_words(assessment["coverageStatus"]).replace(":", "")
+        echo(f"{row.framework_identifier} {row.identifier} {row.name}: {assessed}{applies}; effective {row.effective}")
     if file is not None:
-        echo(f"{len(rows)} statement{'s' if len(rows) != 1 else ''} stored")
+        echo(f"{len(rows)} assessment{'s' if len(rows) != 1 else ''} stored")
+
+
+def status_words(status: str | None) -> str:
+    """The status of an assessment, in words."""
+    return "not assessed" if status is None else f"assessed: {status}"
 
 
 def _read_file(path: Path) -> tuple[list[AssessmentInput], list[Fault]]:

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import select
 
 from normata.bundle import loading, reading
-from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.changes.source import Row
+from normata.core.changes.unit_of_work import COMMAND, Actor, UnitOfWork, follow
+from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import parse_timestamp
+from normata.core.schema.table import new_id
+from normata.coverage.assessments import AssessmentInput, assess
+from normata.demo import history
 from normata.demo.files import ORGANIZATION, paths
+from normata.events.sealing import seal_all_now
 from normata.identity.model import Organization, User
 from normata.identity.sign_in import links as sign_in_links
 from normata.identity.tokens import tokens
+from normata.notifications.read_marks import mark_all
+from normata.notifications.reminders import remind
+from normata.records import writing
+from normata.records.archive.queries import KINDS
+from normata.records.archiving import archive
 from normata.records.base import Restorable
+from normata.records.restore import restore
+from normata.wiring import SUBSCRIBERS
 
 USER = "demo@normata.example"
 
@@ -33,9 +51,14 @@ def holds_others(transaction: Transaction) -> bool:
     return transaction.scalar(select(_ID).where(_ID != ORGANIZATION).limit(1)) is not None
 
 
-def fill(unit: UnitOfWork, progress: loading.Progress) -> None:
-    """Load all bundles."""
-    loading.load(unit, reading.read(paths()), progress)
+def fill(database: Database, progress: loading.Progress) -> None:
+    """Load the bundles, and have the members of the demo do what made them so: create, assess, change and archive.
+
+    So every event, notification and archive entry is one that the program itself writes. All of it, or nothing.
+    """
+    rows = reading.read(paths())
+    database.write_now(lambda transaction: _live(transaction, rows, progress))
+    seal_all_now(database)
 
 
 def new_token(unit: UnitOfWork) -> str:
@@ -72,6 +95,88 @@ def invitation(transaction: Transaction, base: str, token: str) -> Iterator[str]
     yield ""
     yield f"Documentation: {base}/docs"
     yield "Stop with Ctrl-C."
+
+
+# --- The year that the demo tells of
+
+
+def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progress) -> None:
+    arrays: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        arrays[row.array].append(dict(row.values))
+    records = {kind.path: arrays[kind.path] for kind in Restorable.kinds}
+    adopted = {one["frameworkId"]: one["adoptedAt"] for one in arrays["frameworkAdoptions"]}
+    framework = {one["id"]: one["frameworkId"] for one in arrays["controls"]}
+    started = min(step["createdAt"] for array in records.values() for step in array)
+    doings: list[tuple[str, str, Callable[[UnitOfWork], object]]] = []
+
+    def load(moment: str, *loaded: Row) -> None:
+        doings.append((moment, "", lambda unit: loading.load(unit, loaded)))
+
+    base = [row for row in rows if row.array not in {*records, "controlCoverages", "frameworkAdoptions"}]
+    load(history.day_after(started, -1), *base)
+    for row in rows:
+        if row.array == "frameworkAdoptions":
+            load(row.values["adoptedAt"], row, *_unassessed(rows, framework, row.values["frameworkId"]))
+    batches = history.assessments(arrays["controlCoverages"], adopted, framework, arrays["auditItems"])
+    doings += [(batch.moment, batch.by, partial(_assess, assessments=batch.assessments)) for batch in batches]
+    doings += [(step.moment, step.by, partial(_do, step=step)) for step in history.steps(records)]
+    until = max(moment for moment, _, _ in doings)
+    mornings = history.reminder_days(records, until)
+    doings += [(moment, _REMINDERS, partial(_remind, moment=moment)) for moment in mornings]
+    doings += [(moment, by, partial(_read, moment=moment)) for moment, by in history.readings(until)]
+    names = {user["id"]: user["name"] for user in arrays["users"]}
+    doings.sort(key=lambda doing: doing[0])
+    for done, (moment, by, work) in enumerate(doings):
+        progress("Living through two years", done, len(doings))
+        command = by if by == _REMINDERS else COMMAND.command
+        actor = Actor(user_id=by, user_name=names[by]) if by in names else Actor(command=command)
+        unit = UnitOfWork(transaction, actor, None, None, parse_timestamp(moment))
+        work(unit)
+        follow(unit, SUBSCRIBERS)
+
+
+_REMINDERS = "reminders"
+
+
+def _unassessed(rows: Sequence[Row], framework: Mapping[str, str], framework_id: str) -> Iterator[Row]:
+    """The assessments of a framework as they were when it was adopted."""
+    for row in rows:
+        if row.array == "controlCoverages" and framework[row.values["controlId"]] == framework_id:
+            yield replace(row, values={**row.values, "coverageStatus": None, "coverageGap": None})
+
+
+def _assess(unit: UnitOfWork, assessments: Sequence[Mapping[str, Any]]) -> None:
+    inputs = [
+        AssessmentInput(
+            Row("controlCoverages", "history", "", one),
+            {"coverage_status": one["coverageStatus"], "coverage_gap": one["coverageGap"]},
+            control_id=one["controlId"],
+        )
+        for one in assessments
+    ]
+    assess(unit, ORGANIZATION, inputs)
+
+
+def _do(unit: UnitOfWork, step: history.Step) -> None:
+    kind = KINDS[step.kind]
+    if step.action == "create":
+        writing.create(unit, kind, ORGANIZATION, step.values or {}, record_id=step.record_id)
+    elif step.action == "change":
+        writing.change(unit, kind, step.record_id, step.values or {})
+    elif step.action == "archive":
+        archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
+    else:
+        restore(unit, kind, step.record_id)
+
+
+def _remind(unit: UnitOfWork, moment: str) -> None:
+    while remind(unit, ORGANIZATION, moment):
+        pass
+
+
+def _read(unit: UnitOfWork, moment: str) -> None:
+    mark_all(unit, ORGANIZATION, parse_timestamp(moment))
 
 
 def _archived(transaction: Transaction) -> tuple[type[Restorable], str] | None:

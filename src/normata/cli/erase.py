@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from normata.cli.shared import DatabaseOption, change, echo, fail, opened
+from normata.cli.shared import DatabaseOption, change, echo, fail, opened, settings_with
 from normata.core.log import visible
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
     """
     from normata.erasure.erasing import erase
     from normata.erasure.person import ErasureRequest
+    from normata.events.keys import Signer
     from normata.events.sealing import seal_all_now
 
+    signer = Signer(settings_with(database_url=database).event_key_file)
     erasure_request = ErasureRequest(who, tuple(also or ()), keep_name)
     with opened(database, create=False) as source:
         if dry_run or not yes:
@@ -55,7 +57,7 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
                 return
             _ask(erasure_request, person, found)
         seal_all_now(source)  # what an event has said is sealed before it goes
-        erased = change(source, lambda unit: erase(unit, erasure_request))
+        erased = change(source, lambda unit: erase(unit, erasure_request, signer))
         _report(erasure_request, erased)
         _scrub(source)
 

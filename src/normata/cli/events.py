@@ -10,13 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from normata.cli import files as output_files
-from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail, opened, settings_with
+from normata.cli.shared import (
+    DatabaseOption,
+    ForceOption,
+    Group,
+    changed,
+    echo,
+    fail,
+    opened,
+    require_reason,
+    settings_with,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from normata.core.changes.unit_of_work import UnitOfWork
     from normata.core.db.database import Database
     from normata.core.db.transaction import Transaction
+    from normata.events.keys import Note
+    from normata.events.verifying import Outcome
 
 _PAUSE = 0.5  # seconds between two looks for new events
 
@@ -129,17 +142,56 @@ def checkpoint(
 ) -> None:
     """Print the signed checkpoint of an organization's log, as `GET /events/checkpoint/` answers it."""
     from normata.events.keys import Signer
+    from normata.events.marks import Marks, sign
     from normata.events.model import OPERATORS
     from normata.events.sealing import last_checkpoint
     from normata.identity.organization_lookup import find
 
+    signer = Signer(settings_with(database_url=database).event_key_file)
+
     with opened(database, create=False) as source:
-        found = source.read_now(
-            lambda transaction: last_checkpoint(
-                transaction, OPERATORS if operators else find(transaction, organization)
-            )
-        )
-    typer.echo(Signer(settings_with(database_url=database).event_key_file).note(found), nl=False)
+        owner = source.read_now(lambda transaction: OPERATORS if operators else find(transaction, organization))
+        mark = Marks(signer).of(owner)
+        note = source.read_now(lambda transaction: sign(transaction, signer, last_checkpoint(transaction, owner), mark))
+    typer.echo(note, nl=False)
+
+
+@app.command("accept-rollback")
+def accept_rollback(
+    organization: LogArgument = None,
+    operators: OperatorOption = False,
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the database is older, for the event.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Accept that the database is older than what was signed of a log: after a backup was restored, for instance.
+
+    `normata check` and the start of the service tell so until then, and no checkpoint of that log is signed. Make sure
+    first that it was you: whoever puts an old database back takes the newest events away. Where each host has a key
+    file of its own, run it on each.
+    """
+    from normata.events.keys import Signer
+    from normata.events.marks import accept
+    from normata.events.model import OPERATORS
+    from normata.events.sealing import named
+    from normata.identity.organization_lookup import NoSuchOrganization, find
+
+    require_reason(reason)
+    signer = Signer(settings_with(database_url=database).event_key_file)
+
+    def work(unit: UnitOfWork) -> tuple[str, Note]:
+        owner, is_known = OPERATORS, True
+        if not operators:
+            try:
+                owner = find(unit, organization)
+            except NoSuchOrganization:
+                if organization is None:
+                    raise
+                owner, is_known = organization, False  # the older database does not know it
+        return owner, accept(unit, signer, owner, is_known=is_known, reason=reason)
+
+    owner, mark = changed(database, work)
+    echo(f"{named(owner)}: accepted that {mark.size} events were signed once that the database does not have like that")
 
 
 @app.command("key")
@@ -167,6 +219,29 @@ def key(organization: OrganizationArgument = None, database: DatabaseOption = No
         echo(signer.verifier(owner))
 
 
+@app.command("sign-erasures")
+def sign_erasures(
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why these erasures are right, for the events.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Sign erasures that nobody has signed: of an earlier version, or signed with a former key.
+
+    `normata check` lists them. Make sure first that it was you who erased: anybody who can write to the database can
+    add an event that says so.
+    """
+    from normata.events.erasures import sign_erasures as sign
+    from normata.events.keys import Signer
+    from normata.events.sealing import named
+
+    require_reason(reason)
+    signer = Signer(settings_with(database_url=database).event_key_file)
+    signed = changed(database, lambda unit: sign(unit, signer, reason))
+    for owner, count in signed.items():
+        echo(f"{named(owner)}: {count} erased event{'s' if count != 1 else ''} signed")
+    if not signed:
+        echo("every erasure is signed already; nothing was changed")
+
+
 @app.command("verify")
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `normata events export` has written.")],
@@ -181,45 +256,57 @@ def verify(
 ) -> None:
     """Prove that a log has exactly the events of a checkpoint, or list those that were tampered with.
 
-    It needs no database, so --database and NORMATA_DATABASE_URL do not matter. Without --key the signature of the
-    checkpoint is not looked at.
+    It needs no database, so --database and NORMATA_DATABASE_URL do not matter. Without --key no signature is looked at:
+    neither that of the checkpoint, nor those of erasures.
     """
     from normata.events import verifying
     from normata.events.keys import read_note, require_signed
 
-    note = read_note(_note(checkpoint_file.read_text("utf-8")))
-    if verifier is None:
-        echo("warning: without --key, the signer of the checkpoint is not verified", err=True)
+    note = read_note(note_in(checkpoint_file))
+    verifiers = [] if verifier is None else _verifiers(verifier, note.origin)
+    if verifiers:
+        require_signed(note, *verifiers)
     else:
-        require_signed(note, _verifier(verifier, note.origin))
+        echo("warning: without --key, the signer of the checkpoint is not verified", err=True)
     with file.open(encoding="utf-8", errors="replace") as lines:
-        outcome = verifying.verify(lines, note)
-    for fault in outcome.faults:
+        outcome = verifying.verify(lines, note, verifiers)
+    report(outcome, f"{file} is not the log that the checkpoint was made of")
+
+
+def report(outcome: Outcome, failure: str) -> None:
+    """Print what verifying a log has found; end the command with a sentence where that is a fault."""
+    for fault in (*outcome.faults, *outcome.lost):
         echo(fault, err=True)
     if outcome.faults:
-        fail(f"{file} is not the log that the checkpoint was made of")
-    for event in outcome.lost:
-        echo(f"warning: the content of the event {event} is missing, and no event records its erasure", err=True)
+        fail(failure)
+    if outcome.lost:
+        one = len(outcome.lost) == 1
+        fail(f"the content of {len(outcome.lost)} event{'' if one else 's'} is gone, and no proof that it was erased")
     erased = f"; of {len(outcome.erased)} the content was erased" if outcome.erased else ""
     later = f"; {outcome.later} came after it and are not proven" if outcome.later else ""
-    lost = f"; of {len(outcome.lost)} the content is gone" if outcome.lost else ""
-    echo(f"{outcome.proven} events are those of the checkpoint{erased}{lost}{later}")
+    later_erased = (
+        f"; of {len(outcome.erased_later)} the content was erased after it, as signed events say"
+        if outcome.erased_later
+        else ""
+    )
+    echo(f"{outcome.proven} events are those of the checkpoint{erased}{later_erased}{later}")
 
 
-def _note(text: str) -> str:
+def note_in(file: Path) -> str:
     """The note in a file: the note itself, or JSON that has it."""
     import json
 
+    text = file.read_text("utf-8")
     try:
         return str(json.loads(text)["note"])
     except (ValueError, TypeError, KeyError):
         return text
 
 
-def _verifier(verifier_or_file: str, origin: str) -> str:
-    """The verifier key: as it was given, or the one of this log among the lines of a file."""
+def _verifiers(verifier_or_file: str, origin: str) -> list[str]:
+    """The verifier keys: the one that was given, or those of this log among the lines of a file."""
     path = Path(verifier_or_file)
     if "+" in verifier_or_file and not path.exists():
-        return verifier_or_file
+        return [verifier_or_file]
     lines = path.read_text("utf-8").split("\n")
-    return next((line for line in lines if line.startswith(f"{origin}+")), lines[0])
+    return [line for line in lines if line.startswith(f"{origin}+")] or lines[:1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from normata.cli.coverage import status_words
 from normata.cli.shared import DatabaseOption, opened
 from normata.core.log import visible
 
@@ -55,12 +56,15 @@ def _tree(found: Explanation) -> Tree:
     if assessment is None:
         _branch(tree, "not assessed")
     else:
-        applies = "" if assessment.is_applicable else ", not applicable"
-        assessed = _branch(tree, f"stated: {assessment.coverage_status}{applies}")
+        applies = ", not applicable" if assessment.is_applicable is False else ""
+        assessed = _branch(tree, f"{status_words(assessment.coverage_status)}{applies}")
         for label, text in (
             ("gap", assessment.coverage_gap),
             ("justification", assessment.justification),
             ("reasons", ", ".join(assessment.reasons)),
+            ("owner", assessment.owner_id),
+            ("note", assessment.note),
+            ("review by", assessment.review_by),
         ):
             if text:
                 _branch(assessed, f"{label}: {text}")
@@ -74,7 +78,7 @@ def _tree(found: Explanation) -> Tree:
         for proof in found.others:
             steps = len(proof) - 1
             away = f", {steps} step{'s' if steps != 1 else ''} away" if steps else ""
-            _branch(others, f"{_named(proof[0].control)}: stated {proof[0].assessed}{away}")
+            _branch(others, f"{_named(proof[0].control)}: assessed {proof[0].assessed}{away}")
     _add_effects(tree, found)
     _add_lifts(tree, found)
     return tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,18 @@ def replacing(path: Path, *, force: bool) -> Iterator[Path]:
         yield part
         require_replaceable(path, force=force or existed)  # it may have become something else meanwhile
         put_in_place(part, path)
+
+
+def write_table(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]], *, force: bool) -> None:
+    """Write a table (CSV) in which no spreadsheet takes a cell for a formula. Raises what :func:`replacing` raises."""
+    import csv
+
+    from normata.core.schema.text import harmless
+
+    with replacing(path, force=force) as part, part.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(head)
+        table.writerows(map(harmless, cells) for cells in rows)
 
 
 def require_replaceable(path: Path, *, force: bool) -> None:

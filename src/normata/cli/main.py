@@ -11,8 +11,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from normata.cli import backup, coverage, data, erase, events, explain, members, organizations, people, reports, serve
-from normata.cli.shared import Group, echo, fail
+from normata.cli import (
+    backup,
+    coverage,
+    data,
+    erase,
+    events,
+    explain,
+    importing,
+    members,
+    organizations,
+    people,
+    reports,
+    serve,
+    upkeep,
+)
+from normata.cli.shared import EnvFileOption, Group, echo, fail
 
 _SHOWN_FAULTS = 50
 
@@ -30,7 +44,7 @@ app.command()(serve.demo)
 app.command()(organizations.init)
 app.command()(data.load)
 app.command()(data.dump)
-app.command("import")(data.import_)
+app.command("import")(importing.import_)
 app.command()(coverage.adopt)
 app.command()(coverage.leave)
 app.command()(coverage.assess)
@@ -43,8 +57,8 @@ members.user.command("erase")(erase.erase_user)
 app.add_typer(members.user, name="user")
 app.add_typer(people.tokens, name="token")
 app.add_typer(events.app, name="events")
-app.command()(data.migrate)
-app.command()(data.check)
+app.command()(upkeep.migrate)
+app.command()(upkeep.check)
 app.add_typer(backup.app, name="backup")
 
 
@@ -61,6 +75,7 @@ def _options(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    _env_file: EnvFileOption = None,
 ) -> None: ...
 
 

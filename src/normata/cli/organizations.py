@@ -63,6 +63,10 @@ def init(
     echo("")
     echo(f"  {sign_in_links.link(settings_with().public_url, begun.secret)}")
     echo("")
+    key = settings_with(database_url=database).event_key_file
+    echo(f"The key that proves your events will be {key}. Set NORMATA_EVENT_KEY to a file that is not in the folder of")
+    echo("the data: whoever can put back an old folder would put back what remembers how far the events were, too.")
+    echo("")
     echo("How to go on:")
     echo("  normata serve")
     echo("  normata import FILE…")
@@ -87,7 +91,7 @@ def create_organization(
     slug: SlugOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Make an organization, and print the link that makes somebody its owner."""
+    """Create an organization, and print the link that makes somebody its owner."""
     from normata.core.changes.source import FaultyInput
     from normata.core.schema.table import new_id
     from normata.identity.invitations import invitations
@@ -118,7 +122,7 @@ def rename_organization(
     from normata.identity.organizations import commands as organization_life
 
     require_name(name)
-    row: Any = changed(database, lambda unit: organization_life.rename(unit, find(unit, organization), name))
+    row: Any = changed(database, lambda unit: organization_life.change(unit, find(unit, organization), name=name))
     echo(f"{row.slug}: {row.name}")
 
 

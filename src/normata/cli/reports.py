@@ -82,7 +82,7 @@ def _report(
     if name == "xlsx" and output is None and sys.stdout.isatty():
         fail("a workbook cannot be printed to a terminal; name a file with --output", code=2)
     if output is not None:
-        output_files.require_replaceable(output, force=force)  # told before the work, not after it
+        output_files.require_replaceable(output, force=force)  # refused before the work, not after it
     report = formats.present(_read(kind, organization, framework, database))
     if name is None:
         _show(report)

@@ -14,6 +14,7 @@ from normata.cli.shared import DatabaseOption, change, echo, fail, opened, progr
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from normata.core.db.database import Database
     from normata.settings import Settings
 
 HostOption = Annotated[
@@ -54,10 +55,25 @@ def serve(
     with closing(open_database(settings, serving=True)) as service:
         service.read_now(migrations.version)  # fails here, not with each request, where the service has no rights
         warnings = {"unsafe_login": service.read_now(lambda transaction: list(service.serving_warnings(transaction)))}
+        warnings |= _about_marks(service, settings)
     warnings["unsafe_sign_in"] = list(Site(settings.public_url).warnings())
     for warning in chain.from_iterable(warnings.values()):
         echo(f"warning: {warning}", err=True)
     run(settings, announce=lambda: _announce(settings, warnings))
+
+
+def _about_marks(service: Database, settings: Settings) -> dict[str, list[str]]:
+    """What the key's marks say of the database: that it is older than what was signed."""
+    from normata.events.keys import KeyUnusable, Signer
+    from normata.events.marks import Marks, rollbacks
+
+    signer = Signer(settings.event_key_file)
+    try:
+        marks = Marks(signer).all()
+        found = service.read_now(lambda transaction: list(rollbacks(transaction, signer, marks)))
+        return {"rolled_back": found, "event_marks_unusable": list(Marks(signer).warnings())}
+    except KeyUnusable as error:
+        return {"event_marks_unusable": [str(error)]}
 
 
 def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None:
@@ -90,6 +106,8 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     from normata.cli import demo as content
     from normata.core.http.server import base_url, require_free_address, run
     from normata.core.http.telemetry import require_possible
+    from normata.events.keys import Signer
+    from normata.events.marks import Marks
     from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
@@ -101,7 +119,8 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
             if demonstrated.read_now(content.holds_others):
                 fail("the database holds an organization that is not the demo's; name another one with --database")
             with progress() as report_progress:
-                change(demonstrated, lambda unit: content.fill(unit, report_progress))
+                content.fill(demonstrated, report_progress)
+            Marks(Signer(settings.event_key_file)).clear()  # of a demo that is gone
         token = change(demonstrated, content.new_token)
         base = base_url(settings)
         link = f"{base}{change(demonstrated, content.new_link)}"

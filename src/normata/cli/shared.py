@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -17,6 +18,7 @@ from normata.core.log import visible
 
 if TYPE_CHECKING:
     from normata.bundle.loading import Progress
+    from normata.cli.meaning import Difference
     from normata.core.changes.unit_of_work import UnitOfWork
     from normata.core.db.database import Database
     from normata.settings import Settings
@@ -55,9 +57,11 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
 
 
 def settings_with(**options: object) -> Settings:
-    """The settings, with what was given as options in place of the environment's."""
+    """The settings, with what was given as options in place of the environment's, and of the file of settings."""
+    from normata.cli import env_file
     from normata.settings import Settings
 
+    env_file.load(_env_file.get())
     return Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
 
 
@@ -70,6 +74,7 @@ def opened(
     finish: bool = True,
     serve: bool = False,
     begin: bool = False,
+    on_upgrade: Callable[[list[Difference]], None] | None = None,
 ) -> Iterator[Database]:
     """The database, with a current schema.
 
@@ -77,7 +82,8 @@ def opened(
     brought up to date by every command. A server's schema is changed only with ``migrate``, since others may be using
     the old one; then it is also secured again, even where it is current. Without ``finish``, what the version before
     still needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a
-    server's database that is empty gets its schema.
+    server's database that is empty gets its schema. ``on_upgrade`` is told what an upgrade has changed in meaning;
+    where it is null, that is printed.
     """
     from normata.core.db.opening import open_database
     from normata.core.schema import migrations
@@ -90,18 +96,21 @@ def opened(
             raise Unavailable(f"there is {missing}")
         found = database.read_now(migrations.version)
         if found != migrations.head() if database.embedded else migrate or (begin and found is None):
-            from normata.core.schema.migrations import upgrading
-            from normata.events.sealing import seal_all_now
-            from normata.operations import SECURITY
-            from normata.tables import Table
+            from normata.cli.upgrade import upgrade
 
-            upgrading.prepare(database, Table.metadata, SECURITY, finish=finish or database.embedded)
-            seal_all_now(database)  # the events that an older version has written
+            (on_upgrade or _print_differences)(upgrade(database, finish=finish, command=_command.get()))
         if not (serve and database.read_now(migrations.is_servable)):
             database.read_now(migrations.require_current)
         yield database
     finally:
         database.close()
+
+
+def _print_differences(found: list[Difference]) -> None:
+    from normata.cli.meaning import sentences
+
+    for sentence in sentences(found):
+        echo(f"the upgrade of the database: {sentence}", err=True)
 
 
 def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = False, begin: bool = False) -> T:
@@ -117,7 +126,8 @@ def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
     from normata.wiring import changes_of
 
     result = changes_of(database).make_now(work, actor=Actor(command=_command.get()))
-    seal_all_now(database)
+    for reason in seal_all_now(database):
+        echo(f"warning: {reason}", err=True)
     return result
 
 
@@ -160,13 +170,50 @@ def require_name(name: str) -> None:
     )
 
 
-# --- Which command runs
+def require_reason(reason: str) -> None:
+    """End the command unless ``reason`` is one that people can read."""
+    from normata.core.schema.fields import VisibleName
+
+    require(VisibleName, reason, "a reason has 1 to 500 characters that can be seen, in one line")
+
+
+# --- Which command runs, and with which settings
 
 _command: ContextVar[str] = ContextVar("command", default="normata")
+_env_file: ContextVar[Path | None] = ContextVar("env_file", default=None)
+_ENV_FILE_HELP = (
+    "The file of settings. Default: NORMATA_ENV_FILE, else /etc/normata/normata.env if it exists. Variables of the"
+    " environment take precedence over it."
+)
+
+
+def _take_env_file(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Read the settings from this file. The program's own option comes first, and without it nothing is named yet."""
+    if path is not None or ctx.parent is None:
+        _env_file.set(path)
+    return path
+
+
+EnvFileOption = Annotated[
+    Path | None,
+    typer.Option("--env-file", metavar="FILE", help=_ENV_FILE_HELP, show_default=False, callback=_take_env_file),
+]
 
 
 class Group(TyperGroup):
-    """A group of commands that records which of them runs, for the events."""
+    """A group of commands. It records which of them runs, for the events, and gives each the program's --env-file."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; null where there is none."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and not isinstance(command, TyperGroup):
+            known = {name for parameter in command.params for name in parameter.opts}
+            for option in ctx.find_root().command.params:
+                if "--env-file" in option.opts and "--env-file" not in known:
+                    own = copy(option)
+                    own.expose_value = False  # the function of the command does not know it
+                    command.params.append(own)
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is to run."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
@@ -17,16 +20,47 @@ from normata.records.archive.queries import KINDS
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
+# Where the reader is, as their browser has said in a cookie; UTC until it has.
+ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone that a browser calls so, such as ``Europe/Berlin``; UTC where there is none."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (ValueError, OSError):  # unknown, or the name of a folder
+        return UTC
+
+
+def as_local(at: str) -> datetime:
+    """A moment of the wire in the reader's zone."""
+    return datetime.fromisoformat(at).astimezone(ZONE.get())
+
+
 def moment(at: str | None) -> Markup:
-    """A moment of the wire, for people: to the minute, in UTC. A dash where there is none."""
+    """A moment of the wire, for people: to the minute, in their zone, and in UTC as a title. A dash for none."""
     if at is None:
         return Markup("&ndash;")
-    return Markup('<time datetime="{}">{} {} UTC</time>').format(at, at[:10], at[11:16])
+    local = as_local(at)
+    return _time(at, f"{_date(local)}, {local:%H:%M}")
 
 
 def day(at: str) -> Markup:
-    """The day of a moment of the wire, for people."""
-    return Markup('<time datetime="{}">{}</time>').format(at, at[:10])
+    """The day of a moment of the wire, for people. What is a date alone is the same day everywhere."""
+    return _time(at, _date(datetime.fromisoformat(at) if at[11:19] == "00:00:00" else as_local(at)))
+
+
+def clock(at: str) -> Markup:
+    """The time of a moment of the wire, where the day is told already."""
+    return _time(at, f"{as_local(at):%H:%M}")
+
+
+def _date(at: datetime) -> str:
+    return f"{at.day} {at:%b} {at.year}"
+
+
+def _time(at: str, shown: str) -> Markup:
+    return Markup('<time datetime="{}" title="{} {} UTC">{}</time>').format(at, at[:10], at[11:16], shown)
 
 
 def words(token: str) -> str:
@@ -81,9 +115,16 @@ def as_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
+def initials(name: str) -> str:
+    """The first letters of a person's first and last name."""
+    parts = [part for part in re.split(r"[\W_]+", name) if part]
+    return "".join(part[0] for part in (parts[:1] + parts[1:][-1:])).upper() or "?"
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "day": day,
+    "clock": clock,
     "words": words,
     "action_words": action_words,
     "wire_words": wire_words,
@@ -92,4 +133,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "percent": percent,
     "segment": segment,
     "json": as_json,
+    "initials": initials,
 }

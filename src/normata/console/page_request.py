@@ -166,7 +166,7 @@ class PageRequest:
         _log.warning("sign_in_refused", request_id=self.context.request_id, cause=error.cause)
 
     def refusal(self, error: SignInRefused) -> Response:
-        """The page that tells of a refused sign-in, with the request's id."""
+        """The page of a refused sign-in, with the request's id."""
         self.note_refusal(error)
         title, message = text("refused.title"), refusal(error.cause)
         status, headers = (429, {"Retry-After": str(error.wait)}) if error.wait else (403, {})
@@ -241,18 +241,27 @@ def require_own_page(headers: Headers, site: Site) -> None:
     """Raise SignInRefused unless a request comes from a page of ours, or the person has typed the address.
 
     Every browser of today says so in ``Sec-Fetch-Site`` (W3C Fetch Metadata), which no page can set. Older ones, and
-    all where neither TLS nor localhost is, send ``Origin`` with every POST; it has to be ours: that of the setting, or
-    the host that the request was sent to. What sends neither is no browser with a form of ours.
+    all where neither TLS nor localhost is, send ``Origin`` with every POST. What sends neither is no browser with a
+    form of ours.
+
+    A name of somebody else's that leads to this service (DNS rebinding) is the same origin to a browser. So where the
+    setting says what our address is, ``Origin`` and ``Host`` must be those. Else ``Host`` is taken for ours.
     """
-    fetched = headers.get(b"sec-fetch-site")
-    if fetched is not None:
-        if fetched not in (b"same-origin", b"none"):
-            raise SignInRefused("cross_site")
-        return
+    host = headers.get(b"host", b"").decode("latin-1").lower()
     origin = headers.get(b"origin", b"").decode("latin-1")
-    if not origin:
+    fetched = headers.get(b"sec-fetch-site")
+    if site.is_chosen and not site.is_at(host):
+        raise SignInRefused("other_host")
+    if fetched is None and not origin:
         raise SignInRefused("origin_missing")
-    scheme, _, host = origin.partition("://")
-    is_sent_there = bool(host) and host == headers.get(b"host", b"").decode("latin-1").lower()
-    if origin != site.origin and not (scheme in ("http", "https") and is_sent_there):
+    if fetched not in (None, b"same-origin", b"none"):
         raise SignInRefused("cross_site")
+    is_named = origin not in ("", "null")  # a browser that hides where it comes from sends null
+    is_ours = origin == site.origin or (not site.is_chosen and _is_origin_of(host, origin))
+    if not is_ours and (fetched is None or (site.is_chosen and is_named)):
+        raise SignInRefused("cross_site")
+
+
+def _is_origin_of(host: str, origin: str) -> bool:
+    scheme, _, named = origin.partition("://")
+    return scheme in ("http", "https") and bool(host) and named == host

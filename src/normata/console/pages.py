@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.console.filters import FILTERS
+from normata import __version__
+from normata.console.filters import FILTERS, ZONE, zone_of
+from normata.console.pictures import PICTURES
 from normata.console.static import Assets
-from normata.console.texts import has_text, text
+from normata.console.texts import counted, has_text, text
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, context_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_COMPONENTS = ("basics", "layout", "tables", "forms")
+ZONE_COOKIE = "normata-zone"  # set by app.js: no secret, and nothing is trusted to it
 _METHODS = frozenset(dir(dict))
 
 # Nothing but our own files, no script or style within a page, in nobody's frame, and forms that send to us alone. No
@@ -62,9 +67,19 @@ class _Templates(Environment):
         return super().getattr(obj, attribute)
 
 
+class Components:
+    """The parts that pages are made of: the macros of the templates in ``components``, by their names."""
+
+    def __init__(self, environment: Environment) -> None:
+        for name in _COMPONENTS:
+            for macro, made in vars(environment.get_template(f"components/{name}.html").module).items():
+                if not macro.startswith("_"):
+                    setattr(self, macro, made)
+
+
 @cache  # each template is compiled when it is first rendered, which takes longer than ten pages
-def _environment() -> Environment:
-    """The templates, with what they all may call."""
+def environment() -> Environment:
+    """The templates, with what they all may call: among it ``ui``, the components, and ``pictures``."""
     templates = _Templates(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -72,8 +87,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         auto_reload=False,  # nobody changes them while they are served
     )
-    templates.globals |= {"text": text, "has_text": has_text}
+    templates.globals |= {"text": text, "counted": counted, "has_text": has_text, "version": __version__}
     templates.filters |= FILTERS
+    templates.globals |= {"pictures": PICTURES, "ui": Components(templates)}
     return templates
 
 
@@ -81,7 +97,7 @@ class Pages:
     """Renders the templates of the console; every one extends ``base.html``."""
 
     def __init__(self, assets: Assets) -> None:
-        self._templates = _environment()
+        self._templates = environment()
         self._assets = assets
 
     def render(
@@ -95,6 +111,7 @@ class Pages:
     ) -> Response:
         """A page as an answer to a request."""
         prefix = context.prefix
+        ZONE.set(zone_of(_cookie(context, ZONE_COOKIE)))
         html = self._templates.get_template(template).render(
             values,
             asset=lambda name: prefix + self._assets.path(name),
@@ -115,3 +132,10 @@ class Pages:
             message=body["detail"],
             visitor=None,
         )
+
+
+def _cookie(context: RequestContext, name: str) -> str:
+    """What the browser has kept for us under a name; empty for nothing."""
+    sent = context.headers.get(b"cookie", b"").decode("latin-1")
+    pairs = (pair.strip().partition("=") for pair in sent.split(";"))
+    return next((unquote(value) for found, _, value in pairs if found == name), "")

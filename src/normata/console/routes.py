@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from starlette.routing import Route
 
+from normata.console.account.name import change_name
 from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
 from normata.console.account.password import change_password
@@ -13,6 +14,7 @@ from normata.console.account.tokens import make_token, revoke_token
 from normata.console.app.routes import app_endpoints
 from normata.console.page_request import Console, Endpoint
 from normata.console.pages import Pages
+from normata.console.sign_in.forgotten import mail_link, show_forgotten
 from normata.console.sign_in.invitation import accept_invitation, show_invitation
 from normata.console.sign_in.link import show_link, use_link
 from normata.console.sign_in.passkey import sign_in_options, use_passkey
@@ -33,7 +35,7 @@ from normata.settings import Settings
 def console_routes(services: Services, settings: Settings, operations: Iterable[Operation]) -> Iterator[Route]:
     """The routes of the pages, and of their styles and scripts. The pages ask and change by ``operations``."""
     assets = Assets()
-    site = Site(settings.public_url)
+    site = Site(settings.public_url, is_chosen=settings.has_public_url)
     provider = single_sign_on(settings)
     console = Console(
         services,
@@ -49,12 +51,14 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
     endpoints = (
         Endpoint(console, "/sign-in/", get=start),
         Endpoint(console, "/sign-in/password/", post=use_password),
+        Endpoint(console, "/sign-in/forgotten/", get=show_forgotten, post=mail_link),
         Endpoint(console, "/sign-in/passkey/", post=use_passkey),
         Endpoint(console, "/sign-in/passkey/options/", post=sign_in_options),
         Endpoint(console, "/sign-in/link/", get=show_link, post=use_link),
         Endpoint(console, "/sign-in/invitation/", get=show_invitation, post=accept_invitation),
         Endpoint(console, "/sign-out/", post=sign_out),
         Endpoint(console, "/account/", get=show_account),
+        Endpoint(console, "/account/name/", post=change_name),
         Endpoint(console, "/account/sessions/", post=end_session),
         Endpoint(console, "/account/password/", post=change_password),
         Endpoint(console, "/account/passkeys/", post=add_passkey),

@@ -11,12 +11,15 @@ from functools import cached_property
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from normata.core.http.negotiation import without_port
+
 
 @dataclass(frozen=True)
 class Site:
     """The service as people see it, at ``public_url``."""
 
     public_url: str
+    is_chosen: bool = False  # whether that is a setting, and not just the default
 
     @cached_property
     def host(self) -> str:
@@ -30,6 +33,10 @@ class Site:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = None if parts.port == {"http": 80, "https": 443}[parts.scheme] else parts.port
         return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+
+    def is_at(self, host: str) -> bool:
+        """Whether a ``Host`` header names it. Its port counts for nothing: many proxies leave it out."""
+        return without_port(host) == without_port(urlsplit(self.origin).netloc)
 
     @cached_property
     def is_encrypted(self) -> bool:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from normata.core.http.content import Content
 from normata.core.http.pages import content_page
 
-_FOLDER = Path(__file__).with_name("static")
+FOLDER = Path(__file__).with_name("static")
 _PREFIX = "/static/"
 _FOR_EVER = b"public, max-age=31536000, immutable"  # a year, the most that RFC 9111 knows of
 _TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
@@ -28,7 +28,7 @@ class Assets:
     def __init__(self) -> None:
         self._paths: dict[str, str] = {}
         self._contents: dict[str, Content] = {}
-        for file in sorted(_FOLDER.iterdir()):
+        for file in sorted(FOLDER.iterdir()):
             body = file.read_bytes()
             path = f"{_PREFIX}{file.stem}.{sha256(body).hexdigest()[:12]}{file.suffix}"
             self._paths[file.name] = path

@@ -22,13 +22,19 @@ def text(key: str, /, **values: object) -> str:
     return Markup(sentence).format(**values) if marked else sentence.format(**values)  # noqa: S704 - of our own making
 
 
+def counted(key: str, count: int, /, **values: object) -> str:
+    """The sentence ``key`` for so many things: ``key.one`` for one of them, where there is such a sentence."""
+    chosen = f"{key}.one" if count == 1 and has_text(f"{key}.one") else key
+    return text(chosen, count=f"{count:,}", **values)
+
+
 def has_text(key: str) -> bool:
     """Whether there is a sentence ``key``."""
     return key in english()
 
 
 def refusal(cause: str) -> str:
-    """What a person is told of a refused sign-in."""
+    """What a person reads of a refused sign-in."""
     texts = english()
     return texts.get(f"refused.{cause}", texts["refused.other"])
 

@@ -8,7 +8,7 @@ from time import monotonic
 from normata.core.changes.unit_of_work import Actor, Changes
 from normata.core.db.transaction import NO_TENANT
 from normata.core.http.rate_limit import network_of
-from normata.core.schema.text import fold
+from normata.core.schema.addresses import email_key
 from normata.identity.errors import SignInRefused
 from normata.identity.sign_in.attempt_counts import COUNT_WRITES, Quota, count_attempt
 
@@ -38,7 +38,7 @@ class Throttles:
             return
         quotas = [Quota("too_many_from_address", f"address {network_of(address)}", self._per_minute * _ADDRESSES)]
         if email is not None:
-            quotas.append(Quota("too_many_for_account", f"account {fold(email)}", self._per_minute))
+            quotas.append(Quota("too_many_for_account", f"account {email_key(email)}", self._per_minute))
         for quota in quotas:
             self._require(quota, self._refused.get(quota.digest, 0.0) - monotonic())
         exceeded, wait = await self._changes.make(

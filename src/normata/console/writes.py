@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from normata.identity import users
 from normata.identity.invitations import invitations
 from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
 from normata.identity.openid.identities import ADDRESS_LOOKUP, DISCONNECT_WRITES, IDENTITY_LOOKUP, IDENTITY_WRITES
@@ -16,7 +17,9 @@ from normata.identity.tokens import tokens
 SIGN_IN_WRITES = (
     *sessions.BEGIN_WRITES,
     *sessions.END_WRITES,
+    *sign_in_links.CREATE_WRITES,
     *sign_in_links.USE_WRITES,
+    *users.RENAME_WRITES,
     *sign_in_attempts.BEGIN_WRITES,
     *sign_in_attempts.FINISH_WRITES,
     *COUNT_WRITES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -10,7 +11,7 @@ from normata.core.changes.source import Row, pointer
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.request import Request
-from normata.core.schema.fields import CoverageStatus, Identifier, ShortText
+from normata.core.schema.fields import CoverageStatus, Identifier, ShortText, Timestamp
 from normata.core.schema.paging import OrganizationId, OrganizationQuery
 from normata.core.schema.wire import Input, Wire
 from normata.coverage.assessments import (
@@ -21,9 +22,10 @@ from normata.coverage.assessments import (
     AssessmentInput,
     assess,
     assessment_to_wire,
-    clear_assessment,
+    clear_assessments,
 )
-from normata.errors import InUse
+from normata.coverage.confirmation import confirm_assessment
+from normata.errors import InUse, NotAssessed
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
 from normata.frameworks.model import Control
 from normata.identity.organization_lookup import reached
@@ -33,6 +35,16 @@ class AssessmentPut(AssessmentFields):
     """The whole assessment of a control. Omitted fields are reset to their defaults."""
 
     organization_id: OrganizationId
+
+
+class AssessmentConfirmation(Input):
+    """That the assessment of a control still holds."""
+
+    organization_id: OrganizationId
+    review_by: Annotated[
+        Timestamp | None,
+        Field(description="When it must be reviewed next; as it is if omitted or null. Required if that has passed."),
+    ] = None
 
 
 class AssessmentPatch(AssessmentFields):
@@ -82,6 +94,9 @@ class AssessedControls(Wire):
     """The controls of a request, in its order."""
 
     items: list[AssessedControl] = Field(description="The controls, in the order of the request.")
+    change_id: str | None = Field(
+        description="What `POST /controls/coverage/undo/` undoes this change by; null if nothing was changed."
+    )
 
 
 def _put(unit: UnitOfWork, request: Request) -> Any:
@@ -93,7 +108,12 @@ def _put(unit: UnitOfWork, request: Request) -> Any:
 
 
 def _delete(unit: UnitOfWork, request: Request) -> Any:
-    return clear_assessment(unit, reached(unit, request.query.organization_id), request.id)
+    return clear_assessments(unit, reached(unit, request.query.organization_id), [request.id])[0]
+
+
+def _confirm(unit: UnitOfWork, request: Request) -> Any:
+    body: AssessmentConfirmation = request.body
+    return confirm_assessment(unit, reached(unit, body.organization_id), request.id, body.review_by)
 
 
 def _patch(unit: UnitOfWork, request: Request) -> Any:
@@ -108,7 +128,13 @@ def _patch(unit: UnitOfWork, request: Request) -> Any:
         )
         for number, one in enumerate(body.assessments)
     ]
-    return assess(unit, reached(unit, body.organization_id), assessments)
+    rows = assess(unit, reached(unit, body.organization_id), assessments)
+    return rows, unit.change_id if unit.published else None
+
+
+def assessed_controls(rows: Sequence[Any], change_id: str | None = None) -> dict[str, Any]:
+    """The answer about several controls."""
+    return {"items": [_as_wire(row) for row in rows], "changeId": change_id}
 
 
 def _as_wire(row: Any) -> dict[str, Any]:
@@ -132,8 +158,11 @@ _ASSESSMENT = {
     "isApplicable": True,
     "justification": None,
     "reasons": ["RISK_TREATMENT"],
+    "ownerId": None,
+    "note": "The front desk collects badges and keys on the last day.",
+    "reviewBy": "2027-05-20T00:00:00.000Z",
 }
-_ASSESSED = {
+ASSESSED = {
     "control": {"id": "iso-27001-2022:A.5.11", "identifier": "A.5.11", "name": "Return of assets"},
     "framework": {
         "id": "iso-27001-2022",
@@ -141,17 +170,31 @@ _ASSESSED = {
         "identifier": "ISO-27001",
         "identifierColor": "#0B6E4F",
     },
-    "coverage": {**_ASSESSMENT, "updatedAt": "2026-11-20T09:14:03.120Z"},
+    "coverage": {
+        **_ASSESSMENT,
+        "updatedAt": "2026-11-20T09:14:03.120Z",
+        "assessedAt": "2026-11-20T09:14:03.120Z",
+        "stale": [],
+        "lapsedStatus": None,
+        "lapsedAt": None,
+    },
     "effectiveCoverageStatus": "PARTIAL",
     "isIndirectlyCovered": False,
 }
 _NOT_ASSESSED: dict[str, Any] = {
-    "coverageStatus": "NONE",
+    "coverageStatus": None,
     "coverageGap": None,
-    "isApplicable": True,
+    "isApplicable": None,
     "justification": None,
     "reasons": [],
+    "ownerId": None,
+    "note": None,
+    "reviewBy": None,
     "updatedAt": None,
+    "assessedAt": None,
+    "stale": [],
+    "lapsedStatus": None,
+    "lapsedAt": None,
 }
 _ID = "The id of a control of a framework that the organization has adopted."
 
@@ -163,11 +206,14 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Coverage",
         summary="Assess a control",
         description="""\
-Records how far the organization covers a control, what is missing, and whether the control applies to it at all.
+Records how far the organization covers a control, what is missing, whether the control applies to it at all, who
+answers for it, how it is done, and by when that is reviewed.
 
-The assessment replaces the previous one: omitted fields are reset to their defaults. A control that does not apply
-needs a `justification`. The effective coverage of other controls, of all adopted frameworks, is updated in the same
-transaction, so the next response of any list includes it.""",
+The assessment replaces the previous one: omitted fields are reset to null. Without a `coverageStatus` the control is
+not assessed, whatever else is recorded of it. A control that does not apply needs a `justification`.
+
+The effective coverage of other controls, of all adopted frameworks, is updated in the same transaction, so the next
+response of any list includes it.""",
         about=Control,
         id_description=_ID,
         work=_put,
@@ -180,7 +226,31 @@ transaction, so the next response of any list includes it.""",
         body_example={"organizationId": "org-harbourlight", **_ASSESSMENT},
         answer=AssessedControl,
         answer_description="The control with its assessment and its effective coverage.",
-        example=_ASSESSED,
+        example=ASSESSED,
+    ),
+    ChangeOperation(
+        http_method="POST",
+        path="/controls/{id}/coverage/confirm/",
+        operation_id="confirmAssessment",
+        tag="Coverage",
+        summary="Confirm the assessment of a control",
+        description="""\
+Records that the assessment of a control still holds. It is then no longer stale, and counts again if it had lapsed. If
+its `reviewBy` has passed, the request must set a later one. If the organization records nothing of the control, the
+response is 409 `not_assessed`.""",
+        about=Control,
+        id_description=_ID,
+        work=_confirm,
+        present=_as_wire,
+        writes=ASSESSMENT_WRITES,
+        body=AssessmentConfirmation,
+        body_required=True,
+        has_rules=True,
+        body_example={"organizationId": "org-harbourlight", "reviewBy": "2027-11-20"},
+        errors=(NotAssessed,),
+        answer=AssessedControl,
+        answer_description="The control with its assessment and its effective coverage.",
+        example=ASSESSED,
     ),
     ChangeOperation(
         http_method="DELETE",
@@ -201,7 +271,7 @@ id of the task.""",
         errors=(InUse,),
         answer=AssessedControl,
         answer_description="The control without assessment, and its effective coverage.",
-        example=_ASSESSED | {"coverage": _NOT_ASSESSED, "effectiveCoverageStatus": "NONE"},
+        example=ASSESSED | {"coverage": _NOT_ASSESSED, "effectiveCoverageStatus": "NONE"},
     ),
     ChangeOperation(
         http_method="PATCH",
@@ -213,11 +283,12 @@ id of the task.""",
         description=f"""\
 Records how far the organization covers up to {MAX_AT_ONCE} controls, in one transaction: either everything is stored or
 nothing. Then every fault is reported with its place, such as `assessments/3/justification`.
+`POST /controls/coverage/undo/` undoes it by its `changeId`.
 
 A control is named by its id, or by its identifier and, where several adopted frameworks have the same identifier, its
-framework. In each assessment, omitted fields stay as they are.""",
+framework. In each assessment, omitted fields stay as they are, and null removes what is recorded.""",
         work=_patch,
-        present=lambda rows: {"items": [_as_wire(row) for row in rows]},
+        present=lambda result: assessed_controls(*result),
         writes=ASSESSMENT_WRITES,
         body=AssessmentsPatch,
         body_required=True,
@@ -229,6 +300,9 @@ framework. In each assessment, omitted fields stay as they are.""",
         },
         answer=AssessedControls,
         answer_description="The controls with their assessments and their effective coverage.",
-        example={"items": [_ASSESSED]},
+        example={
+            "items": [ASSESSED],
+            "changeId": "2026-11-20T09:14:03.120Z_01a1f87c-691d-7204-a6da-d46c39e191fb",
+        },
     ),
 )

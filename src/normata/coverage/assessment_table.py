@@ -1,4 +1,4 @@
-"""Statements as a table: one line a control, as a spreadsheet program writes it."""
+"""Assessments as a table: one line a control, as a spreadsheet program writes it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,35 @@ from normata.core.changes.source import Fault, Row, pointer
 from normata.core.schema.faults import describe
 from normata.coverage.assessments import AssessmentFields, AssessmentInput
 
-# The columns of the table, and the fields of a statement that they have.
+# The columns of the table, and the fields of an assessment that they have.
 _COLUMNS: Mapping[str, str] = {
     "status": "coverage_status",
     "gap": "coverage_gap",
     "applicable": "is_applicable",
     "justification": "justification",
     "reasons": "reasons",
+    "owner": "owner_id",
+    "note": "note",
+    "review-by": "review_by",
 }
+_CLEARS = "-"  # a cell that removes what is stored
 _NAMES = ("framework", "identifier", *_COLUMNS)
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def parse_assessments(text: str, file: str) -> tuple[list[AssessmentInput], list[Fault]]:
-    """The statements in the text of a CSV file (RFC 4180), with commas or semicolons, and all faults of it.
+    """The assessments in the text of a CSV file (RFC 4180), with commas or semicolons, and all faults of it.
 
     The first line names the columns: ``identifier``, and of ``framework``, ``status``, ``gap``, ``applicable``,
-    ``justification`` and ``reasons`` those that are there, in any order. An empty cell leaves what is stored as it is.
-    Reasons are tokens with spaces, commas or bars between them. The places of faults are lines: the first of those that
-    a row with line breaks in its cells takes up.
+    ``justification``, ``reasons``, ``owner``, ``note`` and ``review-by`` those that are there, in any order. An empty
+    cell leaves what is stored as it is, one with nothing but a hyphen removes it. Reasons are tokens with spaces,
+    commas or bars between them. The places of faults are lines: the first of those that a row with line breaks in its
+    cells takes up.
     """
     faults: list[Fault] = []
     assessments = list(_read(text, file, faults))
     if not assessments and not faults:
-        faults.append(Fault(file, "", "has no statements"))
+        faults.append(Fault(file, "", "has no assessments"))
     return assessments, faults
 
 
@@ -81,13 +86,7 @@ def _assessment(source: Row, names: list[str], cells: list[str], faults: list[Fa
     if "identifier" not in cells_by_name:
         faults.append(source.fault("identifier", "is required"))
         return
-    values: dict[str, Any] = {_COLUMNS[name]: cell for name, cell in cells_by_name.items() if name in _COLUMNS}
-    if "coverage_status" in values:
-        values["coverage_status"] = values["coverage_status"].upper()
-    if "is_applicable" in values:
-        values["is_applicable"] = _FLAGS.get(values["is_applicable"].lower(), values["is_applicable"])
-    if "reasons" in values:
-        values["reasons"] = [reason.upper() for reason in re.split(r"[\s,;|]+", values["reasons"]) if reason]
+    values = {_COLUMNS[name]: _value(name, cell) for name, cell in cells_by_name.items() if name in _COLUMNS}
     try:
         fields = AssessmentFields.model_validate({to_camel(name): value for name, value in values.items()})
     except ValidationError as error:
@@ -100,3 +99,14 @@ def _assessment(source: Row, names: list[str], cells: list[str], faults: list[Fa
         identifier=cells_by_name["identifier"],
         framework=cells_by_name.get("framework"),
     )
+
+
+def _value(column: str, cell: str) -> Any:
+    """What a cell says, in JSON's own types."""
+    if column == "reasons":
+        return [] if cell == _CLEARS else [reason.upper() for reason in re.split(r"[\s,;|]+", cell) if reason]
+    if cell == _CLEARS:
+        return None
+    if column == "status":
+        return cell.upper()
+    return _FLAGS.get(cell.lower(), cell) if column == "applicable" else cell

@@ -1,8 +1,8 @@
-"""Statements: what an organization says of controls, one or many at once, all or none."""
+"""Assessments: what an organization records of controls, one or many at once, all or none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,32 +15,39 @@ from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction, batches
-from normata.core.schema.fields import CoverageStatus, Reasons, Text
+from normata.core.db.types import now
+from normata.core.schema.fields import CoverageStatus, Identifier, Reasons, Text, Timestamp
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import Input, Wire
 from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
+from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness, staleness
 from normata.errors import InUse, NotFound
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.rules import assessment_faults
+from normata.identity.model import Membership
 
 MAX_AT_ONCE = 500
 
-# What a statement says, by column.
-ASSESSMENT_COLUMNS = ("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons")
+# What an assessment says, by column.
+ASSESSMENT_COLUMNS = (
+    *("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons"),
+    *("owner_id", "note", "review_by"),
+)
 
 _WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # made once: lists say it of a hundred controls
 
+# What follows for an assessment from when it was made, and from its review.
+REVIEW_COLUMNS = ("assessed_at", "review_due_at", "lapsed_status", "lapsed_at")
+
 _NOT_ASSESSED: Mapping[str, Any] = {
-    "coverage_status": "NONE",
-    "coverage_gap": None,
-    "is_applicable": True,
-    "justification": None,
+    **dict.fromkeys(ASSESSMENT_COLUMNS),
     "reasons": [],
 }
+_NOT_REVIEWED: Mapping[str, Any] = dict.fromkeys(REVIEW_COLUMNS)
 
 ASSESSMENT_WRITES: tuple[Write, ...] = (
     insert_of(ControlCoverage),
-    update_of(ControlCoverage, *ASSESSMENT_COLUMNS, "updated_at"),
+    update_of(ControlCoverage, *ASSESSMENT_COLUMNS, *REVIEW_COLUMNS, "updated_at"),
     delete_of(ControlCoverage),
     *COVERAGE_WRITES,
 )
@@ -67,11 +74,19 @@ class AssessmentInput:
 class AssessmentFields(Input):
     """What may be said of a control."""
 
-    coverage_status: CoverageStatus = "NONE"
+    coverage_status: CoverageStatus | None = Field(
+        None, description="How far the organization covers the control; null if that is not assessed."
+    )
     coverage_gap: Text | None = None
-    is_applicable: bool = True
+    is_applicable: bool | None = Field(
+        None,
+        description="Whether the control applies to the organization; null if a category above it decides, or nothing.",
+    )
     justification: Text | None = None
     reasons: Reasons = Field(default_factory=list)
+    owner_id: Identifier | None = Field(None, description="The member who answers for the control.")
+    note: Text | None = Field(None, description="How the organization does what the control asks for.")
+    review_by: Timestamp | None = Field(None, description="When the assessment must be reviewed.")
 
     def values_by_column(self) -> dict[str, Any]:
         """The fields that the request names, by column."""
@@ -79,21 +94,44 @@ class AssessmentFields(Input):
 
 
 class Assessment(Wire):
-    """What the organization says of a control: `NONE`, applicable, and nothing more where it has said nothing."""
+    """What the organization says of a control: nothing but nulls where it has said nothing."""
 
-    coverage_status: CoverageStatus
+    coverage_status: CoverageStatus | None
     coverage_gap: str | None
-    is_applicable: bool
+    is_applicable: bool | None
     justification: str | None
     reasons: list[str]
+    owner_id: str | None
+    note: str | None
+    review_by: Timestamp | None
     updated_at: str | None = Field(description="When it was last said; null where nothing is.")
+    assessed_at: Timestamp | None = Field(description="When the status was last set or confirmed.")
+    stale: list[Staleness] = Field(description=STALE)
+    lapsed_status: CoverageStatus | None = Field(description=LAPSED_STATUS)
+    lapsed_at: Timestamp | None = Field(description=LAPSED_AT)
 
 
-def assessment_to_wire(row: Any) -> dict[str, Any]:
-    """The statement in a row of :func:`read_assessments`, as it travels."""
+def assessment_to_wire(row: Any, moment: str | None = None) -> dict[str, Any]:
+    """The assessment in a row of :func:`read_assessments`, as it travels, at a moment (now where it is null)."""
     is_there = row.assessment_id is not None
     values = {wire: getattr(row, name) if is_there else _NOT_ASSESSED[name] for name, wire in _WIRE_NAMES.items()}
-    return values | {"updatedAt": row.updated_at}
+    return values | {
+        "updatedAt": row.updated_at,
+        "assessedAt": row.assessed_at,
+        "stale": staleness(row, moment or now()),
+        "lapsedStatus": row.lapsed_status,
+        "lapsedAt": row.lapsed_at,
+    }
+
+
+def assessed_to_wire(row: Any) -> dict[str, Any]:
+    """What a row of :func:`read_assessments` adds to a control of the list: the fields of :class:`AssessedDetails`."""
+    return {
+        "coverage": assessment_to_wire(row),
+        "isApplicable": row.applies,
+        "isDecomposed": row.is_decomposed,
+        "conflict": row.conflict,
+    }
 
 
 def assess(
@@ -108,6 +146,7 @@ def assess(
     lock_coverage(unit, organization_id)
     faults = [*found]
     found_controls = _controls_of(unit, organization_id, assessments, faults)
+    _check_owners(unit, organization_id, assessments, faults)
     new: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
     earlier: dict[str, dict[str, Any]] = {}
@@ -118,58 +157,83 @@ def assess(
                 assessment.source.fault(None, f"is about the same control as {first.source.place or 'another'}")
             )
             continue
-        before = (
-            _NOT_ASSESSED
-            if control.assessment_id is None
-            else {name: getattr(control, name) for name in ASSESSMENT_COLUMNS}
-        )
+        before, reviewed = _NOT_ASSESSED, _NOT_REVIEWED
+        if control.assessment_id is not None:
+            before = {name: getattr(control, name) for name in ASSESSMENT_COLUMNS}
+            reviewed = {name: getattr(control, name) for name in REVIEW_COLUMNS}
         after = {**(_NOT_ASSESSED if assessment.whole else before), **assessment.values}
         faults += [assessment.source.fault(to_camel(name), reason) for name, reason in assessment_faults(after)]
+        if control.is_mandatory and after["is_applicable"] is False and before["is_applicable"] is not False:
+            faults.append(assessment.source.fault("isApplicable", "cannot be false: the framework makes it mandatory"))
         if control.assessment_id is None and not (assessment.values or assessment.whole):
             continue  # nothing is said of it, and nothing was
         if control.assessment_id is None:
             new.append(
                 {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}
-                | {"created_at": unit.moment, "updated_at": unit.moment}
+                | {"created_at": unit.moment, "updated_at": unit.moment, **_reviewed(before, reviewed, after, unit)}
             )
         elif after != before:
             changed.append(
                 {"id": control.assessment_id, "organization_id": organization_id, "control_id": control.id, **after}
                 | {"created_at": control.created_at, "updated_at": unit.moment}
+                | _reviewed(before, reviewed, after, unit)
             )
-            earlier[control.assessment_id] = {**changed[-1], **before, "updated_at": control.updated_at}
+            earlier[control.assessment_id] = {**changed[-1], **before, **reviewed, "updated_at": control.updated_at}
     if faults:
         raise FaultyInput(faults)
     for batch in batches(new):
         unit.execute_many(_INSERT, batch)
     for batch in batches(changed):
-        unit.execute_many(
-            _UPDATE, [{f"new_{name}": row[name] for name in (*ASSESSMENT_COLUMNS, "id", "updated_at")} for row in batch]
-        )
-    _follow(unit, organization_id, [*new, *changed])
+        update_assessments(unit, batch)
+    decided = {
+        row["control_id"]
+        for row in (*new, *changed)
+        if row["is_applicable"] != earlier.get(row["id"], _NOT_ASSESSED)["is_applicable"]
+    }
+    _follow(unit, organization_id, [*new, *changed], decided)
     for row in (*new, *changed):
         unit.publish(Change("assess", ControlCoverage, organization_id, row["id"], row, earlier.get(row["id"])))
     return read_assessments(unit, organization_id, [control.id for _, control in found_controls])
 
 
-def clear_assessment(unit: UnitOfWork, organization_id: str, control_id: str) -> Any:
-    """Take back the statement of a control, if there is one, and return :func:`read_assessments` of it.
+def _reviewed(
+    before: Mapping[str, Any], reviewed: Mapping[str, Any], after: Mapping[str, Any], unit: UnitOfWork
+) -> dict[str, Any]:
+    """The columns of the review of a changed assessment: another status is one of now, which has not lapsed."""
+    row = {**after, **reviewed}
+    if after["coverage_status"] != before["coverage_status"]:
+        row |= {"assessed_at": unit.moment, "lapsed_status": None, "lapsed_at": None}
+    ControlCoverage.derive(row)
+    return {name: row[name] for name in REVIEW_COLUMNS}
 
-    Raises NotFound, and InUse where a record refers to the statement.
+
+def update_assessments(unit: UnitOfWork, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store changed rows of assessments."""
+    unit.execute_many(_UPDATE, [{f"new_{name}": row[name] for name in ("id", *_CHANGED)} for row in rows])
+
+
+def clear_assessments(unit: UnitOfWork, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
+    """Clear the assessments of controls that have one, and return :func:`read_assessments` of them.
+
+    Raises NotFound, and InUse where a record refers to an assessment.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
-    (before,) = read_assessments(unit, organization_id, [control_id])
-    if before.assessment_id is None:
-        return before
-    user = referrer(unit, ControlCoverage, before.assessment_id)
-    if user is not None:
-        raise InUse(user)
-    row = unit.row(_DELETE, {"organization": organization_id, "control": control_id})
-    if row is not None:
-        _follow(unit, organization_id, [row._asdict()])
-        unit.publish(Change("clear", ControlCoverage, organization_id, row.id, before=row._asdict()))
-    return read_assessments(unit, organization_id, [control_id])[0]
+    cleared: list[Mapping[str, Any]] = []
+    for before in read_assessments(unit, organization_id, control_ids):
+        if before.assessment_id is None:
+            continue
+        user = referrer(unit, ControlCoverage, before.assessment_id)
+        if user is not None:
+            raise InUse(user)
+        row = unit.row(_DELETE, {"organization": organization_id, "control": before.id})
+        if row is not None:
+            cleared.append(row._asdict())
+    decided = {one["control_id"] for one in cleared if one["is_applicable"] is not None}
+    _follow(unit, organization_id, cleared, decided)
+    for one in cleared:
+        unit.publish(Change("clear", ControlCoverage, organization_id, one["id"], before=one))
+    return read_assessments(unit, organization_id, control_ids)
 
 
 def read_assessments(transaction: Transaction, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
@@ -188,9 +252,29 @@ def read_assessments(transaction: Transaction, organization_id: str, control_ids
         raise NotFound from None
 
 
-def _follow(unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _follow(
+    unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, Any]], decided: Collection[str]
+) -> None:
+    """Bring coverage up to date; ``decided`` are the controls of which it has changed whether they apply."""
     if rows:
-        bring_up_to_date(unit, organization_id, Touched(assessed={row["control_id"] for row in rows}))
+        touched = Touched(assessed={row["control_id"] for row in rows}, decided=decided)
+        bring_up_to_date(unit, organization_id, touched)
+
+
+def _check_owners(
+    transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
+) -> None:
+    """Add a fault for each owner that is no member."""
+    owners = {owner for one in assessments if (owner := one.values.get("owner_id")) is not None}
+    members = {
+        member
+        for batch in batches(sorted(owners))
+        for member in transaction.scalars(_MEMBERS, {"organization": organization_id, "ids": batch})
+    }
+    for one in assessments:
+        owner = one.values.get("owner_id")
+        if owner is not None and owner not in members:
+            faults.append(one.source.fault("ownerId", "names no member of the organization"))
 
 
 # --- Which controls are meant
@@ -199,7 +283,7 @@ def _follow(unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, 
 def _controls_of(
     transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
 ) -> list[tuple[AssessmentInput, Any]]:
-    """The control that each saying is about, with its statement; a fault for each that names none, or several."""
+    """The control that each input is about, with its assessment; a fault for each that names none, or several."""
     by_id = _by(transaction, _BY_ID, organization_id, (one.control_id or one.name for one in assessments))
     by_identifier = _by(
         transaction, _BY_IDENTIFIER, organization_id, (one.identifier or one.name for one in assessments)
@@ -250,7 +334,7 @@ def _not_one(assessment: AssessmentInput, there: Sequence[Any]) -> str:
 
 
 _CONTROL, _FRAMEWORK, _ADOPTION = sql_table(Control), sql_table(Framework), sql_table(FrameworkAdoption)
-_STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_STATEMENT, _EFFECTIVE, _MEMBER = sql_table(ControlCoverage), sql_table(EffectiveCoverage), sql_table(Membership)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 
 _ROWS = (
@@ -264,9 +348,13 @@ _ROWS = (
         _FRAMEWORK.c.identifier_color.label("framework_color"),
         _FRAMEWORK.c.slug.label("framework_slug"),
         _STATEMENT.c.id.label("assessment_id"),
-        *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, "created_at", "updated_at")),
+        *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS, "created_at", "updated_at")),
         _EFFECTIVE.c.status.label("effective"),
         _EFFECTIVE.c.is_indirect,
+        _EFFECTIVE.c.applies,
+        _EFFECTIVE.c.conflict,
+        _CONTROL.c.is_decomposed,
+        _CONTROL.c.is_mandatory,
     )
     .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
     .join(_ADOPTION, and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == _ORGANIZATION))
@@ -280,13 +368,17 @@ _ROWS = (
 _BY_ID = _ROWS.where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
 _BY_IDENTIFIER = _ROWS.where(_CONTROL.c.identifier.in_(bindparam("ids", expanding=True)))
 
+_MEMBERS = select(_MEMBER.c.id).where(
+    _MEMBER.c.organization_id == _ORGANIZATION,
+    _MEMBER.c.id.in_(bindparam("ids", expanding=True)),
+    _MEMBER.c.removed_at.is_(None),
+)
+_CHANGED = (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS, "updated_at")
 _INSERT = insert(_STATEMENT).values({column.name: bindparam(column.name, type_=column.type) for column in _STATEMENT.c})
 _UPDATE = (
     update(_STATEMENT)
     .where(_STATEMENT.c.id == bindparam("new_id"))
-    .values(
-        {name: bindparam(f"new_{name}", type_=_STATEMENT.c[name].type) for name in (*ASSESSMENT_COLUMNS, "updated_at")}
-    )
+    .values({name: bindparam(f"new_{name}", type_=_STATEMENT.c[name].type) for name in _CHANGED})
 )
 _DELETE = (
     delete(_STATEMENT)

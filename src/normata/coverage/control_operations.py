@@ -11,7 +11,8 @@ from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.coverage import coverage_list
-from normata.coverage.assessments import Assessment, assessment_to_wire, read_assessments
+from normata.coverage.assessments import Assessment, assessed_to_wire, read_assessments
+from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
 from normata.coverage.coverage_list import CoveringMatch
 from normata.frameworks import control_list, control_wire
 from normata.frameworks.model import Control
@@ -22,12 +23,17 @@ class ControlDetails(control_wire.Control):
     """A requirement of an adopted framework, or a category of them, with all details."""
 
     coverage: Assessment  # type: ignore[assignment] # the list has fewer fields
+    is_applicable: bool = Field(
+        description="Whether the control applies: by its assessment, or that of a category above it."
+    )
+    is_decomposed: bool
+    conflict: Conflict | None = Field(description=f"{CONFLICT_DESCRIPTION} Null if nothing is against it.")
 
 
 def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
     control = control_list.one_control(transaction, request.organization_id, request.id)
     (assessed_control,) = read_assessments(transaction, request.organization_id, [request.id])
-    return control | {"coverage": assessment_to_wire(assessed_control)}
+    return control | assessed_to_wire(assessed_control)
 
 
 class CoveredControl(ControlDetails):
@@ -45,13 +51,23 @@ class CoveragePage(Page[CoveredControl]):
 
 _CONTROL_DETAILS = CONTROL_EXAMPLE | {
     "coverage": {
-        "coverageStatus": "NONE",
+        "coverageStatus": None,
         "coverageGap": None,
-        "isApplicable": True,
+        "isApplicable": None,
         "justification": None,
         "reasons": [],
+        "ownerId": None,
+        "note": None,
+        "reviewBy": None,
         "updatedAt": None,
-    }
+        "assessedAt": None,
+        "stale": [],
+        "lapsedStatus": None,
+        "lapsedAt": None,
+    },
+    "isApplicable": True,
+    "isDecomposed": False,
+    "conflict": None,
 }
 
 

@@ -7,19 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, literal, or_, select, true
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, literal, or_, select
 from sqlalchemy.orm import aliased
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import now
 from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
-from normata.coverage.assessments import assessment_to_wire, read_assessments
-from normata.frameworks.control_list import ASSESSED_STATUS, ControlQuery, list_controls
+from normata.coverage.assessments import assessed_to_wire, read_assessments
+from normata.coverage.staleness import is_stale
+from normata.frameworks.control_list import ControlQuery, list_controls
 from normata.frameworks.control_wire import MatchedControl
+from normata.frameworks.counting import match_counts
 from normata.frameworks.coverage_filter import CoverageFilter
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
-from normata.frameworks.visibility import match_visible_to
 
 
 class CoveringMatch(Wire):
@@ -38,7 +41,7 @@ class CoverageQuery(ControlQuery):
 
     coverage_status: Annotated[
         list[CoverageStatus] | None,
-        Field(description="Only controls of which this is stated, or one of these where it is repeated."),
+        Field(description="Only controls with this assessed status, or one of these where it is repeated."),
     ] = None
     effective_coverage_status: Annotated[
         list[CoverageStatus] | None,
@@ -46,25 +49,30 @@ class CoverageQuery(ControlQuery):
     ] = None
     is_indirectly_covered: Annotated[
         QueryFlag | None,
-        Field(description="Whether matches have to lift the control above what statements and roll-up alone give."),
+        Field(description="Whether matches have to lift the control above what assessments and roll-up alone give."),
     ] = None
     is_applicable: Annotated[QueryFlag | None, Field(description="Whether the control has to apply.")] = None
-    is_assessed: Annotated[
-        QueryFlag | None, Field(description="Whether the organization has to have said anything of the control.")
+    is_in_conflict: Annotated[
+        QueryFlag | None,
+        Field(description="Whether the assessment must be in conflict with what matches or other assessments say."),
     ] = None
+    is_assessed: Annotated[
+        QueryFlag | None, Field(description="Whether the control has to have an assessed status.")
+    ] = None
+    is_stale: Annotated[QueryFlag | None, Field(description="Whether the assessment has to be stale.")] = None
     has_gap: Annotated[
-        QueryFlag | None, Field(description="Whether the statement has to say what is missing (`coverageGap`).")
+        QueryFlag | None, Field(description="Whether the assessment has to say what is missing (`coverageGap`).")
     ] = None
     type: Annotated[ControlType | None, Field(description="Only categories, or only other controls.")] = None
 
     @property
+    @override
     def conditions(self) -> Sequence[ColumnElement[bool]]:
-        """See :attr:`ControlQuery.conditions`."""
         return (*self._following, *self._assessed, *([] if self.type is None else [Control.type == self.type]))
 
     @property
+    @override
     def coverage_filter(self) -> CoverageFilter | None:
-        """See :attr:`ControlQuery.coverage_filter`."""
         if self.search or self.frameworks or self.type or not self.conditions:
             return None
         return CoverageFilter(self._following, self._assessed, self._includes_unassessed)
@@ -74,33 +82,34 @@ class CoverageQuery(ControlQuery):
         return _conditions(
             EffectiveCoverage.status.in_(self.effective_coverage_status) if self.effective_coverage_status else None,
             _is(EffectiveCoverage.is_indirect.expression, self.is_indirectly_covered),
+            _is(EffectiveCoverage.applies.expression, self.is_applicable),
+            _is(EffectiveCoverage.conflict.is_not(None), self.is_in_conflict),
         )
 
     @property
     def _assessed(self) -> Sequence[ColumnElement[bool]]:
-        applies = func.coalesce(ControlCoverage.is_applicable, true())
         has_gap = and_(ControlCoverage.coverage_gap.is_not(None), ControlCoverage.coverage_gap != "")
         has_none = or_(ControlCoverage.coverage_gap.is_(None), ControlCoverage.coverage_gap == "")
         return _conditions(
-            ASSESSED_STATUS.in_(self.coverage_status) if self.coverage_status else None,
-            _is(applies, self.is_applicable),
-            _is(ControlCoverage.id.is_not(None), self.is_assessed),
+            ControlCoverage.coverage_status.in_(self.coverage_status) if self.coverage_status else None,
+            _is(ControlCoverage.coverage_status.is_not(None), self.is_assessed),
+            _is(is_stale(now()), self.is_stale),
             None if self.has_gap is None else has_gap if self.has_gap else has_none,
         )
 
     @property
     def _includes_unassessed(self) -> bool:
-        """Whether a control of which nothing is stated meets these conditions."""
+        """Whether a control without an assessment meets these conditions."""
         return (
-            (not self.coverage_status or "NONE" in self.coverage_status)
-            and self.is_applicable is not False
+            not self.coverage_status
             and self.is_assessed is not True
+            and self.is_stale is not True
             and self.has_gap is not True
         )
 
 
 def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, Any]:
-    """A page of controls as the list of controls has it, each with its statement, and with what covers it.
+    """A page of controls as the list of controls has it, each with its assessment, and with what covers it.
 
     It takes two statements more.
     """
@@ -112,7 +121,7 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
     lifted = [item["id"] for item in page["items"] if item["isIndirectlyCovered"]]
     covering = _covering(transaction, query.organization_id, lifted) if lifted else {}
     items = [
-        item | {"coverage": assessment_to_wire(row), "coveredBy": covering.get(row.id, [])}
+        item | {"coveredBy": covering.get(row.id, [])} | assessed_to_wire(row)
         for item, row in zip(page["items"], rows, strict=True)
     ]
     return page | {"items": items}
@@ -160,7 +169,7 @@ _lies_within = (
         _back.source_control_id == ControlMatch.target_control_id,
         _back.target_control_id == ControlMatch.source_control_id,
         _back.match_level == "FULL",
-        or_(_back.organization_id.is_(None), _back.organization_id == _ORGANIZATION),
+        match_counts(_ORGANIZATION, _back),
     )
     .exists()
 )
@@ -195,7 +204,7 @@ _COVERING = (
     .where(
         _target.organization_id == _ORGANIZATION,
         _target.control_id.in_(bindparam("ids", expanding=True)),
-        match_visible_to(_ORGANIZATION),
+        match_counts(_ORGANIZATION),
         or_(
             and_(_target.status == "FULL", ControlMatch.match_level == "FULL", _source.status == "FULL", _is_before),
             and_(_target.status == "PARTIAL", or_(_source.status == "FULL", and_(_is_before, _lies_within))),

@@ -1,16 +1,20 @@
-"""How far each control is covered, given what is stated, how controls match and how they nest.
+"""How far each control is covered, from the assessments, how controls match and how they nest.
 
-A control is a set of requirements, and a match says how two such sets lie to each other (NIST IR 8477). FULL says that
-whoever does all of the source does all of the target. PARTIAL says only that the two overlap. That a source lies within
-its target is known where the match back is FULL. From that follows, and from nothing else:
+A requirement is what a control of its own asks for. A group asks for nothing of its own: it is a category, or a control
+that is decomposed, so that its children together are all of it. A match says how what two controls ask for lies to each
+other (NIST IR 8477). FULL says that whoever does all of the source does all of the target. PARTIAL says only that the
+two overlap. That a source lies within its target is known where the match back is FULL. From that follows, and from
+nothing else:
 
-- a control is FULL where that is stated; where a FULL match leads to it from a FULL control; and where all of its
-  applicable children are FULL, and it has one;
-- a control is PARTIAL where it is FULL; where PARTIAL is stated; where any match leads to it from a FULL control; where
-  a match leads to it from a PARTIAL control that lies within it; and where a child of it is PARTIAL.
+- a control is FULL where it is assessed so; where a FULL match leads to it from a FULL control; and, where it is a
+  group, where all applicable requirements below it, however deep, are FULL, and there is one;
+- a control is PARTIAL where it is FULL; where it is assessed PARTIAL; where any match leads to it from a FULL control;
+  where a match leads to it from a PARTIAL control that lies within it; and, where it is a group, where a requirement
+  below it is PARTIAL.
 
-Overlap is not handed on: that A overlaps B and B overlaps C says nothing of A and C. A control that does not apply is
-NONE, hands nothing on, and is no child of its parent.
+A requirement gets nothing from what is below it, and nothing is handed down. Overlap is not handed on: that A overlaps
+B and B overlaps C says nothing of A and C. A control that does not apply is NONE, hands nothing on, and counts for
+nothing that is above it.
 
 Effective coverage is the least fixpoint of these rules. "Least" is what keeps cycles honest: controls that only vouch
 for one another stay at NONE.
@@ -20,8 +24,8 @@ that, and on which are PARTIAL. So the first pass marks those that are FULL, and
 PARTIAL.
 
 Each control that is covered has a rank, by which anybody can tell that its level rests on no circle: 0 where the level
-is stated; else a rule gives the level from controls that each have a lower rank among those of the same level, or are
-FULL where it is PARTIAL. The engine gives the lowest ranks that there are: the number of steps from a statement.
+is assessed; else a rule gives the level from controls that each have a lower rank among those of the same level, or are
+FULL where it is PARTIAL. The engine gives the lowest ranks that there are: the number of steps from an assessment.
 """
 
 from __future__ import annotations
@@ -29,8 +33,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
-
-_NO_PARENT: Final = -1
 
 
 class Level(IntEnum):
@@ -44,7 +46,7 @@ class Level(IntEnum):
 class Computed(NamedTuple):
     """The coverage that follows for one control.
 
-    `own` is what statements and roll-up alone give; `indirect` tells that `effective` is above that: it took a match.
+    `own` is what assessments and roll-up alone give; `indirect` is true if `effective` is above that: it took a match.
     """
 
     effective: Level
@@ -57,6 +59,13 @@ class Computed(NamedTuple):
         return cls(effective, own, effective > own)
 
 
+class Place(NamedTuple):
+    """Where a control is in its framework: below which other, null at the top; and whether it is a group."""
+
+    parent: str | None
+    is_group: bool = False
+
+
 NOTHING: Final = Computed.of(Level.NONE, Level.NONE)
 
 # From here on a control is its position among those that apply: the loops index lists and never hash a string.
@@ -64,8 +73,8 @@ _Targets: TypeAlias = Sequence[Sequence[int]]  # for each control, those that it
 
 
 class _Hierarchy(NamedTuple):
-    parent: list[int]
-    children: list[int]  # how many each control has
+    above: _Targets  # the groups that each requirement counts for
+    below: list[int]  # how many requirements count for each group
 
 
 class _Matches(NamedTuple):
@@ -77,36 +86,37 @@ class _Matches(NamedTuple):
 
 
 def compute(
-    parents: Mapping[str, str | None],
+    places: Mapping[str, Place],
     matches: Iterable[tuple[str, str, Level]],
     assessments: Mapping[str, Level],
     not_applicable: Collection[str] = (),
 ) -> dict[str, Computed]:
     """Compute the coverage of every control of the adopted frameworks.
 
-    `parents` names each of these controls and its parent, None at the top; a parent that is no key counts as none.
-    `matches` are source, target and level. `statements` holds what is stated; a control without one is at NONE. Matches
-    and statements that name any other control are ignored, so callers need not filter by adoption.
+    `places` has each of these controls; a parent that is no key counts as none. `matches` are source, target and level.
+    A control without an assessment is at NONE. Matches and assessments that name any other control are ignored, so
+    callers need not filter by adoption.
 
-    The result has one entry for each key of `parents`, in that order. It depends on no other order, and cycles, in
-    matches or in parents, do no harm. Time and memory are linear in controls, matches and statements.
+    The result has one entry for each key of `places`, in that order. It depends on no other order, and cycles, in
+    matches or in parents, do no harm. Time and memory are linear in controls, with the groups above each, matches and
+    assessments.
     """
-    computed, _ = compute_ranked(parents, matches, assessments, not_applicable)
+    computed, _ = compute_ranked(places, matches, assessments, not_applicable)
     return computed
 
 
 def compute_ranked(
-    parents: Mapping[str, str | None],
+    places: Mapping[str, Place],
     matches: Iterable[tuple[str, str, Level]],
     assessments: Mapping[str, Level],
     not_applicable: Collection[str] = (),
 ) -> tuple[dict[str, Computed], dict[str, int]]:
-    """See :func:`compute`; with the ranks of the controls that are covered."""
+    """What :func:`compute` returns, and the ranks of the controls that are covered."""
     left_out = frozenset(not_applicable)
     # What does not apply is as good as not there.
-    applicable = [control for control in parents if control not in left_out] if left_out else list(parents)
+    applicable = [control for control in places if control not in left_out] if left_out else list(places)
     index = {control: position for position, control in enumerate(applicable)}
-    hierarchy = _hierarchy(parents, applicable, index)
+    hierarchy = _hierarchy(places, applicable, index)
     assessed = {index[control]: level for control, level in assessments.items() if control in index}
     unmatched: _Targets = [()] * len(index)
 
@@ -117,18 +127,37 @@ def compute_ranked(
         for control, reached, alone in zip(applicable, effective, own, strict=True)
     }
     if left_out:
-        computed = {control: computed.get(control, NOTHING) for control in parents}
+        computed = {control: computed.get(control, NOTHING) for control in places}
     return computed, {control: rank for control, rank in zip(applicable, ranks, strict=True) if rank is not None}
 
 
-def _hierarchy(parents: Mapping[str, str | None], controls: Sequence[str], index: Mapping[str, int]) -> _Hierarchy:
-    names = (parents[control] for control in controls)
-    parent = [_NO_PARENT if name is None else index.get(name, _NO_PARENT) for name in names]
-    children = [0] * len(parent)
-    for position in parent:
-        if position != _NO_PARENT:
-            children[position] += 1
-    return _Hierarchy(parent, children)
+def _hierarchy(places: Mapping[str, Place], controls: Sequence[str], index: Mapping[str, int]) -> _Hierarchy:
+    groups_from: dict[str | None, Sequence[int]] = {None: ()}  # by the parent that they begin with
+    above: list[Sequence[int]] = []
+    below = [0] * len(index)
+    for control in controls:
+        place = places[control]
+        if place.is_group:
+            above.append(())
+            continue
+        groups = groups_from.get(place.parent)
+        if groups is None:
+            groups = groups_from[place.parent] = [
+                index[name] for name in upwards(place.parent, places) if places[name].is_group and name in index
+            ]
+        above.append(groups)
+        for group in groups:
+            below[group] += 1
+    return _Hierarchy(above, below)
+
+
+def upwards(control: str | None, places: Mapping[str, Place]) -> Iterable[str]:
+    """A control and what is above it, as far as it is known; in a circle each once."""
+    path: dict[str, None] = {}
+    while control is not None and control in places and control not in path:
+        path[control] = None
+        control = places[control].parent
+    return path
 
 
 def _led_to(matches: Iterable[tuple[str, str, Level]], index: Mapping[str, int]) -> _Matches:
@@ -163,16 +192,16 @@ def _levels(
         [control for control, level in assessed.items() if level >= Level.FULL],
         (),
         matches.full,
-        hierarchy.parent,
-        quorum=hierarchy.children.copy(),
+        hierarchy.above,
+        quorum=hierarchy.below.copy(),
     )
     whole = [control for control, rank in enumerate(full) if rank is not None]
     partial = _reached(
         [*whole, *(control for control, level in assessed.items() if level >= Level.PARTIAL)],
         [target for control in whole for target in matches.any[control]],
         matches.within,
-        hierarchy.parent,
-        quorum=[1] * len(hierarchy.parent),
+        hierarchy.above,
+        quorum=[1] * len(hierarchy.below),
     )
     levels = tuple(Level)
     reached = [levels[(some is not None) + (every is not None)] for some, every in zip(partial, full, strict=True)]
@@ -180,14 +209,14 @@ def _levels(
 
 
 def _reached(
-    initial: Iterable[int], next_to_them: Iterable[int], targets: _Targets, parent: list[int], quorum: list[int]
+    initial: Iterable[int], next_to_them: Iterable[int], targets: _Targets, above: _Targets, quorum: list[int]
 ) -> list[int | None]:
     """The ranks of the controls that reach one level, starting from those that are given to have it, with rank 0.
 
     `next_to_them` have it by what is given, with rank 1. Null stands for a control that does not reach the level.
 
-    `quorum` says how many of a control's children must reach the level before it does: one for PARTIAL, all for FULL.
-    It is used up. A childless control is nobody's parent, so that nobody ever asks for its quorum.
+    `quorum` says how many of the requirements below a group must reach the level before it does: one for PARTIAL, all
+    for FULL. It is used up. Nothing counts for a control that is no group, so that nobody ever asks for its quorum.
 
     This is forward chaining over Horn clauses ("if these reach it, so does that"). A control is marked only when a rule
     compels it, hence the result is the least one; and the work list empties only when no rule has anything left to add,
@@ -195,9 +224,10 @@ def _reached(
     that each control has the lowest rank that there is.
 
     It is linear because a control enters the work list once, at the moment of its mark: each match is followed at most
-    once, and each child is counted at most once. The count spares a look at all siblings whenever one of them changes.
+    once, and each requirement is counted at most once for each group above it. The count spares a look at all others
+    below a group whenever one of them changes.
     """
-    reached: list[int | None] = [None] * len(parent)
+    reached: list[int | None] = [None] * len(above)
     wave: list[int] = []
     for control in initial:
         if reached[control] is None:
@@ -215,13 +245,11 @@ def _reached(
                 if reached[target] is None:
                     reached[target] = rank
                     following.append(target)
-            above = parent[control]
-            if above == _NO_PARENT:
-                continue
-            quorum[above] -= 1
-            if quorum[above] <= 0 and reached[above] is None:
-                reached[above] = rank
-                following.append(above)
+            for group in above[control]:
+                quorum[group] -= 1
+                if quorum[group] <= 0 and reached[group] is None:
+                    reached[group] = rank
+                    following.append(group)
         wave, following = following, []
         rank += 1
     return reached

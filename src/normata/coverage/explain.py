@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from sqlalchemy import BindParameter, bindparam, or_, select
 
 from normata.core.db.transaction import Transaction, batches
+from normata.core.db.types import now
 from normata.core.schema.table import sql_table
 from normata.coverage import influence, proofs
+from normata.coverage.applicability import without_decisions
 from normata.coverage.engine import Level
 from normata.coverage.graph import Node, View
+from normata.coverage.staleness import staleness
 from normata.coverage.stored_graph import StoredGraph
 from normata.errors import NotFound
+from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
-from normata.frameworks.visibility import match_visible_to
 
 MAX_SHOWN = 10  # of each list: other proofs, effects, lifts, children that are lacking
 
@@ -46,16 +49,23 @@ class Assessment:
     """What the organization itself says of a control."""
 
     id: str
-    coverage_status: str
+    coverage_status: str | None
     coverage_gap: str | None
-    is_applicable: bool
+    is_applicable: bool | None
     justification: str | None
     reasons: list[str]
+    owner_id: str | None
+    note: str | None
+    review_by: str | None
+    assessed_at: str | None
+    lapsed_status: str | None
+    lapsed_at: str | None
+    stale: list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match, the strongest from its source to its target. ``is_own`` tells that the organization alone sees it."""
+    """A match, the strongest from its source to its target. ``is_own`` is true where the organization alone sees it."""
 
     id: str
     match_level: str
@@ -75,9 +85,9 @@ class Premise:
 class Step:
     """A step of a proof: that ``control`` is FULL, or is PARTIAL or better (``level``), and why.
 
-    ``rule`` is STATEMENT (``assessed`` says what is stated), MATCH (``match`` leads here from the only premise) or
-    ROLL_UP (the premises are children; ``premise_count`` is how many it rests on, and the first of them are shown and
-    followed). ``match_back`` is there where the match gives PARTIAL because its source lies
+    ``rule`` is ASSESSMENT (``assessed`` has its status), MATCH (``match`` leads here from the only premise) or
+    ROLL_UP (the premises are requirements below it; ``premise_count`` is how many it rests on, and the first of them
+    are shown and followed). ``match_back`` is there where the match gives PARTIAL because its source lies
     within the control: it is FULL, and leads back.
     """
 
@@ -102,7 +112,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What the control's own statement does for others.
+    """What the control's own assessment does for others.
 
     ``count`` is how many would be less covered without it, ``items`` has the first of them. Null where so many hang
     together that it was not followed to the end.
@@ -136,9 +146,9 @@ class Explanation:
     each step after those that it rests on, the control itself last; it is empty where the status is NONE. ``is_proved``
     tells that there is a proof wherever one is needed: it is false where the proof is too long to be followed, or the
     stored coverage comes from a version that does not rank it. ``others``
-    are proofs from one other statement each, nearest first, and ``others_are_all`` tells that there are no more.
-    ``lifts`` would lift the control, nearest first. ``lacking`` are applicable children that are not FULL, where the
-    control is not FULL itself, and ``lacking_count`` is how many there are.
+    are proofs from one other assessment each, nearest first, and ``others_are_all`` is true where there are no more.
+    ``lifts`` would lift the control, nearest first. ``lacking`` are applicable requirements below a group that are not
+    FULL, where the group is not FULL itself, and ``lacking_count`` is how many there are.
     """
 
     control: ControlName
@@ -181,12 +191,13 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
             found = proofs.prove(view, proofs.Fact(control_id, level), MAX_SHOWN)
         if level < Level.FULL:
             lifts = influence.lifts(view, control_id, MAX_SHOWN)
-            view.read_children([control_id])
-            children = view.children(control_id)
-            lacking_count = children.number - children.full
+            view.read_counts([control_id])
+            below = view.counts(control_id)
+            lacking_count = below.number - below.full
             lacking = graph.lacking(control_id, MAX_SHOWN) if lacking_count else []
     if node.is_adopted and (node.assessed > Level.NONE or not node.is_applicable):
-        effects = influence.effects(graph, control_id)
+        applies = without_decisions(transaction, organization_id, control_id, influence.MOST_FOLLOWED)
+        effects = influence.effects(graph, control_id, applies)
     shown = sorted(effects or (), key=lambda one: (one.without - one.level, one.control))[:MAX_SHOWN]
     names.read_controls(
         [
@@ -264,7 +275,11 @@ class _Names:
 
     def assessment(self, control_id: str) -> Assessment | None:
         row = self._transaction.row(_STATEMENTS, {**self._key, "control": control_id})
-        return None if row is None else Assessment(*row)
+        if row is None:
+            return None
+        values = row._asdict()
+        del values["review_due_at"]
+        return Assessment(**values, stale=staleness(row, now()))
 
     def steps(self, view: View, proof: Sequence[proofs.ProofStep]) -> list[Step]:
         return [self._step(view.node(step.fact.control), step) for step in proof]
@@ -327,7 +342,7 @@ _MATCHES = (
     .where(
         _MATCH.c.source_control_id.in_(bindparam("sources", expanding=True)),
         _MATCH.c.target_control_id.in_(bindparam("targets", expanding=True)),
-        match_visible_to(_ORGANIZATION),
+        match_counts(_ORGANIZATION),
     )
     .order_by(_MATCH.c.match_level, _MATCH.c.organization_id.is_not(None), _MATCH.c.id)
 )
@@ -338,4 +353,11 @@ _STATEMENTS = select(
     _STATEMENT.c.is_applicable,
     _STATEMENT.c.justification,
     _STATEMENT.c.reasons,
+    _STATEMENT.c.owner_id,
+    _STATEMENT.c.note,
+    _STATEMENT.c.review_by,
+    _STATEMENT.c.assessed_at,
+    _STATEMENT.c.lapsed_status,
+    _STATEMENT.c.lapsed_at,
+    _STATEMENT.c.review_due_at,
 ).where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control"))

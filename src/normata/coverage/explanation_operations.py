@@ -10,10 +10,11 @@ from pydantic import Field
 from normata.core.db.transaction import Transaction
 from normata.core.http.operation import Operation, ReadOperation
 from normata.core.http.request import Request
-from normata.core.schema.fields import CoverageStatus, MatchLevel
+from normata.core.schema.fields import CoverageStatus, MatchLevel, Timestamp
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
 from normata.coverage.explain import MAX_SHOWN, explain
+from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
 from normata.frameworks.model import Control
 
@@ -39,11 +40,18 @@ class ExplainedAssessment(Wire):
     """The assessment of a control."""
 
     id: str
-    coverage_status: CoverageStatus
+    coverage_status: CoverageStatus | None
     coverage_gap: str | None
-    is_applicable: bool
+    is_applicable: bool | None
     justification: str | None
     reasons: list[str]
+    owner_id: str | None
+    note: str | None
+    review_by: Timestamp | None
+    assessed_at: Timestamp | None = Field(description="When the status was last set or confirmed.")
+    stale: list[Staleness] = Field(description=STALE)
+    lapsed_status: CoverageStatus | None = Field(description=LAPSED_STATUS)
+    lapsed_at: Timestamp | None = Field(description=LAPSED_AT)
 
 
 class ExplainedMatch(Wire):

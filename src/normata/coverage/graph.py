@@ -1,21 +1,24 @@
-"""What coverage follows from, read a little at a time: controls, their matches, and their children in numbers."""
+"""What coverage follows from, read a little at a time: controls, matches, and what is below groups in numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from normata.coverage.engine import Level
+
+T = TypeVar("T")
 
 
 class Node(NamedTuple):
     """A control, as it is now and with the coverage that is stored for it.
 
-    ``counts`` tells that it is of an adopted framework and applies; only then can it be covered at all. ``assessed`` is
-    NONE where it does not apply. ``effective``, ``own`` and ``rank`` are what is stored, null where nothing is.
+    ``is_group`` is true of a category and of a control that is decomposed. ``counts`` is true if it is of an adopted
+    framework and applies; only then can it be covered at all. ``assessed`` is NONE where it does not apply.
+    ``effective``, ``own`` and ``rank`` are what is stored, null where nothing is.
     """
 
-    parent: str | None
+    is_group: bool
     is_adopted: bool
     is_applicable: bool
     assessed: Level
@@ -31,11 +34,11 @@ class Node(NamedTuple):
 UNRANKED = 2**31 - 1  # above every rank
 
 
-class Children(NamedTuple):
-    """How many applicable children a control has, and how many of them are stored as PARTIAL or FULL, and as FULL.
+class Below(NamedTuple):
+    """How many applicable requirements are below a group, and how many of them are stored as PARTIAL or FULL, as FULL.
 
     ``highest`` is the highest rank of those that are FULL. It is UNRANKED where one of them has rank 0 and is not
-    stated FULL: a version without ranks has written it.
+    assessed FULL: a version without ranks has written it.
     """
 
     number: int
@@ -46,7 +49,7 @@ class Children(NamedTuple):
     highest: int = 0
 
 
-NO_CHILDREN = Children(0, 0, 0, 0, 0)
+NOTHING_BELOW = Below(0, 0, 0, 0, 0)
 
 
 class Graph(Protocol):
@@ -61,14 +64,17 @@ class Graph(Protocol):
         A match may come twice. It may lead to or from a control that is not adopted, or that does not apply.
         """
 
-    def children(self, controls: Collection[str]) -> Mapping[str, Children]:
-        """The applicable children of those of these controls that have any, in numbers."""
+    def above(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """The groups above those of these controls that have any, whether they apply or not."""
 
-    def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """The applicable children of those of these controls that have any, in catalog order."""
+    def counts(self, groups: Collection[str]) -> Mapping[str, Below]:
+        """The applicable requirements below those of these groups that have any, in numbers."""
 
-    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
-        """The first ``most`` applicable children of those of these controls that have any.
+    def below(self, groups: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """The applicable requirements below those of these groups that have any, in catalog order."""
+
+    def foremost(self, groups: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
+        """The first ``most`` applicable requirements below those of these groups that have any.
 
         Those that are stored as FULL come first, then those that are PARTIAL, each by their ranks and in catalog order.
         """
@@ -79,7 +85,7 @@ class GraphTooLarge(Exception):
 
 
 class Ahead(NamedTuple):
-    """A match that leads from a control to ``target``. ``within`` tells that the control lies within the target."""
+    """A match that leads from a control to ``target``. ``within`` is true where the control lies within the target."""
 
     target: str
     level: Level
@@ -91,7 +97,7 @@ class Ahead(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """A match that leads from ``source`` to a control. ``within`` tells that the source lies within the control."""
+    """A match that leads from ``source`` to a control. ``within`` is true where the source lies within the control."""
 
     source: str
     level: Level
@@ -112,7 +118,7 @@ class View:
     """What has been read of a graph so far. It reads nothing twice, and no more than ``most`` controls.
 
     What does not fit is not read at all, so that whatever has been read can be asked for after GraphTooLarge, too. Of
-    the children of a control ``foremost`` are read where not all are asked for.
+    what is below a group ``foremost`` are read where not all are asked for. Below what is no group there is nothing.
     """
 
     def __init__(self, graph: Graph, most: int, foremost: int = 10) -> None:
@@ -122,7 +128,8 @@ class View:
         self._nodes: dict[str, Node | None] = {}
         self._ahead: dict[str, list[Ahead]] = {}
         self._behind: dict[str, list[Behind]] = {}
-        self._children: dict[str, Children] = {}
+        self._above: dict[str, Sequence[str]] = {}
+        self._counts: dict[str, Below] = {}
         self._below: dict[str, Sequence[str]] = {}
         self._foremost: dict[str, Sequence[str]] = {}
 
@@ -138,16 +145,25 @@ class View:
         """The matches to a control whose matches have been read, the strongest of each source."""
         return self._behind[control]
 
-    def children(self, control: str) -> Children:
-        """The children of a control that have been read."""
-        return self._children[control]
+    def above(self, control: str) -> Sequence[str]:
+        """The groups above a control of which they have been read."""
+        return self._above[control]
+
+    def counts_for(self, control: str) -> Sequence[str]:
+        """The groups that a control counts for: those above a requirement."""
+        node = self._nodes[control]
+        return () if node is None or node.is_group else self._above[control]
+
+    def counts(self, control: str) -> Below:
+        """What is below a control of which that has been read."""
+        return self._counts[control]
 
     def below(self, control: str) -> Sequence[str]:
-        """The applicable children of a control below which has been read."""
+        """The applicable requirements below a control below which has been read."""
         return self._below[control]
 
     def foremost(self, control: str) -> Sequence[str]:
-        """The first applicable children of a control of which they have been read; see :meth:`Graph.foremost`."""
+        """The first requirements below a control of which they have been read; see :meth:`Graph.foremost`."""
         return self._foremost[control]
 
     def read(self, controls: Iterable[str]) -> None:
@@ -160,9 +176,13 @@ class View:
         found = self._graph.nodes(missing)
         self._nodes.update({control: found.get(control) for control in missing})
 
-    def read_parents(self, controls: Iterable[str]) -> None:
-        """Read the parents of controls that have been read. Raises GraphTooLarge."""
-        self.read({node.parent for control in controls if (node := self._nodes[control]) and node.parent})
+    def read_above(self, controls: Iterable[str]) -> None:
+        """Read the groups above controls. Raises GraphTooLarge."""
+        missing = {control for control in controls if control not in self._above}
+        if missing:
+            found = self._graph.above(missing)
+            self.read({group for groups in found.values() for group in groups})
+            self._above.update({control: found.get(control, ()) for control in missing})
 
     def read_matches(self, controls: Iterable[str]) -> None:
         """Read the matches of controls, and the controls at their other ends. Raises GraphTooLarge."""
@@ -188,26 +208,42 @@ class View:
         self._ahead.update(all_ahead)
         self._behind.update(all_behind)
 
-    def read_children(self, controls: Iterable[str]) -> None:
-        """Read how many children controls have, and how many of them are covered."""
-        missing = {control for control in controls if control not in self._children}
-        if missing:
-            found = self._graph.children(missing)
-            self._children.update({control: found.get(control, NO_CHILDREN) for control in missing})
+    def read_counts(self, controls: Iterable[str]) -> None:
+        """Read how many requirements are below controls that have been read, and how many of them are covered."""
+        self._read_below_groups(controls, self._counts, self._graph.counts, NOTHING_BELOW)
 
     def read_below(self, controls: Iterable[str]) -> None:
-        """Read the applicable children of controls. Raises GraphTooLarge."""
-        missing = {control for control in controls if control not in self._below}
-        if missing:
-            found = self._graph.below(missing)
-            self.read({child for children in found.values() for child in children})
-            self._below.update({control: found.get(control, ()) for control in missing})
+        """Read the applicable requirements below controls that have been read. Raises GraphTooLarge."""
+
+        def below(groups: Collection[str]) -> Mapping[str, Sequence[str]]:
+            found = self._graph.below(groups)
+            self.read({control for controls in found.values() for control in controls})
+            return found
+
+        self._read_below_groups(controls, self._below, below, ())
 
     def read_foremost(self, controls: Iterable[str]) -> None:
-        """Read the children of controls in numbers, and the first of them by themselves. Raises GraphTooLarge."""
-        missing = {control for control in controls if control not in self._foremost}
-        self.read_children(missing)
-        parents = {control for control in missing if self._children[control].partial}
-        found = self._graph.foremost(parents, self._most_foremost) if parents else {}
-        self.read({child for children in found.values() for child in children})
-        self._foremost.update({control: found.get(control, ()) for control in missing})
+        """Read what is below controls in numbers, and the first of it by itself. Raises GraphTooLarge."""
+
+        def foremost(groups: Collection[str]) -> Mapping[str, Sequence[str]]:
+            self.read_counts(groups)
+            covered = {group for group in groups if self._counts[group].partial}
+            found = self._graph.foremost(covered, self._most_foremost) if covered else {}
+            self.read({control for controls in found.values() for control in controls})
+            return found
+
+        controls = list(controls)
+        self.read_counts(controls)
+        self._read_below_groups(controls, self._foremost, foremost, ())
+
+    def _read_below_groups(
+        self,
+        controls: Iterable[str],
+        known: dict[str, T],
+        read: Callable[[Collection[str]], Mapping[str, T]],
+        nothing: T,
+    ) -> None:
+        missing = {control for control in controls if control not in known}
+        groups = {control for control in missing if (node := self._nodes[control]) and node.is_group}
+        found = read(groups) if groups else {}
+        known.update({control: found.get(control, nothing) for control in missing})

@@ -3,8 +3,8 @@
 What is stored is the least fixpoint of the rules in ``engine.py`` as things were. After a change two steps lead to the
 least fixpoint as things are:
 
-1. **Take back.** A control whose own circumstances have changed falls to what is stated of it now, unless its level
-   still stands. So does every control that a match or the hierarchy joins to one that fell, and so on. What is left
+1. **Take back.** A control whose own circumstances have changed falls to its own assessment, unless its level
+   still stands. So does every control that a match or a roll-up joins to one that fell, and so on. What is left
    rests on nothing that was taken back.
 2. **Derive again.** Each control that fell, or whose circumstances have changed, is judged by what stands around it.
    What rises lifts others, until nothing rises any more.
@@ -26,10 +26,11 @@ NONE, PARTIAL, FULL = Level
 
 
 class Ranked(NamedTuple):
-    """What is stored of a control: its coverage and its rank, 0 where it is NONE."""
+    """What is stored of a control: its coverage, its rank, 0 where it is NONE, and whether it applies."""
 
     computed: Computed
     rank: int
+    applies: bool = True
 
 
 class RankedLevel(NamedTuple):
@@ -52,18 +53,20 @@ def update(
 ) -> dict[str, Ranked | None]:
     """The coverage of every control for which something else must be stored; null where nothing may be any more.
 
-    ``reassessed`` has the controls whose assessment has changed. ``moved`` has those that are new, that are gone or
-    have left with their framework, or that have another parent, and their former parents. ``rematched`` has both ends
+    ``reassessed`` has the controls whose assessed status has changed. ``moved`` has those that count for other groups
+    than they did: those that are new, that are gone or have left with their framework, that have begun or stopped to
+    apply or to be a group, or that have another parent, and their former parents. ``rematched`` has both ends
     of every match that is new, changed or gone, as they were and as they are. ``graph`` tells how things are now, with
     the coverage that is stored. Raises GraphTooLarge where the change touches more than ``most`` controls.
     """
     view = View(graph, most)
     changed_controls = {*reassessed, *moved}
     view.read(changed_controls.union(rematched))
-    view.read_parents(changed_controls)
+    view.read_above(changed_controls)
+    regrouped = {group for control in moved for group in view.above(control)}
     effective, own = _Effective(view), _Own(view)
-    effective.settle(changed_controls.union(rematched, effective.parents_touched(reassessed, moved)))
-    own.settle(changed_controls.union(own.parents_touched(reassessed, moved)))
+    effective.settle(changed_controls.union(rematched, regrouped))
+    own.settle(changed_controls.union(regrouped))
     changes: dict[str, Ranked | None] = {}
     for control in changed_controls | effective.changed.keys() | own.changed.keys():
         node = view.node(control)
@@ -72,9 +75,9 @@ def update(
             continue
         stored = None
         if node.effective is not None and node.own is not None:
-            stored = Ranked(Computed.of(node.effective, node.own), node.rank or 0)
+            stored = Ranked(Computed.of(node.effective, node.own), node.rank or 0, node.is_applicable)
         level, rank = effective.ranked_level(control)
-        now = Ranked(Computed.of(level, own.level(control)), rank) if node.is_adopted else None
+        now = Ranked(Computed.of(level, own.level(control)), rank, node.is_applicable) if node.is_adopted else None
         if now != stored:
             changes[control] = now
     return changes
@@ -86,22 +89,27 @@ class _Pass:
     def __init__(self, view: View) -> None:
         self.changed: dict[str, RankedLevel] = {}
         self._view = view
-        # How many more children of a control are PARTIAL or FULL, and FULL, than is stored.
+        # How many more requirements below a group are PARTIAL or FULL, and FULL, than is stored.
         self._more_partial: dict[str, int] = {}
         self._more_full: dict[str, int] = {}
+        # By how much that changes by controls above which nothing has been read yet.
+        self._uncounted: list[tuple[str, int, int]] = []
 
     # --- What differs between the two
 
     def _stored(self, control: str) -> RankedLevel:
         raise NotImplementedError
 
-    def _children(self, control: str) -> tuple[int, int]:
-        """How many children are stored as PARTIAL or FULL, and as FULL."""
+    def _stored_below(self, control: str) -> tuple[int, int]:
+        """How many requirements below a control are stored as PARTIAL or FULL, and as FULL."""
         raise NotImplementedError
 
     def _open(self, controls: Collection[str]) -> None:
-        """Read what controls rest on and what rests on them, but for their children."""
-        self._view.read_parents(controls)
+        """Read what controls rest on and what rests on them, but for what is below them."""
+        self._view.read_above(controls)
+        uncounted, self._uncounted = self._uncounted, []
+        for changed in uncounted:
+            self._count(*changed)
 
     def _ahead(self, _control: str) -> Iterator[tuple[str, RankedLevel]]:
         """The targets of the matches from a control, and what each match gives its target."""
@@ -123,22 +131,8 @@ class _Pass:
         return self._stored(control) if found is None else found
 
     def level(self, control: str) -> Level:
-        """See :meth:`ranked_level`."""
+        """The same without the rank."""
         return self.ranked_level(control).level
-
-    def parents_touched(self, reassessed: Iterable[str], moved: Iterable[str]) -> Iterator[str]:
-        """The parents that have other children than they had, as far as that can make a difference."""
-        for control in moved:
-            parent = self._parent(control)
-            if parent is not None:
-                yield parent
-        for control in reassessed:
-            parent = self._parent(control)
-            if parent is None:
-                continue
-            # One that does not apply may have stopped to. One that does may have begun to, under a parent that is FULL.
-            if not self._counts(control) or (self.level(control) < FULL and self.level(parent) == FULL):
-                yield parent
 
     def settle(self, touched: Collection[str]) -> None:
         """Find the levels that follow. The touched controls have been read."""
@@ -171,7 +165,7 @@ class _Pass:
         return candidate >= was.level
 
     def _reasons(self, control: str) -> Iterator[RankedLevel]:
-        """What each rule but the statement gives a control."""
+        """What each rule but the assessment gives a control."""
         yield from self._behind(control)
         yield from self._rolled_up(control)
 
@@ -179,11 +173,10 @@ class _Pass:
         """The controls whose level may have rested on what a control has lost."""
         now = self.level(control)
         yield from self._lost(control, was)
-        parent = self._parent(control)
-        if parent is not None:
-            level = self.level(parent)
+        for group in self._view.counts_for(control):
+            level = self.level(group)
             if (level == FULL and was.level == FULL) or (level == PARTIAL and (now == NONE or was.level == FULL)):
-                yield parent
+                yield group
 
     def _derive(self, candidates: Collection[str]) -> None:
         """Lift each candidate as far as follows from what stands around it, and all that rises by that."""
@@ -193,17 +186,17 @@ class _Pass:
         rising = {control for control in candidates if self._rise(control, self._judged(control))}
         while rising:
             self._open(rising)
-            parents = {parent for control in rising if (parent := self._parent(control)) is not None}
-            self._read_around(parents)
+            groups = {group for control in rising for group in self._view.counts_for(control)}
+            self._read_around(groups)
             following: set[str] = set()
             for control in rising:
                 for target, candidate in self._ahead(control):
                     if self._rise(target, candidate):
                         following.add(target)
-            for parent in parents:
-                for candidate in self._rolled_up(parent):
-                    if self._rise(parent, candidate):
-                        following.add(parent)
+            for group in groups:
+                for candidate in self._rolled_up(group):
+                    if self._rise(group, candidate):
+                        following.add(group)
             rising = following
 
     def _rise(self, control: str, candidate: RankedLevel) -> bool:
@@ -214,7 +207,7 @@ class _Pass:
         return True
 
     def _judged(self, control: str) -> RankedLevel:
-        """What follows for a control from its statement, its matches and its children, with the lowest rank."""
+        """What follows for a control from its assessment, its matches and what is below it, with the lowest rank."""
         assessed = self._assessed(control)
         if assessed and assessed == self.level(control):
             self._put(control, RankedLevel(assessed, 0))
@@ -222,50 +215,56 @@ class _Pass:
         return max(found, key=lambda one: (one.level, -one.rank))
 
     def _rolled_up(self, control: str) -> Iterator[RankedLevel]:
-        """What the children of a control give it."""
-        number = self._view.children(control).number
+        """What the requirements below a control give it, if it is a group."""
+        number, partial, full = self._numbers(control)
         if not number:
             return
-        partial, full = self._children(control)
-        full += self._more_full.get(control, 0)
         if full == number:
-            yield RankedLevel(FULL, 1 + max(child.rank for child in self._below(control)))
+            yield RankedLevel(FULL, 1 + max(one.rank for one in self._below(control)))
         if full:
             yield RankedLevel(PARTIAL, 1)
-        elif partial + self._more_partial.get(control, 0):
-            yield RankedLevel(PARTIAL, 1 + min(child.rank for child in self._below(control) if child.level == PARTIAL))
+        elif partial:
+            # Those that have just changed may not be counted yet: then the group is looked at once more when they are.
+            ranks = [one.rank for one in self._below(control) if one.level == PARTIAL]
+            if ranks:
+                yield RankedLevel(PARTIAL, 1 + min(ranks))
 
     # --- The graph
 
+    def _numbers(self, control: str) -> tuple[int, int, int]:
+        """How many requirements are below a control, and how many of them are PARTIAL or FULL, and FULL."""
+        partial, full = self._stored_below(control)
+        more_partial, more_full = self._more_partial.get(control, 0), self._more_full.get(control, 0)
+        return self._view.counts(control).number, partial + more_partial, full + more_full
+
     def _below(self, control: str) -> list[RankedLevel]:
-        """How far the children of a control are covered, each by itself."""
-        self._view.read_below([control])  # where a child has risen since it was last asked whether they matter
-        return [self.ranked_level(child) for child in self._view.below(control)]
+        """How far the requirements below a control are covered, each by itself."""
+        self._view.read_below([control])  # where one has risen since it was last asked whether they matter
+        return [self.ranked_level(one) for one in self._view.below(control)]
 
     def _read_around(self, controls: Iterable[str]) -> None:
-        """Read the children of controls in numbers, and by themselves where their ranks decide."""
+        """Read what is below controls in numbers, and by itself where ranks decide."""
         controls = list(controls)
-        self._view.read_children(controls)
+        self._view.read_counts(controls)
         decided_by_ranks = []
         for control in controls:
-            number = self._view.children(control).number
-            partial, full = self._children(control)
-            full += self._more_full.get(control, 0)
-            if number and (full == number or (not full and partial + self._more_partial.get(control, 0))):
+            number, partial, full = self._numbers(control)
+            if number and (full == number or (not full and partial)):
                 decided_by_ranks.append(control)
         self._view.read_below(decided_by_ranks)
 
     def _put(self, control: str, new: RankedLevel) -> None:
         was = self.ranked_level(control)
         self.changed[control] = new
-        parent = self._parent(control)
-        if parent is not None and self._counts(control):
-            self._more_partial[parent] = self._more_partial.get(parent, 0) + (new.level > NONE) - (was.level > NONE)
-            self._more_full[parent] = self._more_full.get(parent, 0) + (new.level == FULL) - (was.level == FULL)
+        more_partial = (new.level > NONE) - (was.level > NONE)
+        more_full = (new.level == FULL) - (was.level == FULL)
+        if (more_partial or more_full) and self._counts(control):
+            self._uncounted.append((control, more_partial, more_full))
 
-    def _parent(self, control: str) -> str | None:
-        node = self._view.node(control)
-        return node.parent if node else None
+    def _count(self, control: str, more_partial: int, more_full: int) -> None:
+        for group in self._view.counts_for(control):
+            self._more_partial[group] = self._more_partial.get(group, 0) + more_partial
+            self._more_full[group] = self._more_full.get(group, 0) + more_full
 
     def _counts(self, control: str) -> bool:
         node = self._view.node(control)
@@ -283,9 +282,9 @@ class _Effective(_Pass):
         node = self._view.node(control)
         return RankedLevel(node.effective, node.rank or 0) if node and node.effective else _NOTHING
 
-    def _children(self, control: str) -> tuple[int, int]:
-        children = self._view.children(control)
-        return children.partial, children.full
+    def _stored_below(self, control: str) -> tuple[int, int]:
+        below = self._view.counts(control)
+        return below.partial, below.full
 
     def _open(self, controls: Collection[str]) -> None:
         self._view.read_matches(controls)
@@ -316,9 +315,9 @@ class _Own(_Pass):
         node = self._view.node(control)
         return RankedLevel(node.own, 0) if node and node.own else _NOTHING
 
-    def _children(self, control: str) -> tuple[int, int]:
-        children = self._view.children(control)
-        return children.own_partial, children.own_full
+    def _stored_below(self, control: str) -> tuple[int, int]:
+        below = self._view.counts(control)
+        return below.own_partial, below.own_full
 
     def _is_supported(self, _control: str, _was: RankedLevel) -> bool:
         return False  # it falls at once, and rises again if there is a reason

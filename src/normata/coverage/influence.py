@@ -1,21 +1,22 @@
-"""What a control's own statement does for others, and what would lift the control."""
+"""What a control's own assessment does for others, and what would lift the control."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from normata.coverage.engine import Level
-from normata.coverage.graph import NO_CHILDREN, Children, Graph, GraphTooLarge, Node, View
+from normata.coverage.graph import NOTHING_BELOW, Below, Graph, GraphTooLarge, Node, View
 from normata.coverage.incremental import update
 
 NONE, PARTIAL, FULL = Level
 
-_FOLLOWED = 300  # controls; what hangs on a statement is not followed any further
+MOST_FOLLOWED = 300  # controls; what hangs on an assessment is not followed any further
 
 
 class Effect(NamedTuple):
-    """What a statement does for another control: how far that is covered, and how far it would be without it."""
+    """What an assessment does for another control: how far that is covered, and how far it would be without it."""
 
     control: str
     level: Level
@@ -38,51 +39,82 @@ class Lift(NamedTuple):
 
 
 class _Without:
-    """A graph as it would be without what is stated of one control. It remembers how far each control is covered."""
+    """A graph as it would be without the assessment of one control. It remembers how far each control is covered.
 
-    def __init__(self, graph: Graph, control: str) -> None:
+    ``applies`` has the controls that would begin or stop to apply.
+    """
+
+    def __init__(self, graph: Graph, control: str, applies: Mapping[str, bool]) -> None:
         self.levels: dict[str, Level] = {}
         self._graph = graph
         self._control = control
-        self._joined: str | None = None  # the parent that would have the control as a child again
+        self._applies = applies
+        nodes = graph.nodes(applies.keys())
+        above = graph.above(applies.keys())
+        # By group, the requirements that would begin or stop to count for it.
+        self._joining: defaultdict[str, list[str]] = defaultdict(list)
+        self._leaving: defaultdict[str, list[Node]] = defaultdict(list)
+        for name in sorted(nodes.keys()):
+            for group in () if nodes[name].is_group else above.get(name, ()):
+                if applies[name]:
+                    self._joining[group].append(name)
+                else:
+                    self._leaving[group].append(nodes[name])
 
     def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
         found = {**self._graph.nodes(controls)}
         self.levels.update((control, node.effective or NONE) for control, node in found.items())
-        node = found.get(self._control)
-        if node is not None:
-            self._joined = node.parent if node.is_adopted and not node.is_applicable else None
-            found[self._control] = node._replace(assessed=NONE, is_applicable=True)  # unsaid, it applies
+        for control in found.keys() & self._applies.keys():
+            found[control] = found[control]._replace(is_applicable=self._applies[control])
+        if self._control in found:
+            found[self._control] = found[self._control]._replace(assessed=NONE)
         return found
 
     def matches(self, controls: Collection[str]) -> Iterable[tuple[str, str, Level]]:
         return self._graph.matches(controls)
 
-    def children(self, controls: Collection[str]) -> Mapping[str, Children]:
-        found = {**self._graph.children(controls)}
-        if self._joined in controls and self._joined is not None:
-            joined = found.get(self._joined, NO_CHILDREN)
-            found[self._joined] = joined._replace(number=joined.number + 1)
+    def above(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
+        return self._graph.above(controls)
+
+    def counts(self, groups: Collection[str]) -> Mapping[str, Below]:
+        found = {**self._graph.counts(groups)}
+        for group in groups:
+            leaving, joining = self._leaving.get(group, ()), self._joining.get(group, ())
+            if leaving or joining:
+                counts = found.get(group, NOTHING_BELOW)
+                found[group] = counts._replace(
+                    number=counts.number + len(joining) - len(leaving),
+                    partial=counts.partial - sum((node.effective or NONE) >= PARTIAL for node in leaving),
+                    full=counts.full - sum(node.effective == FULL for node in leaving),
+                    own_partial=counts.own_partial - sum((node.own or NONE) >= PARTIAL for node in leaving),
+                    own_full=counts.own_full - sum(node.own == FULL for node in leaving),
+                )
         return found
 
-    def below(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
-        found = {**self._graph.below(controls)}
-        if self._joined in controls and self._joined is not None:
-            found[self._joined] = [*found.get(self._joined, ()), self._control]
-        return found
+    def below(self, groups: Collection[str]) -> Mapping[str, Sequence[str]]:
+        found = self._graph.below(groups)
+        return {
+            group: [
+                one for one in (*found.get(group, ()), *self._joining.get(group, ())) if self._applies.get(one, True)
+            ]
+            for group in groups
+        }
 
-    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
-        return self._graph.foremost(controls, most)
+    def foremost(self, groups: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
+        return self._graph.foremost(groups, most)
 
 
-def effects(graph: Graph, control: str) -> list[Effect] | None:
-    """The other controls that would be less covered without what is stated of this one.
+def effects(graph: Graph, control: str, applies: Mapping[str, bool] | None) -> list[Effect] | None:
+    """The other controls that would be less covered without the assessment of this one.
 
-    Null where it takes a look at too many to tell.
+    ``applies`` has those that would begin or stop to apply without it, null if they are too many to follow. Null where
+    it takes a look at too many to tell.
     """
-    without = _Without(graph, control)
+    if applies is None:
+        return None
     try:
-        changes = update(without, reassessed=[control], most=_FOLLOWED)
+        without = _Without(graph, control, applies)
+        changes = update(without, reassessed=[control], moved=applies.keys(), most=MOST_FOLLOWED)
     except GraphTooLarge:
         return None
     return [

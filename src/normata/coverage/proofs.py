@@ -5,9 +5,9 @@ A fact is that a control is FULL, or that it is PARTIAL or better. It follows fr
 
 One proof is always known: down the ranks, from each fact to others of lower rank, until assessments are reached. Then
 a search looks for shorter ones. It goes backwards from what is to be proved over facts that hold, in waves, until it
-has seen enough. Proofs are for people, so of a roll-up of many children the first few are shown and followed, and it is
-told how many more there are. That is done only down the ranks: there each child that is not shown has a lower rank than
-what rests on it, so that it rests on nothing that is shown after it.
+has seen enough. Proofs are for people, so of a roll-up of many requirements the first few are shown and followed, and
+it is told how many more there are. That is done only down the ranks: there each requirement that is not shown has a
+lower rank than what rests on it, so that it rests on nothing that is shown after it.
 
 A fact that holds may still support itself in a circle. So nothing counts as proved until it has been
 derived forwards again, from statements: the cheapest derivation of each fact first (Knuth's generalization of
@@ -45,9 +45,9 @@ class Rule(StrEnum):
 class Inference(NamedTuple):
     """How a fact follows: by which rule, from which others.
 
-    ``back`` tells that a match gives PARTIAL because its source lies within its target, which the match back says.
-    ``hidden`` is how many premises of a roll-up are not shown: more children, of which the same holds. Without a rule,
-    that a control is PARTIAL or better follows from its being FULL, which is no step.
+    ``back`` is true where a match gives PARTIAL because its source lies within its target, which the match back says.
+    ``hidden`` is how many premises of a roll-up are not shown: more requirements, of which the same holds. Without a
+    rule, that a control is PARTIAL or better follows from its being FULL, which is no step.
     """
 
     rule: Rule | None
@@ -67,9 +67,9 @@ Proof = Sequence[ProofStep]
 
 
 class ProofResult(NamedTuple):
-    """The shortest proof of a fact, and proofs from one other statement each, nearest first.
+    """The shortest proof of a fact, and proofs from one other assessment each, nearest first.
 
-    ``proof`` is empty where none was found within the limits. ``is_complete`` tells that there is no other statement
+    ``proof`` is empty where none was found within the limits. ``is_complete`` is true if there is no other assessment
     that would do by itself.
     """
 
@@ -118,17 +118,17 @@ def _length(proof: Proof) -> int:
 
 
 def _leaves_out(view: View, fact: Fact) -> bool:
-    """Whether there may be other proofs by the children of a control than those that have been looked for.
+    """Whether there may be other proofs by what is below a control than those that have been looked for.
 
-    More of them may give it PARTIAL than have been read. And one statement may make several of them FULL at once.
+    More of it may give it PARTIAL than has been read. And one assessment may make several requirements FULL at once.
     """
     node = view.node(fact.control)
     if node is None or not node.counts:
         return False
     if fact.level == FULL:
-        return 1 < view.children(fact.control).number == view.children(fact.control).full
-    shown = sum(_effective(view, child) >= PARTIAL for child in view.foremost(fact.control))
-    return shown < view.children(fact.control).partial
+        return 1 < view.counts(fact.control).number == view.counts(fact.control).full
+    shown = sum(_effective(view, one) >= PARTIAL for one in view.foremost(fact.control))
+    return shown < view.counts(fact.control).partial
 
 
 def _down_the_ranks(view: View, goal: Fact) -> Proof:
@@ -165,7 +165,7 @@ def _lowest(view: View, fact: Fact) -> Inference | None:
 
 def _highest_place(view: View, fact: Fact, inference: Inference) -> tuple[int, int]:
     if inference.rule is Rule.ROLL_UP and fact.level == FULL:
-        highest = view.children(fact.control).highest  # of those that are not shown, too
+        highest = view.counts(fact.control).highest  # of those that are not shown, too
         return (0, highest) if highest < UNRANKED else _NOWHERE
     return max(_place(view, premise.control) for premise in inference.premises)
 
@@ -188,7 +188,7 @@ _NOWHERE = (2, 0)
 def _place(view: View, control: str) -> tuple[int, int]:
     """Where a control is among all: those that are FULL are before those that are PARTIAL, each by their ranks.
 
-    Rank 0 is for what is stated. Otherwise a version without ranks has written it, and it is after all others.
+    Rank 0 is for an assessment. Otherwise a version without ranks has written it, and it is after all others.
     """
     node = view.node(control)
     if node is None or not node.effective or (not node.rank and node.assessed < node.effective):
@@ -242,13 +242,13 @@ def _inferences(view: View, fact: Fact) -> Iterator[Inference]:
             yield Inference(Rule.MATCH, (Fact(match.source, PARTIAL),), back=True)
     foremost = view.foremost(control)
     if level == PARTIAL:
-        for child in foremost:
-            if _effective(view, child) >= PARTIAL:
-                yield Inference(Rule.ROLL_UP, (Fact(child, PARTIAL),))
+        for requirement in foremost:
+            if _effective(view, requirement) >= PARTIAL:
+                yield Inference(Rule.ROLL_UP, (Fact(requirement, PARTIAL),))
     else:
-        number, full = view.children(control).number, view.children(control).full
+        number, full = view.counts(control).number, view.counts(control).full
         if number and full == number:
-            premises = tuple(Fact(child, FULL) for child in foremost)
+            premises = tuple(Fact(requirement, FULL) for requirement in foremost)
             yield Inference(Rule.ROLL_UP, premises, hidden=number - len(premises))
 
 
@@ -318,7 +318,7 @@ def _with_chosen(fact: Fact, chosen: Mapping[Fact, Inference]) -> Fact:
 
 
 def _alternatives(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact, proof: Proof) -> Iterator[Proof]:
-    """Proofs from one statement each, nearest first, but for the statement that is all that ``proof`` rests on."""
+    """Proofs from one assessment each, nearest first, but for the assessment that is all that ``proof`` rests on."""
     assessed = {step.fact.control for step in proof if step.inference.rule is Rule.ASSESSMENT}
     seen = assessed if len(assessed) == 1 else set()
     seen = set(seen)

@@ -13,10 +13,13 @@ from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction, batches
 from normata.core.db.upsert import upsert
 from normata.core.schema.table import Table, sql_table
-from normata.coverage.engine import Computed, Level, compute_ranked
+from normata.coverage.applicability import SCOPE_COLUMNS, not_applicable, scopes_of, settle
+from normata.coverage.conflicts import concerned_by, current_conflicts, settle_conflicts
+from normata.coverage.engine import Computed, Level, Place, compute_ranked
 from normata.coverage.graph import GraphTooLarge
 from normata.coverage.incremental import Ranked, update
 from normata.coverage.stored_graph import StoredGraph
+from normata.frameworks.counting import assessed_status, match_counts
 from normata.frameworks.model import (
     Control,
     ControlCoverage,
@@ -24,8 +27,8 @@ from normata.frameworks.model import (
     EffectiveCoverage,
     Framework,
     FrameworkAdoption,
+    SetAsideMatch,
 )
-from normata.frameworks.visibility import match_visible_to
 from normata.identity.model import Organization
 
 Row = Mapping[str, Any]
@@ -35,7 +38,7 @@ Changes = Mapping[type[Table], Sequence[tuple[Row | None, Row]]]
 # What bringing coverage up to date writes, for operations to declare.
 COVERAGE_WRITES: tuple[Write, ...] = (
     insert_of(EffectiveCoverage),
-    update_of(EffectiveCoverage, "status", "is_indirect", "own", "rank"),
+    update_of(EffectiveCoverage, "status", "is_indirect", "own", "rank", "applies", "conflict"),
     delete_of(EffectiveCoverage),
 )
 
@@ -46,12 +49,16 @@ _LEAST = 1_000  # controls that an update may always touch
 class Touched:
     """What a change has touched of what coverage follows from: ids, of controls but for ``frameworks``.
 
-    ``assessed`` has the controls of which something else is stated. ``controls`` has those that are new or gone or
-    have another parent, and their former parents. ``matches`` has both ends of matches that are new, changed or gone,
-    as they were and as they are. ``frameworks`` has those that were adopted or left.
+    ``assessed`` has the controls whose assessment has changed, ``decided`` those of them of which it says something
+    else of whether they apply. ``lapsed`` has those whose assessment has lapsed: of these it is told that they have
+    lost coverage. ``controls`` has those that are new or gone, have another parent, have another type, are
+    decomposed or mandatory or no longer are, and their former parents. ``matches`` has both ends of matches that are
+    new, changed or gone, as they were and as they are. ``frameworks`` has those that were adopted or left.
     """
 
     assessed: Collection[str] = ()
+    decided: Collection[str] = ()
+    lapsed: Collection[str] = ()
     controls: Collection[str] = ()
     matches: Collection[str] = ()
     frameworks: Collection[str] = ()
@@ -59,7 +66,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class CoverageLost(Change):
-    """That controls are covered less than they were, because of something else than what is stated of themselves.
+    """That controls are covered less than they were, because of something else than their own assessments.
 
     ``controls`` has their ids. It is a bulk change: what has made them fall is a change of its own.
     """
@@ -67,10 +74,28 @@ class CoverageLost(Change):
     controls: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ConflictsFound(Change):
+    """That assessments have come into conflict with what matches, or other assessments, say.
+
+    ``controls`` has the ids of the controls. It is a bulk change, as :class:`CoverageLost` is.
+    """
+
+    controls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChanged(Change):
+    """That an upgrade has changed coverage, or what is in conflict: by other rules, and nobody has done anything.
+
+    It is a bulk change. Who answers for coverage is notified of this, and not of what was lost or is in conflict.
+    """
+
+
 def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
     """Wait until nobody else changes what the coverage of an organization follows from.
 
-    Two changes at once would each compute without the other's. A change that writes several statements or matches
+    Two changes at once would each compute without the other's. A change that writes several assessments or matches
     takes the lock before it writes the first, or two of them may wait for each other's rows.
     """
     unit.lock("content", shared=True)  # a load changes what everybody's coverage follows from
@@ -88,22 +113,27 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
     most = max(_LEAST, (unit.scalar(_ADOPTED_CONTROLS, key) or 0) // 4)
     try:
         moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
+        if moved or touched.decided:
+            moved |= settle(unit, organization_id, {*moved, *touched.decided}, most)
         changes = update(
             StoredGraph(unit, organization_id),
-            reassessed=touched.assessed,
+            reassessed={*touched.assessed, *touched.lapsed},
             moved=moved,
             rematched=touched.matches,
             most=most,
         )
     except GraphTooLarge:
         return recompute(unit, organization_id, reassessed=touched.assessed)
+    concerned = {*touched.assessed, *touched.matches, *moved, *changes}
     low = [control for control, found in changes.items() if found is not None and found.computed.effective < Level.FULL]
     before = {
         row.control_id: Level[row.status]
         for batch in batches(low)
         for row in unit.rows(_STATUSES, {**key, "ids": batch})
     }
-    return _store(unit, organization_id, changes, before, touched.assessed)
+    count = _store(unit, organization_id, changes, before, touched.assessed)
+    _follow_conflicts(unit, organization_id, concerned_by(unit, organization_id, concerned))
+    return count
 
 
 def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) -> list[str]:
@@ -118,22 +148,49 @@ def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) ->
 def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[str] = ()) -> int:
     """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did.
 
-    ``reassessed`` has the controls of which something else is stated, as far as that is known.
+    ``reassessed`` has the controls whose assessment has changed, as far as that is known.
     """
     lock_coverage(unit, organization_id)
-    computed, ranks = _compute(unit, organization_id)
-    now = {control: Ranked(found, ranks.get(control, 0)) for control, found in computed.items()}
+    changes, before = _differences(unit, organization_id)
+    count = _store(unit, organization_id, changes, before, reassessed)
+    _follow_conflicts(unit, organization_id, None)
+    return count
+
+
+def _differences(unit: UnitOfWork, organization_id: str) -> tuple[dict[str, Ranked | None], dict[str, Level]]:
+    """What must be stored, null for what must be removed, and the levels as they are stored so far."""
+    now = _compute(unit, organization_id)
     stored = _stored(unit, organization_id)
     changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
     changes.update((control, found) for control, found in now.items() if stored.get(control) != found)
-    before = {control: found.computed.effective for control, found in stored.items()}
-    return _store(unit, organization_id, changes, before, reassessed)
+    return changes, {control: found.computed.effective for control, found in stored.items()}
+
+
+def _follow_conflicts(unit: UnitOfWork, organization_id: str, controls: Collection[str] | None) -> None:
+    """Store which controls are in conflict now, and publish which have come into it."""
+    found = settle_conflicts(unit, organization_id, controls)
+    new = tuple(sorted(control for control, conflict in found.items() if conflict is not None))
+    if new:
+        unit.publish(ConflictsFound("conflict", EffectiveCoverage, organization_id, controls=new))
 
 
 def recompute_all(unit: UnitOfWork) -> None:
-    """Compute the coverage of every organization, and publish where it was not what it should be."""
+    """Compute the coverage of every organization after an upgrade, and publish where it was not what it should be.
+
+    Nobody is notified of what was lost or is in conflict by that: it is no news of the organization's.
+    """
     for organization_id in unit.scalars(_ORGANIZATIONS):
-        if recompute(unit, organization_id):
+        lock_coverage(unit, organization_id)
+        changes, before = _differences(unit, organization_id)
+        _write(unit, organization_id, changes)
+        conflicts = settle_conflicts(unit, organization_id)
+        is_another = any(
+            found is not None and found.computed.effective != before.get(control, Level.NONE)
+            for control, found in changes.items()
+        )
+        if is_another or any(conflicts.values()):
+            unit.publish(RulesChanged("compute", ControlCoverage, organization_id))
+        elif changes or conflicts:
             unit.publish(Change("compute", ControlCoverage, organization_id))
 
 
@@ -145,23 +202,7 @@ def _store(
     reassessed: Collection[str],
 ) -> int:
     """Write what differs, and publish which controls have lost coverage. ``before`` has the levels as stored so far."""
-    key = {"organization": organization_id}
-    gone = [{**key, "control": control} for control, found in changes.items() if found is None]
-    upserted = [
-        {
-            **key,
-            "control": control,
-            "status": found.computed.effective.name,
-            "is_indirect": found.computed.indirect,
-            "own": found.computed.own.name,
-            "rank": found.rank,
-        }
-        for control, found in changes.items()
-        if found is not None
-    ]
-    for statement, rows in ((_REMOVE, gone), (_UPSERT, upserted)):
-        for batch in batches(rows):
-            unit.execute_many(statement, batch)
+    _write(unit, organization_id, changes)
     lost = tuple(
         control
         for control, found in sorted(changes.items())
@@ -174,28 +215,64 @@ def _store(
     return len(changes)
 
 
-def current_coverage(transaction: Transaction, organization_id: str, *, also: str | None = None) -> dict[str, Computed]:
-    """What follows from what is stored now, for every control of the adopted frameworks.
+def _write(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Ranked | None]) -> None:
+    key = {"organization": organization_id}
+    gone = [{**key, "control": control} for control, found in changes.items() if found is None]
+    upserted = [
+        {
+            **key,
+            "control": control,
+            "status": found.computed.effective.name,
+            "is_indirect": found.computed.indirect,
+            "own": found.computed.own.name,
+            "rank": found.rank,
+            "applies": found.applies,
+        }
+        for control, found in changes.items()
+        if found is not None
+    ]
+    for statement, rows in ((_REMOVE, gone), (_UPSERT, upserted)):
+        for batch in batches(rows):
+            unit.execute_many(statement, batch)
 
-    ``also`` is a framework that is taken for adopted as well; null for none.
-    """
-    computed, _ = _compute(transaction, organization_id, also)
-    return computed
+
+def current_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
+    """What follows from what is stored now, for every control of the adopted frameworks."""
+    return {control: found.computed for control, found in _compute(transaction, organization_id).items()}
 
 
-def _compute(
-    transaction: Transaction, organization_id: str, also: str | None = None
-) -> tuple[dict[str, Computed], dict[str, int]]:
+def coverage_with(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Ranked]:
+    """What would follow, and what would apply, if a framework were adopted as well."""
+    return _compute(transaction, organization_id, framework_id)
+
+
+def is_current(transaction: Transaction, organization_id: str) -> bool:
+    """Whether what is stored is what follows. Ranks may differ: a change keeps those that it need not look at."""
+    now, stored = _compute(transaction, organization_id), _stored(transaction, organization_id)
+    if now.keys() != stored.keys():
+        return False
+    if any(stored[control] != found._replace(rank=stored[control].rank) for control, found in now.items()):
+        return False
+    conflicts = dict(map(tuple, transaction.rows(_CONFLICTS, {"organization": organization_id})))
+    return conflicts == current_conflicts(transaction, organization_id)
+
+
+def _compute(transaction: Transaction, organization_id: str, also: str | None = None) -> dict[str, Ranked]:
     key = {"organization": organization_id, "also": also}
-    parents = dict(map(tuple, transaction.rows(_PARENTS, key)))
-    matches = transaction.rows(_MATCHES, key)
-    assessed = transaction.rows(_STATEMENTS, key)
-    return compute_ranked(
-        parents,
-        ((source_id, target_id, Level[level]) for source_id, target_id, level in matches),
-        {control_id: Level[status] for control_id, status, _ in assessed},
-        [control_id for control_id, _, is_applicable in assessed if not is_applicable],
+    rows = transaction.rows(_CONTROLS, key)
+    assessments = transaction.rows(_STATEMENTS, key)
+    places = {row.id: Place(row.parent_id, row.is_group) for row in rows}
+    decisions = {row.control_id: row.is_applicable for row in assessments if row.is_applicable is not None}
+    left_out = frozenset(not_applicable(places, scopes_of(rows, decisions)))
+    computed, ranks = compute_ranked(
+        places,
+        ((source_id, target_id, Level[level]) for source_id, target_id, level in transaction.rows(_MATCHES, key)),
+        {row.control_id: Level[row.status] for row in assessments if row.status is not None},
+        left_out,
     )
+    return {
+        control: Ranked(found, ranks.get(control, 0), control not in left_out) for control, found in computed.items()
+    }
 
 
 def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
@@ -206,7 +283,8 @@ def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str,
 def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]:
     rows = transaction.rows(_STORED, {"organization": organization_id})
     return {
-        row.control_id: Ranked(Computed(Level[row.status], Level[row.own], row.is_indirect), row.rank) for row in rows
+        row.control_id: Ranked(Computed(Level[row.status], Level[row.own], row.is_indirect), row.rank, row.applies)
+        for row in rows
     }
 
 
@@ -223,6 +301,7 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
     matches = list(_rows_that_matter(changes, ControlMatch))
     shared = {row["target_control_id"] for row in matches if row["organization_id"] is None}
     affected = changed(FrameworkAdoption, "organization_id") | changed(ControlCoverage, "organization_id")
+    affected |= changed(SetAsideMatch, "organization_id")
     affected |= {row["organization_id"] for row in matches} - {None}
     for statement, ids in ((_ADOPTERS, changed(Control, "framework_id")), (_ADOPTERS_OF_CONTROLS, shared)):
         for batch in batches(sorted(ids)):
@@ -231,9 +310,10 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
 
 
 # The columns that coverage follows from.
-_MATTERS: Mapping[type[Table], Sequence[str]] = {
-    Control: ("parent_id",),
-    ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id"),
+MATTERS: Mapping[type[Table], Sequence[str]] = {
+    Control: ("parent_id", "type", "is_decomposed", "is_mandatory"),
+    ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id", "retired_at"),
+    SetAsideMatch: ("match_id",),
     FrameworkAdoption: ("framework_id",),
     ControlCoverage: ("control_id", "coverage_status", "is_applicable"),
 }
@@ -243,7 +323,7 @@ def _rows_that_matter(changes: Changes, table: type[Table]) -> Iterator[Row]:
     for before, after in changes.get(table, ()):
         if before is None:
             yield after
-        elif any(before[name] != after[name] for name in _MATTERS[table]):
+        elif any(before[name] != after[name] for name in MATTERS[table]):
             yield before
             yield after
 
@@ -257,19 +337,23 @@ _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == _ORGANIZATION)
 _considered = union_all(_adopted, select(bindparam("also", type_=_ADOPTION.c.framework_id.type)))
 _controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_considered))
-_PARENTS = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_considered))
+_CONTROLS = select(*SCOPE_COLUMNS, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_considered))
 # Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
 _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     _MATCH.c.source_control_id.in_(_controls),
     _MATCH.c.target_control_id.in_(_controls),
-    match_visible_to(_ORGANIZATION),
+    match_counts(_ORGANIZATION),
 )
-_STATEMENTS = select(_STATEMENT.c.control_id, _STATEMENT.c.coverage_status, _STATEMENT.c.is_applicable).where(
+_STATEMENTS = select(_STATEMENT.c.control_id, assessed_status().label("status"), _STATEMENT.c.is_applicable).where(
     _STATEMENT.c.organization_id == _ORGANIZATION
 )
-_STORED = select(
-    _EFFECTIVE.c.control_id, _EFFECTIVE.c.status, _EFFECTIVE.c.own, _EFFECTIVE.c.is_indirect, _EFFECTIVE.c.rank
-).where(_EFFECTIVE.c.organization_id == _ORGANIZATION)
+_RESULTS = ("status", "is_indirect", "own", "rank", "applies")
+_STORED = select(_EFFECTIVE.c.control_id, *(_EFFECTIVE.c[name] for name in _RESULTS)).where(
+    _EFFECTIVE.c.organization_id == _ORGANIZATION
+)
+_CONFLICTS = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.conflict).where(
+    _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.conflict.is_not(None)
+)
 _STATUSES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.control_id.in_(_IDS)
 )
@@ -290,8 +374,8 @@ _UPSERT = upsert(
     {
         "organization_id": _ORGANIZATION,
         "control_id": bindparam("control"),
-        **{name: bindparam(name, type_=_EFFECTIVE.c[name].type) for name in ("status", "is_indirect", "own", "rank")},
+        **{name: bindparam(name, type_=_EFFECTIVE.c[name].type) for name in _RESULTS},
     },
     key=("organization_id", "control_id"),
-    update=("status", "is_indirect", "own", "rank"),
+    update=_RESULTS,
 )

@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
-from sqlalchemy import BindParameter, and_, bindparam, case, func, literal, or_, select
+from sqlalchemy import BindParameter, Select, and_, bindparam, case, func, select
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.coverage.engine import Level
-from normata.coverage.graph import UNRANKED, Children, Node
+from normata.coverage.graph import UNRANKED, Below, Graph, Node
+from normata.coverage.hierarchy import below_groups, groups_above
+from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
-from normata.frameworks.visibility import match_visible_to
 
 
-class StoredGraph:
-    """See :class:`normata.coverage.graph.Graph`."""
+class StoredGraph(Graph):
+    """Reads the graph with the statements of a transaction."""
 
     def __init__(self, transaction: Transaction, organization_id: str) -> None:
         self._transaction = transaction
         self._key = {"organization": organization_id}
 
+    @override
     def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
-        """See :meth:`normata.coverage.graph.Graph.nodes`."""
         found: dict[str, Node] = {}
         for batch in batches(sorted(controls)):
-            for control, parent, adoption, assessed, is_applicable, effective, own, rank in self._transaction.rows(
+            for control, groups, adoption, assessed, is_in, effective, own, rank in self._transaction.rows(
                 _NODES, {**self._key, "ids": batch}
             ):
-                applies = is_applicable is not False  # null where nothing is stated
+                is_applicable = is_in is not False  # null where no adopted framework has the control
                 found[control] = Node(
-                    parent,
+                    groups,
                     is_adopted=adoption is not None,
-                    is_applicable=applies,
-                    assessed=_LEVELS[assessed] if applies and assessed else Level.NONE,
+                    is_applicable=is_applicable,
+                    assessed=_LEVELS[assessed] if is_applicable and assessed else Level.NONE,
                     effective=effective and _LEVELS[effective],
                     own=own and _LEVELS[own],
                     rank=rank,
                 )
         return found
 
+    @override
     def matches(self, controls: Collection[str]) -> list[tuple[str, str, Level]]:
-        """See :meth:`normata.coverage.graph.Graph.matches`."""
         return [
             (source, target, _LEVELS[level])
             for batch in batches(sorted(controls))
@@ -49,33 +52,36 @@ class StoredGraph:
             for source, target, level in self._transaction.rows(statement, {**self._key, "ids": batch})
         ]
 
-    def children(self, controls: Collection[str]) -> Mapping[str, Children]:
-        """See :meth:`normata.coverage.graph.Graph.children`."""
+    @override
+    def above(self, controls: Collection[str]) -> Mapping[str, list[str]]:
+        return groups_above(self._transaction, controls)
+
+    @override
+    def counts(self, groups: Collection[str]) -> Mapping[str, Below]:
         return {
-            parent: Children(*map(int, numbers))
-            for batch in batches(sorted(controls))
-            for parent, *numbers in self._transaction.rows(_CHILDREN, {**self._key, "ids": batch})
+            group: Below(*map(int, numbers))
+            for batch in batches(sorted(groups))
+            for group, *numbers in self._transaction.rows(_COUNTS, {**self._key, "ids": batch})
         }
 
-    def below(self, controls: Collection[str]) -> Mapping[str, list[str]]:
-        """See :meth:`normata.coverage.graph.Graph.below`."""
-        found: dict[str, list[str]] = {}
-        for batch in batches(sorted(controls)):
-            for parent, child in self._transaction.rows(_BELOW, {**self._key, "ids": batch}):
-                found.setdefault(parent, []).append(child)
-        return found
+    @override
+    def below(self, groups: Collection[str]) -> Mapping[str, list[str]]:
+        return self._by_group(_BELOW, groups)
 
-    def foremost(self, controls: Collection[str], most: int) -> Mapping[str, list[str]]:
-        """See :meth:`normata.coverage.graph.Graph.foremost`."""
-        found: dict[str, list[str]] = {}
-        for batch in batches(sorted(controls)):
-            for parent, child in self._transaction.rows(_FOREMOST, {**self._key, "ids": batch, "most": most}):
-                found.setdefault(parent, []).append(child)
-        return found
+    @override
+    def foremost(self, groups: Collection[str], most: int) -> Mapping[str, list[str]]:
+        return self._by_group(_FOREMOST, groups, most=most)
 
-    def lacking(self, control: str, most: int) -> list[str]:
-        """The first applicable children of a control that are not stored as FULL, in catalog order."""
-        return list(self._transaction.scalars(_LACKING.limit(most), {**self._key, "ids": [control]}))
+    def lacking(self, group: str, most: int) -> list[str]:
+        """The first applicable requirements below a group that are not stored as FULL, in catalog order."""
+        return self._by_group(_LACKING.limit(most), [group]).get(group, [])
+
+    def _by_group(self, statement: Select[Any], groups: Collection[str], **parameters: int) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for batch in batches(sorted(groups)):
+            for group, control in self._transaction.rows(statement, {**self._key, "ids": batch, **parameters}):
+                found.setdefault(group, []).append(control)
+        return found
 
 
 _LEVELS = {level.name: level for level in Level}
@@ -92,10 +98,10 @@ _adopted = and_(_ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c
 _NODES = (
     select(
         _CONTROL.c.id,
-        _CONTROL.c.parent_id,
+        is_group(),
         _ADOPTION.c.id,
-        _STATEMENT.c.coverage_status,
-        _STATEMENT.c.is_applicable,
+        assessed_status(),
+        _EFFECTIVE.c.applies,
         _EFFECTIVE.c.status,
         _EFFECTIVE.c.own,
         _EFFECTIVE.c.rank,
@@ -107,52 +113,45 @@ _NODES = (
 )
 
 _matches = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
-    match_visible_to(_ORGANIZATION)
+    match_counts(_ORGANIZATION)
 )
 # Two statements and no OR: each takes its own index, whatever the database thinks of an OR.
 _AHEAD = _matches.where(_MATCH.c.source_control_id.in_(_IDS))
 _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
 
-_BELOW = (
-    select(_CONTROL.c.parent_id, _CONTROL.c.id)
-    .outerjoin(_STATEMENT, _assessed)
-    .where(_CONTROL.c.parent_id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(False))
-    .order_by(_CONTROL.c.position, _CONTROL.c.id)
+_below = below_groups()
+_stored_below = and_(_EFFECTIVE.c.control_id == _below.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
+_requirements = (
+    select(_below.c.group_id, _below.c.id)
+    .join(_EFFECTIVE, _stored_below)
+    .where(_below.c.is_requirement, applies(_EFFECTIVE))
 )
+_in_catalog_order = _requirements.join(_CONTROL, _CONTROL.c.id == _below.c.id)
+_BELOW = _in_catalog_order.order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
+_LACKING = _BELOW.where(_EFFECTIVE.c.status < "FULL")
 
 _place = (
     func.row_number()
     .over(
-        partition_by=_CONTROL.c.parent_id,
-        # NULLs, of which nothing is stored, come first on one database and last on the other.
-        order_by=(
-            func.coalesce(_EFFECTIVE.c.status, literal("NONE", _EFFECTIVE.c.status.type)).desc(),
-            func.coalesce(_EFFECTIVE.c.rank, UNRANKED),
-            _CONTROL.c.position,
-            _CONTROL.c.id,
-        ),
+        partition_by=_below.c.group_id,
+        order_by=(_EFFECTIVE.c.status.desc(), _EFFECTIVE.c.rank, _CONTROL.c.position, _CONTROL.c.id),
     )
     .label("place")
 )
-_placed = _BELOW.outerjoin(_EFFECTIVE, _computed).order_by(None).add_columns(_place).subquery()
+_placed = _in_catalog_order.add_columns(_place).subquery()
 _FOREMOST = (
-    select(_placed.c.parent_id, _placed.c.id)
+    select(_placed.c.group_id, _placed.c.id)
     .where(_placed.c.place <= bindparam("most"))
-    .order_by(_placed.c.parent_id, _placed.c.place)
-)
-_LACKING = (
-    _BELOW.with_only_columns(_CONTROL.c.id, maintain_column_froms=True)
-    .outerjoin(_EFFECTIVE, _computed)
-    .where(or_(_EFFECTIVE.c.status.is_(None), _EFFECTIVE.c.status < "FULL"))
+    .order_by(_placed.c.group_id, _placed.c.place)
 )
 
 _rank = case(
-    (and_(_EFFECTIVE.c.rank == 0, _STATEMENT.c.coverage_status.is_distinct_from("FULL")), UNRANKED),
+    (and_(_EFFECTIVE.c.rank == 0, assessed_status().is_distinct_from("FULL")), UNRANKED),
     else_=_EFFECTIVE.c.rank,
 )
-_CHILDREN = (
-    select(
-        _CONTROL.c.parent_id,
+_COUNTS = (
+    _requirements.with_only_columns(
+        _below.c.group_id,
         func.count(),
         *(
             func.count().filter(column >= level)
@@ -160,10 +159,8 @@ _CHILDREN = (
             for level in ("PARTIAL", "FULL")
         ),
         func.coalesce(func.max(_rank).filter(_EFFECTIVE.c.status >= "FULL"), 0),
+        maintain_column_froms=True,
     )
-    .select_from(_CONTROL)
-    .outerjoin(_STATEMENT, _assessed)
-    .outerjoin(_EFFECTIVE, _computed)
-    .where(_CONTROL.c.parent_id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(False))
-    .group_by(_CONTROL.c.parent_id)
+    .outerjoin(_STATEMENT, and_(_STATEMENT.c.control_id == _below.c.id, _STATEMENT.c.organization_id == _ORGANIZATION))
+    .group_by(_below.c.group_id)
 )

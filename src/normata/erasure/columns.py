@@ -16,8 +16,8 @@ from normata.tables import Table
 
 # How a column is treated. Of ``key`` and ``coded`` nothing is changed, ``derived`` follows from the others, ``whole``
 # is replaced as a whole.
-Use = Literal["key", "coded", "derived", "document", "person", "slug", "text", "whole"]
-CHANGED: frozenset[Use] = frozenset({"document", "person", "slug", "text", "whole"})
+Use = Literal["key", "coded", "derived", "document", "email", "person", "slug", "text", "whole"]
+CHANGED: frozenset[Use] = frozenset({"document", "email", "person", "slug", "text", "whole"})
 
 
 def use_of(column: Column[Any]) -> Use | None:
@@ -36,6 +36,7 @@ def use_of(column: Column[Any]) -> Use | None:
         "key": column.primary_key or bool(column.foreign_keys) or "refers_to" in info,
         "derived": "derived" in info,
         "person": "names_person" in info,
+        "email": "email" in info,
         "slug": column.name == "slug",
     }
     return next((use for use, does in holds.items() if does), "text")

@@ -1,7 +1,8 @@
 """Erasing a person: what is their own goes, and where others name them, their name and address are replaced.
 
 An event whose body names them loses its body. Its leaf stays, so that the log can still be proven, and an event of the
-same log says whose content was erased. Who did something stays known by an id that says nothing.
+same log says whose content was erased, signed with the key of the events. Who did something stays known by an id that
+says nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from normata.core.schema.table import Table, sql_table
 from normata.erasure.columns import called, keys_of, own_tables, owner_of, texts_of
 from normata.erasure.person import ErasureRequest, Person, find_person
 from normata.erasure.survey import Place, Survey, survey, without
-from normata.events.content import ERASE, ERASED_EVENTS
-from normata.events.model import AuditEvent
+from normata.events.content import ERASE
+from normata.events.erasures import signed_by, signed_counts
+from normata.events.keys import Signer
+from normata.events.model import OPERATORS, AuditEvent
 from normata.identity.model import Membership, User
 
 ERASED_NAME = "Erased person"
@@ -41,17 +44,20 @@ class Erased:
     events: int = 0
 
 
-def erase(unit: UnitOfWork, erasure_request: ErasureRequest) -> Erased:
-    """Take a person's name and address out of everything. Again is harmless. Raises NoSuchPerson and LastOwner."""
+def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> Erased:
+    """Take a person's name and address out of everything. Again is harmless.
+
+    Raises NoSuchPerson, LastOwner, and KeyUnusable where it cannot be signed which events were erased.
+    """
     unit.lock("content")  # a load would bring back what it has read before
     person = find_person(unit, erasure_request)
     erased = Erased(person, survey(unit, person))
     log = _Log()
     for place in erased.found.places:
-        _take_out(unit, place, person, erased, log)
+        _take_out(unit, place, person, erased, log, signer)
     if person.user_id is not None:
         _erase_own(unit, person.user_id, erased, log)
-    log.publish(unit, person.user_id)
+    log.publish(unit, person.user_id, signer)
     return erased
 
 
@@ -60,18 +66,18 @@ class _Log:
 
     def __init__(self) -> None:
         self._rows: defaultdict[str | None, Counter[type[Table]]] = defaultdict(Counter)
-        self._events: defaultdict[str | None, list[str]] = defaultdict(list)
+        self._events: defaultdict[str | None, set[str]] = defaultdict(set)
 
     def note(self, table: type[Table], organization_id: str | None) -> None:
         """A row was changed or deleted."""
         self._rows[organization_id][table] += 1
 
-    def note_event(self, event_id: str, organization_id: str | None) -> None:
-        """An event has lost its content."""
+    def note_event(self, event_id: str, organization_id: str | None, former: Iterable[str]) -> None:
+        """An event has lost its content. Of an erasure itself, that is what tells of ``former`` ones."""
         self.note(AuditEvent, organization_id)
-        self._events[organization_id].append(event_id)
+        self._events[organization_id].update((event_id, *former))
 
-    def publish(self, unit: UnitOfWork, user_id: str | None) -> None:
+    def publish(self, unit: UnitOfWork, user_id: str | None, signer: Signer) -> None:
         """Publish what has happened: to each organization, and to the operator."""
         if not self._rows:
             return
@@ -80,14 +86,15 @@ class _Log:
             for table in rows:
                 unit.publish(Change(ERASE, table, organization_id))  # for the lists that show its rows
             counts = {called(table): rows[table] for table in sorted(rows, key=called)}
-            event_counts = {"rows": counts, ERASED_EVENTS: sorted(self._events[organization_id])}
+            signed = signed_counts(signer, organization_id or OPERATORS, self._events[organization_id])
+            event_counts = {"rows": counts, **signed}
             unit.publish(Change(ERASE, User, organization_id, user_id, counts=event_counts))
 
 
 # --- What others have written
 
 
-def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, log: _Log) -> None:
+def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, log: _Log, signer: Signer) -> None:  # noqa: PLR0917 - what they share
     table = place.table
     key = {f"key_{name}": value for name, value in zip(keys_of(table), place.key, strict=True)}
     row = unit.row(_lock(table), key)
@@ -108,7 +115,8 @@ def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, lo
     unit.rows(_update(table, changed), {**key, **{f"new_{name}": after[name] for name in changed}})
     if table is AuditEvent:
         erased.events += 1
-        log.note_event(before["id"], organization_id)
+        former = signed_by(signer, organization_id or OPERATORS, before["body"])
+        log.note_event(before["id"], organization_id, former.erased if former is not None and former.is_signed else ())
     else:
         erased.changed[called(table)] += 1
         log.note(table, organization_id)

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, select
 
 from normata.core.db.transaction import Transaction
+from normata.core.schema.addresses import email_key, email_spellings
 from normata.core.schema.table import sql_table, tables
 from normata.core.schema.text import fold
 from normata.erasure.columns import person_members, uses
@@ -46,7 +47,7 @@ class ErasureRequest:
 class Person:
     """A person who is to be erased; ``user_id`` is null where no user has their address.
 
-    ``namesakes`` counts the other users of the same name, ``is_erased`` tells that it has been done before.
+    ``namesakes`` counts the other users of the same name, ``is_erased`` is true where it has been done before.
     """
 
     user_id: str | None
@@ -91,7 +92,7 @@ def _require_clear(erasure_request: ErasureRequest) -> None:
 
 def _user(transaction: Transaction, who: str) -> Any | None:
     # An id comes before an address of the same spelling.
-    found = transaction.rows(_FIND, {"id": who, "folded": fold(who)})
+    found = transaction.rows(_FIND, {"id": who, "key": email_key(who)})
     return min(found, key=lambda user: user.id != who, default=None)
 
 
@@ -111,9 +112,10 @@ def _called(transaction: Transaction, erasure_request: ErasureRequest, user: Any
         if not is_erased:
             known.add(user.name)
             addresses |= {user.email} if user.email else set()
+    addresses |= {name for name in known if _is_address(name)}
+    addresses = {spelling for address in addresses for spelling in email_spellings(address)}
     # Who has no name is called by their address or id.
     others = {fold(one) for one in (*addresses, erasure_request.who if user is None else user.id)}
-    addresses |= {name for name in known if _is_address(name)}
     known = {name for name in known - names if fold(name) not in others and not _is_address(name) and name.strip()}
     ambiguous = {name for name in known if erasure_request.keep_name or is_ambiguous(name)}
     return Called(sorted(addresses), sorted(names | (known - ambiguous)), sorted(ambiguous))
@@ -144,7 +146,7 @@ _USER, _MEMBER = sql_table(User), sql_table(Membership)
 _OTHER = _MEMBER.alias()
 _OTHER_USER = _USER.alias()
 
-_FIND = select(*_USER.c).where((_USER.c.id == bindparam("id")) | (_USER.c.email_folded == bindparam("folded")))
+_FIND = select(*_USER.c).where((_USER.c.id == bindparam("id")) | (_USER.c.email_folded == bindparam("key")))
 _OTHER_NAMES = select(_USER.c.name).where(_USER.c.id != bindparam("user"), _USER.c.removed_at.is_(None))
 _OTHER_OWNERS = (
     select(func.count())

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from normata.core.schema.addresses import email_key
 from normata.core.schema.text import fold, slugify
 
 ERASED = "[erased]"
@@ -54,7 +55,9 @@ class PersonalDataScan:
     def __init__(self, called: Called, person_members: Collection[str] = ()) -> None:
         self._person_members = frozenset(person_members)
         spelled = dict.fromkeys(spelling for name in called.names for spelling in (name, *_in_ascii(name)))
-        self._needles = [*map(_address, called.addresses), *map(_name, spelled)]
+        self._emails = {email_key(address) for address in called.addresses}
+        self._names = [*map(_name, spelled)]
+        self._needles = [*map(_address, called.addresses), *self._names]
         self._slugs = [*map(_slug, called.addresses), *map(_slug, (name for name in called.names if _words(name) > 1))]
         self._ambiguous = [_name(name) for name in called.ambiguous]
         sought = (*self._needles, *self._slugs, *self._ambiguous)
@@ -68,6 +71,10 @@ class PersonalDataScan:
     def without_person(self, text: str) -> str:
         """What names a person, and nothing else, without them."""
         return ERASED if _plain(text) in self._whole else self.without(text)
+
+    def without_email(self, address: str) -> str:
+        """An address of e-mail without them: not that of somebody else, be it like the person's."""
+        return ERASED if email_key(address) in self._emails else _replaced(address, self._names)
 
     def without_slug(self, slug: str) -> str:
         """A slug without them, be they spelled as slugs are."""

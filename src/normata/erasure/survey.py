@@ -114,7 +114,7 @@ def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Pers
             return scan.without_slug(value)
         case "whole":
             return sql_table(table).c[name].info["erased_to"] if scan.are_in_json(value) else value
-    return scan.without(value)
+    return scan.without_email(value) if use == "email" else scan.without(value)
 
 
 def _as_text(value: Any) -> str:

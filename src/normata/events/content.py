@@ -1,4 +1,4 @@
-"""What an event says: the bytes that are sealed.
+"""The content of an event: the bytes that are sealed.
 
 They are JSON in UTF-8 without blanks, the names of each object sorted by their bytes. Nobody has to make them again
 from values: the event keeps them as they are.
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from normata.core.changes.difference import canonical, difference
 from normata.core.changes.unit_of_work import Actor, Change
 
-# The event that tells of an erasure, and what its counts have beside numbers: the ids of the events of the same log
-# that have lost their content by it.
+# The event of an erasure, and what its counts have beside numbers: the ids of the events of the same log
+# that have lost their content by it, and what proves that whoever erased them had the key of the events.
 ERASE = "erase"
 ERASED_EVENTS = "erasedEvents"
+SIGNATURE = "signature"
+
+# The event that accepts an older database, and what its counts have: the name, size and root of what was signed once.
+ACCEPT_ROLLBACK = "accept_rollback"
+ACCEPTED = "acceptedRollback"
 
 # The columns of an event that an older version wrote, as they are sealed. Never change this.
 _OLD = {
@@ -72,13 +76,6 @@ def sealed_text(event: Any) -> str:
     return old_body(event) if event.body is None else str(event.body)
 
 
-def erased_by(body: Mapping[str, Any]) -> list[str]:
-    """The events that have lost their content by what an event tells of."""
-    counts = body.get("counts")
-    event_columns = counts.get(ERASED_EVENTS) if body.get("action") == ERASE and isinstance(counts, dict) else None
-    return [one for one in event_columns if isinstance(one, str)] if isinstance(event_columns, list) else []
-
-
 def values_of(text: str) -> Any:
-    """What a body says. Raises ValueError where it is no JSON. Numbers are as exact as they were given."""
+    """The values of a body. Raises ValueError where it is not JSON. Numbers are exact."""
     return json.loads(text)  # orjson makes floats of integers that have more than 64 bits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, or_, select
 
 from normata.core.changes.difference import canonical
 from normata.core.db.transaction import Transaction
@@ -13,7 +13,7 @@ from normata.core.schema.table import sql_table
 from normata.events.checking import a_minute_ago
 from normata.events.content import sealed_text
 from normata.events.keys import origin_of
-from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf
+from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 
 FORMAT = "normata-events-1"
 
@@ -37,13 +37,13 @@ def export(transaction: Transaction, owner: str) -> Iterator[str]:
                 "event": None if row.id is None else sealed_text(row),
             }
         )
-    # What is younger is on its way to its leaf.
+    # What is noted and younger is on its way to its leaf.
     for row in transaction.stream(_without_leaf(owner), {"owner": owner, "moment": a_minute_ago()}):
         yield canonical({"leaf": None, "id": row.id, "hash": None, "event": sealed_text(row)})
 
 
 _EVENT, _LEAF = sql_table(AuditEvent), sql_table(EventLeaf)
-_CHECKPOINT = sql_table(EventCheckpoint)
+_CHECKPOINT, _UNSEALED = sql_table(EventCheckpoint), sql_table(UnsealedEvent)
 _CHECKPOINTS_OF = (
     select(_CHECKPOINT.c.size, _CHECKPOINT.c.root)
     .where(_CHECKPOINT.c.organization_id == bindparam("owner"))
@@ -62,10 +62,11 @@ def _without_leaf(owner: str) -> Any:
     return (
         select(*_EVENT.c)
         .outerjoin(_LEAF, _LEAF.c.event_id == _EVENT.c.id)
+        .outerjoin(_UNSEALED, _UNSEALED.c.event_id == _EVENT.c.id)
         .where(
             _LEAF.c.event_id.is_(None),
             column == bindparam("owner") if owner else column.is_(None),
-            _EVENT.c.at < bindparam("moment", type_=_EVENT.c.at.type),
+            or_(_UNSEALED.c.event_id.is_(None), _EVENT.c.at < bindparam("moment", type_=_EVENT.c.at.type)),
         )
         .order_by(_EVENT.c.at, _EVENT.c.id)
     )

@@ -11,17 +11,18 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from normata.core.schema.table import new_id
 from normata.errors import CommandError
 from normata.events.merkle import Checkpoint
+from normata.events.private_files import written_beside
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _ED25519 = b"\x01"  # the type of signature
 _DASH = "\u2014"
@@ -36,6 +37,14 @@ def origin_of(organization_id: str) -> str:
     return f"normata/{quote(organization_id, safe='')}" if organization_id else "normata"
 
 
+def owner_of(origin: str) -> str:
+    """The organization whose log has this name; empty for the operator's. Raises BadNote where it is no such name."""
+    owner = unquote(origin.partition("/")[2])
+    if origin_of(owner) != origin:
+        raise BadNote(f"{origin} is not the name of a log")
+    return owner
+
+
 class Signer:
     """Signs checkpoints with the key in a file, which is read, or made where there is none, when it is needed first."""
 
@@ -45,16 +54,23 @@ class Signer:
 
     def note(self, checkpoint: Checkpoint) -> str:
         """A checkpoint as a signed note. Raises KeyUnusable."""
-        key = self._loaded()
         origin = origin_of(checkpoint.organization_id)
         text = f"{origin}\n{checkpoint.size}\n{b64encode(bytes.fromhex(checkpoint.root)).decode()}\n"
-        signature = _key_id(origin, self._public()) + key.sign(text.encode())
-        return f"{text}\n{_DASH} {origin} {b64encode(signature).decode()}\n"
+        return f"{text}\n{_DASH} {origin} {self.signature(checkpoint.organization_id, text)}\n"
+
+    def signature(self, organization_id: str, text: str) -> str:
+        """The signature of a text that begins with the name of an organization's log. Raises KeyUnusable."""
+        key_id = _key_id(origin_of(organization_id), self._public())
+        return b64encode(key_id + self._loaded().sign(text.encode())).decode()
 
     def verifier(self, organization_id: str) -> str:
         """What verifies the checkpoints of an organization: name, hash and public key. Raises KeyUnusable."""
         origin, public = origin_of(organization_id), self._public()
         return f"{origin}+{_key_id(origin, public).hex()}+{b64encode(_ED25519 + public).decode()}"
+
+    def existing_verifier(self, organization_id: str) -> str | None:
+        """:meth:`verifier`; null where there is no key, which is not made then. Raises KeyUnusable."""
+        return self.verifier(organization_id) if self._key is not None or self.path.exists() else None
 
     def _public(self) -> bytes:
         return self._loaded().public_key().public_bytes_raw()
@@ -88,7 +104,7 @@ def _load(path: Path) -> Ed25519PrivateKey:
 
 
 def _make(path: Path) -> None:
-    """Make a key, for its owner alone. Of several processes that do, one has its way."""
+    """Create a key, for its owner alone. Of several processes that do, one has its way."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
         Encoding,
@@ -97,17 +113,9 @@ def _make(path: Path) -> None:
     )
 
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    part = path.with_name(f".{path.name}.{new_id()}")
-    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(pem)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(part, path)  # whole, or not at all, and never over another one
-    finally:
-        part.unlink()
+    # The link has the key whole, or not at all, and never over another one.
+    with written_beside(path, pem) as part, suppress(FileExistsError):
+        os.link(part, path)
 
 
 # --- Notes
@@ -150,25 +158,56 @@ def read_note(note: str) -> Note:
     return Note(lines[0], size, root.hex(), text + "\n", signatures)
 
 
-def require_signed(note: Note, verifier: str) -> None:
-    """Raise BadNote unless a note has a signature of the key that ``verifier`` tells."""
+def require_signed(note: Note, *verifiers: str) -> None:
+    """Raise BadNote unless a note has a signature of one of the keys that ``verifiers`` name."""
+    faults = [_note_fault(note, verifier) for verifier in verifiers]
+    if None not in faults:
+        raise BadNote(faults[0])
+
+
+def has_signed(verifier: str, text: str, signature: str) -> bool:
+    """Whether the key that ``verifier`` names has made the signature of a text. Raises BadNote where it is no key."""
+    name, key_id, public = _verifier(verifier)
+    try:
+        signed = b64decode(signature, validate=True)
+    except ValueError:
+        return False
+    is_same_log = text.startswith(f"{name}\n")
+    return is_same_log and signed[:4] == key_id and _is_signature(public, signed[4:], text)
+
+
+def _note_fault(note: Note, verifier: str) -> str | None:
+    name, key_id, public = _verifier(verifier)
+    if name != note.origin:
+        return f"the key is that of {name}, the checkpoint that of {note.origin}"
+    signature = note.signatures.get((name, key_id))
+    if signature is None:
+        return "the checkpoint is not signed with this key"
+    if not _is_signature(public, signature, note.text):
+        return "the checkpoint has been changed: its signature is not that of the key"
+    return None
+
+
+def _is_signature(public: Ed25519PublicKey, signature: bytes, text: str) -> bool:
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - as above
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    try:
+        public.verify(signature, text.encode())
+    except InvalidSignature:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1_000)
+def _verifier(verifier: str) -> tuple[str, bytes, Ed25519PublicKey]:
+    """The name of the log, the id of the key, and the key itself. Raises BadNote."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 - as above
 
     try:
         name, key_id, encoded = verifier.strip().split("+", 2)
         key = b64decode(encoded, validate=True)
-        if key[:1] != _ED25519 or _key_id(name, key[1:]).hex() != key_id:
-            raise BadNote("the key is not the verifier key of a log: name+hash+key")
-        public = Ed25519PublicKey.from_public_bytes(key[1:])
+        if key[:1] == _ED25519 and _key_id(name, key[1:]).hex() == key_id:
+            return name, bytes.fromhex(key_id), Ed25519PublicKey.from_public_bytes(key[1:])
     except ValueError:
-        raise BadNote("the key is not the verifier key of a log: name+hash+key") from None
-    if name != note.origin:
-        raise BadNote(f"the key is that of {name}, the checkpoint that of {note.origin}")
-    signature = note.signatures.get((name, bytes.fromhex(key_id)))
-    try:
-        if signature is None:
-            raise BadNote("the checkpoint is not signed with this key")
-        public.verify(signature, note.text.encode())
-    except InvalidSignature:
-        raise BadNote("the checkpoint has been changed: its signature is not that of the key") from None
+        pass
+    raise BadNote("the key is not the verifier key of a log: name+hash+key")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from normata.events.content import values_of
 from normata.events.merkle import Frontier, leaf_hash
@@ -11,15 +11,22 @@ from normata.events.merkle import Frontier, leaf_hash
 _NAMED = 5  # events in one sentence
 
 
+class Roots(Protocol):
+    """The roots of the checkpoints of a log."""
+
+    def get(self, size: int, /) -> str | None:
+        """The root at a size; null where there is no checkpoint."""
+
+
 class Walk:
     """Goes along the leaves of one log, in their order. ``roots`` has its checkpoints: the root at each size.
 
-    ``broken`` names the leaves between the last checkpoint that they make and the first that they do not; null while
-    there is none.
+    ``frontier`` is where it begins, and grows; null for the first leaf. ``broken`` names the leaves between the last
+    checkpoint that they make and the first that they do not; null while there is none.
     """
 
-    def __init__(self, roots: Mapping[int, str]) -> None:
-        self.frontier = Frontier()
+    def __init__(self, roots: Roots, frontier: Frontier | None = None) -> None:
+        self.frontier = frontier or Frontier()
         self.broken: str | None = None
         self._roots = roots
         self._since: list[str] = []
@@ -30,13 +37,21 @@ class Walk:
             yield f"leaf {self.frontier.size} is missing: an event was removed"
             self.add("", leaf_hash(""))
 
-    def add(self, event_id: str, found: str) -> None:
-        """Go past a leaf."""
-        self.frontier.append(found)
+    def add(self, event_id: str, found: str) -> bool:
+        """Go past a leaf; false where its hash is none."""
+        is_hash = True
+        try:
+            self.frontier.append(found)
+        except ValueError:
+            is_hash = False
+            self.frontier.append(leaf_hash(""))
         self._since.append(event_id)
         root = self._roots.get(self.frontier.size)
-        if root is None or self.broken is not None:
-            return
+        if root is not None and self.broken is None:
+            self._compare(root)
+        return is_hash
+
+    def _compare(self, root: str) -> None:
         if root == self.frontier.root:
             self._since.clear()
         else:

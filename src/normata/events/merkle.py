@@ -25,8 +25,8 @@ def leaf_hash(text: str) -> str:
     return sha256(b"\x00" + text.encode()).hexdigest()
 
 
-def _node_hash(left: str, right: str) -> str:
-    return sha256(b"\x01" + bytes.fromhex(left) + bytes.fromhex(right)).hexdigest()
+def _node_hash(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\x01" + left + right).digest()
 
 
 class Frontier:
@@ -36,24 +36,25 @@ class Frontier:
     """
 
     def __init__(self, size: int = 0, hashes: Iterable[str] = ()) -> None:
+        """Raises ValueError where there are too few or too many hashes, or one is none."""
         self.size = size
-        self._hashes = list(hashes)
+        self._hashes = [bytes.fromhex(one) for one in hashes]
         if len(self._hashes) != size.bit_count():
             raise ValueError(f"a tree of {size} leaves has {size.bit_count()} perfect subtrees")
 
     @classmethod
     def of_text(cls, size: int, text: str) -> Frontier:
-        """The frontier that :attr:`text` tells."""
+        """The frontier that :attr:`text` is of."""
         return cls(size, (text[start : start + _DIGEST] for start in range(0, len(text), _DIGEST)))
 
     @property
     def text(self) -> str:
         """All hashes, one after the other."""
-        return "".join(self._hashes)
+        return b"".join(self._hashes).hex()
 
     def append(self, leaf: str) -> None:
-        """Add a leaf, by its hash."""
-        carried, size = leaf, self.size
+        """Add a leaf, by its hash. Raises ValueError where that is none."""
+        carried, size = bytes.fromhex(leaf), self.size
         while size & 1:  # two subtrees of one size become one
             carried = _node_hash(self._hashes.pop(), carried)
             size >>= 1
@@ -68,4 +69,4 @@ class Frontier:
         *larger, root = self._hashes
         for left in reversed(larger):
             root = _node_hash(left, root)
-        return root
+        return root.hex()

@@ -7,6 +7,7 @@ from typing import Annotated
 from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
+from normata.core.db.schema_items import Trigger
 from normata.core.db.transaction import NO_ORGANIZATION
 from normata.core.db.types import text
 from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp
@@ -19,6 +20,26 @@ Body = Annotated[str, mapped_column(text())]
 Hash = Annotated[str, mapped_column(text(64), info=CODED)]  # SHA-256, in hexadecimal digits
 Owner = Annotated[str, mapped_column(text(255), info=CODED)]  # an organization, or OPERATORS
 Number = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
+
+
+# Migrations make it, and checking compares it: an event without a note is never sealed.
+_NOTE_UNSEALED = Trigger(
+    "note_unsealed_event",
+    """\
+CREATE TRIGGER note_unsealed_event AFTER INSERT ON audit_event
+BEGIN
+    INSERT INTO unsealed_event (event_id, owner) VALUES (NEW.id, coalesce(NEW.organization_id, ''));
+END
+""",
+    "CREATE TRIGGER note_unsealed_event AFTER INSERT ON audit_event FOR EACH ROW"
+    " EXECUTE FUNCTION note_unsealed_event()",
+    """\
+BEGIN
+    INSERT INTO public.unsealed_event (event_id, owner) VALUES (NEW.id, coalesce(NEW.organization_id, ''));
+    RETURN NULL;
+END
+""",
+)
 
 
 class AuditEvent(Table):
@@ -49,7 +70,7 @@ class AuditEvent(Table):
         Index(None, "organization_id", "at"),
         Index(None, "organization_id", "entity_id", "at"),
         # What belongs to no organization is not everybody's, but the operator's.
-        {"info": {"nobodys": OPERATORS}},
+        {"info": {"nobodys": OPERATORS, "triggers": (_NOTE_UNSEALED,)}},
     )
 
 

@@ -18,7 +18,8 @@ from normata.core.schema.wire import Wire
 from normata.errors import Unavailable
 from normata.events.history import Event, EventQuery, list_events, list_record_events
 from normata.events.keys import KeyUnusable, Signer, origin_of
-from normata.events.sealing import last_seal
+from normata.events.marks import Marks, sign
+from normata.events.sealing import UnsoundLog, last_seal
 from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
 from normata.records.base import Restorable
 
@@ -52,10 +53,12 @@ class CheckpointQuery(FormatQuery):
 
 
 def _checkpoint(transaction: Transaction, request: Request) -> Mapping[str, Any]:
-    checkpoint, sealed_at = last_seal(transaction, request.organization_id)
     try:
-        note = request.means[Signer].note(checkpoint)
-    except KeyUnusable as error:
+        signer = request.means[Signer]
+        mark = Marks(signer).of(request.organization_id)
+        checkpoint, sealed_at = last_seal(transaction, request.organization_id)
+        note = sign(transaction, signer, checkpoint, mark)
+    except (KeyUnusable, UnsoundLog) as error:
         raise Unavailable(str(error)) from None
     return {
         "origin": origin_of(request.organization_id),

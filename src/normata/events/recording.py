@@ -24,7 +24,7 @@ class RecordEvents:
     writes = (insert_of(AuditEvent), insert_of(UnsealedEvent))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
-        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
+        """Write what follows from the changes, in their transaction; ``moment`` is theirs."""
         recorded = [change for change in changes if change.row_id is not None or change.counts is not None]
         if len(recorded) == 1:
             transaction.rows(_EVENT, _event(recorded[0], actor, moment))

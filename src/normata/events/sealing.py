@@ -8,7 +8,7 @@ may seal at once: one of them wins, the others find that the logs have grown mea
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,51 +20,66 @@ from normata.core.db.security import Write
 from normata.core.db.transaction import TenantScope, Transaction, batches
 from normata.core.db.types import now
 from normata.core.schema.table import sql_table
+from normata.errors import CommandError
 from normata.events.content import sealed_text
 from normata.events.merkle import Checkpoint, Frontier, leaf_hash
 from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, UnsealedEvent
 
 SEALING_WRITES: tuple[Write, ...] = (insert_of(EventLeaf), insert_of(EventCheckpoint), delete_of(UnsealedEvent))
 
+_NOBODY = "\x01"  # no id: a list in SQL needs an entry
 _MOST = 1_000  # events of one round: as long as it is written, nobody else writes to SQLite
 
 
-@dataclass(frozen=True, slots=True)
+class UnsoundLog(CommandError):
+    """The end of a log is not as it was sealed, so nothing is sealed or signed on top of it."""
+
+
+@dataclass(slots=True)
 class Round:
     """What a round is going to write. ``sizes`` are those that the logs have before.
 
-    ``is_full`` says that there may be more than one round takes.
+    ``is_full`` says that there may be more than one round takes. ``unsound`` has a sentence for each log that nothing
+    can be added to.
     """
 
-    is_full: bool
+    is_full: bool = False
+    unsound: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
 
 
-async def seal(database: Database) -> tuple[list[Checkpoint], bool]:
+async def seal(database: Database, unsound: dict[str, str] | None = None) -> tuple[list[Checkpoint], bool]:
     """Seal some of what is noted: the checkpoints of the logs that have grown, and whether there may be more to seal.
 
-    Where another process has sealed meanwhile, it is left to that one.
+    Where another process has sealed meanwhile, it is left to that one. ``unsound`` gets a sentence for each log that
+    nothing can be added to.
     """
     planned = await database.read(plan)
+    if unsound is not None:
+        unsound.update(planned.unsound)
     if not planned.leaves or not await database.write(_store_of(planned), _scope(planned.sizes)):
         return [], False
     return _checkpoints(planned), planned.is_full
 
 
-def seal_all_now(database: Database) -> None:
+def seal_all_now(database: Database) -> Collection[str]:
     """Seal everything that is noted by now, for callers without an event loop.
 
-    What is noted meanwhile is left to others: beside a busy service there would be no end.
+    Returns a sentence for each log that nothing can be added to. What is noted meanwhile is left to others: beside a
+    busy service there would be no end.
     """
     last = database.read_now(_last_noted)
+    unsound: dict[str, str] = {}
     while last is not None:
         planned = database.read_now(plan)
+        unsound.update(planned.unsound)
         if all(leaf["event_id"] > last for leaf in planned.leaves):
-            return
+            break
         # Where another process comes first, it may have sealed a part only: the rest is found again.
         database.write_now(_store_of(planned))
+    return unsound.values()
 
 
 def _last_noted(transaction: Transaction) -> str | None:
@@ -90,27 +105,29 @@ def plan(transaction: Transaction) -> Round:
     """The leaves and checkpoints that come next; none where nothing is noted.
 
     All of it is read in one transaction: what is noted in it has no leaf in it, unless somebody has noted it by hand.
+    Notes that lead to nothing, or to an event of another log, are passed over; checking names them.
     """
-    noted = transaction.rows(_NOTED)
-    if noted:
-        transaction.extend(_scope({row.owner for row in noted}))
-    by_owner: defaultdict[str, list[Any]] = defaultdict(list)
-    for batch in batches([row.event_id for row in noted]):
-        events = transaction.rows(_EVENTS, {"ids": batch})
-        old = [event.id for event in events if event.body is None]  # what they say is in their other columns
-        whole = {event.id: event for event in transaction.rows(_WHOLE, {"ids": old})} if old else {}
-        for event in events:
-            by_owner[event.organization_id or ""].append(whole.get(event.id, event))
-    planned = Round(is_full=len(noted) == _MOST)
+    planned = Round()
+    frontiers: dict[str, Frontier] = {}
+    after = ""
+    while True:
+        noted = transaction.rows(_NOTED, {"unsound": [_NOBODY, *planned.unsound], "after": after})
+        if _find_frontiers(transaction, {row.owner for row in noted}, frontiers, planned):
+            continue  # without the notes of what is unsound
+        events = _noted_events(transaction, {row.event_id: row.owner for row in noted})
+        planned.is_full = len(noted) == _MOST
+        if events or not planned.is_full:
+            break
+        after = noted[-1].event_id
     moment = now()
-    for owner, events in sorted(by_owner.items()):
-        frontier = frontier_of(transaction, owner)
+    for owner, found in sorted(events.items()):
+        frontier = frontiers[owner]
         planned.sizes[owner] = frontier.size
-        for event in sorted(events, key=lambda event: (event.at, event.id)):
-            found = leaf_hash(sealed_text(event))
-            leaf = {"organization_id": owner, "number": frontier.size, "event_id": event.id, "hash": found}
+        for event in sorted(found, key=lambda event: (event.at, event.id)):
+            leaf_of = leaf_hash(sealed_text(event))
+            leaf = {"organization_id": owner, "number": frontier.size, "event_id": event.id, "hash": leaf_of}
             planned.leaves.append(leaf)
-            frontier.append(found)
+            frontier.append(leaf_of)
         planned.checkpoints.append(
             {
                 "organization_id": owner,
@@ -123,22 +140,76 @@ def plan(transaction: Transaction) -> Round:
     return planned
 
 
+def _find_frontiers(transaction: Transaction, owners: set[str], frontiers: dict[str, Frontier], planned: Round) -> bool:
+    """Find the right edges of logs; whether one of them is unsound."""
+    new = owners - frontiers.keys()
+    transaction.extend(_scope({*new, *frontiers}))
+    for owner in sorted(new):
+        try:
+            frontiers[owner] = frontier_of(transaction, owner)
+        except UnsoundLog as error:
+            planned.unsound[owner] = str(error)
+    return bool(new & planned.unsound.keys())
+
+
+def _noted_events(transaction: Transaction, owners: Mapping[str, str]) -> Mapping[str, Sequence[Any]]:
+    """The events that are noted and have no leaf, by their logs; ``owners`` has the log that each is noted for."""
+    by_owner: defaultdict[str, list[Any]] = defaultdict(list)
+    for batch in batches(list(owners)):
+        events = transaction.rows(_EVENTS, {"ids": batch})
+        old = [event.id for event in events if event.body is None]  # what they say is in their other columns
+        whole = {event.id: event for event in transaction.rows(_WHOLE, {"ids": old})} if old else {}
+        for event in events:
+            owner = event.organization_id or ""
+            if owner == owners[event.id]:
+                by_owner[owner].append(whole.get(event.id, event))
+    return by_owner
+
+
 def frontier_of(transaction: Transaction, owner: str) -> Frontier:
-    """The right edge of a log, as its last checkpoint has it."""
-    last = transaction.row(_LAST, {"owner": owner})
-    return Frontier() if last is None else Frontier.of_text(last.size, last.frontier)
+    """The right edge of a log, as its last checkpoint has it. Raises UnsoundLog."""
+    return _end_of(transaction, owner)[0]
 
 
 def last_checkpoint(transaction: Transaction, owner: str) -> Checkpoint:
-    """The last checkpoint of a log; that of the empty log where nothing has been sealed."""
+    """The last checkpoint of a log; that of the empty log where nothing has been sealed. Raises UnsoundLog."""
     return last_seal(transaction, owner)[0]
 
 
 def last_seal(transaction: Transaction, owner: str) -> tuple[Checkpoint, str | None]:
-    """The last checkpoint of a log, and when it was made; that of the empty log, and null, where there is none."""
+    """The last checkpoint of a log, and when it was made; that of the empty log, and null, where there is none.
+
+    Raises UnsoundLog.
+    """
+    frontier, at = _end_of(transaction, owner)
+    return Checkpoint(owner, frontier.size, frontier.root), at
+
+
+def _end_of(transaction: Transaction, owner: str) -> tuple[Frontier, str | None]:
+    """The right edge of a log, and when it was made. Raises UnsoundLog where it is not that of root and leaves."""
     last = transaction.row(_LAST, {"owner": owner})
-    frontier = Frontier() if last is None else Frontier.of_text(last.size, last.frontier)
-    return Checkpoint(owner, frontier.size, frontier.root), None if last is None else last.at
+    leaves = transaction.scalar(_LAST_LEAF, {"owner": owner})
+    frontier = Frontier() if last is None else sound_frontier(last.size, last.frontier, last.root)
+    if frontier is None:
+        raise UnsoundLog(f"the last checkpoint of {named(owner)} was changed; run `normata check`")
+    if frontier.size != (0 if leaves is None else leaves + 1):
+        raise UnsoundLog(f"the log of {named(owner)} has other leaves than its last checkpoint; run `normata check`")
+    return frontier, None if last is None else last.at
+
+
+def sound_frontier(size: int, text: str, root: str) -> Frontier | None:
+    """The right edge that a checkpoint has; null where it is not one of a tree with this size and root."""
+    try:
+        frontier = Frontier.of_text(size, text)
+        is_sound = frontier.root == root
+    except ValueError:
+        return None
+    return frontier if is_sound else None
+
+
+def named(owner: str) -> str:
+    """A log, in a sentence."""
+    return f"organization {owner}" if owner else "the operator"
 
 
 def store(transaction: Transaction, planned: Round) -> bool:
@@ -157,7 +228,12 @@ def store(transaction: Transaction, planned: Round) -> bool:
 _EVENT, _UNSEALED = sql_table(AuditEvent), sql_table(UnsealedEvent)
 _LEAVES, _CHECKPOINTS = sql_table(EventLeaf), sql_table(EventCheckpoint)
 
-_NOTED = select(_UNSEALED.c.event_id, _UNSEALED.c.owner).order_by(_UNSEALED.c.event_id).limit(_MOST)
+_NOTED = (
+    select(_UNSEALED.c.event_id, _UNSEALED.c.owner)
+    .where(_UNSEALED.c.owner.not_in(bindparam("unsound", expanding=True)), _UNSEALED.c.event_id > bindparam("after"))
+    .order_by(_UNSEALED.c.event_id)
+    .limit(_MOST)
+)
 _LAST_NOTED = select(func.max(_UNSEALED.c.event_id))
 # A subquery with a limit, since PostgreSQL would make a join of anything else. As long as it has not counted the
 # leaves, that would read all of them for each event.
@@ -167,11 +243,12 @@ _EVENTS = select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _EVENT.c.bo
 )
 _WHOLE = select(*_EVENT.c).where(_EVENT.c.id.in_(bindparam("ids", expanding=True)))
 _LAST = (
-    select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier, _CHECKPOINTS.c.at)
+    select(_CHECKPOINTS.c.size, _CHECKPOINTS.c.frontier, _CHECKPOINTS.c.root, _CHECKPOINTS.c.at)
     .where(_CHECKPOINTS.c.organization_id == bindparam("owner"))
     .order_by(_CHECKPOINTS.c.size.desc())
     .limit(1)
 )
+_LAST_LEAF = select(func.max(_LEAVES.c.number)).where(_LEAVES.c.organization_id == bindparam("owner"))
 _SIZE = select(func.max(_CHECKPOINTS.c.size)).where(_CHECKPOINTS.c.organization_id == bindparam("owner"))
 _LEAF = insert(_LEAVES).values({column.name: bindparam(column.name, type_=column.type) for column in _LEAVES.c})
 _CHECKPOINT = insert(_CHECKPOINTS).values(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from normata.errors import CommandError
-from normata.events.content import ERASED_EVENTS, erased_by
+from normata.events.content import ERASED_EVENTS
+from normata.events.erasures import Erasure, erasure_of
 from normata.events.exporting import FORMAT
 from normata.events.keys import Note
 from normata.events.log_walk import Walk, content_faults
@@ -23,25 +24,31 @@ class NoLog(CommandError):
 class Outcome:
     """What was found: the faults, a sentence each, how many events are proven and later, and which have no content.
 
-    Of those that were ``erased`` another event of the log tells so; of those that are ``lost`` none does.
+    Of those that were ``erased`` an event says so that the checkpoint proves; of those that were ``erased_later`` one
+    that came after it, and that the key has signed. ``lost`` has a sentence for each other.
     """
 
     faults: list[str] = field(default_factory=list)
     proven: int = 0
     later: int = 0
     erased: list[str] = field(default_factory=list)
+    erased_later: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
 
-def verify(lines: Iterable[str], note: Note) -> Outcome:
-    """Hold the lines of a file against a checkpoint. Raises NoLog."""
+def verify(lines: Iterable[str], note: Note, verifiers: Collection[str] = ()) -> Outcome:
+    """Hold the lines of a file against a checkpoint. Raises NoLog, and BadNote for a key that is none.
+
+    ``verifiers`` are the keys that erasures may be signed with. Without any, one that the checkpoint proves counts,
+    whoever has signed it.
+    """
     numbered = enumerate(lines, 1)
     _require_head(next(numbered, (1, ""))[1], note)
     outcome = Outcome(proven=note.size)
     roots: dict[int, str] = {}
     walk = Walk(roots)
     seen: set[str] = set()
-    erased_ids: set[str] = set()
+    erasures: list[Erasure] = []
     empty: dict[str, str] = {}
     for number, line in numbered:
         entry = _object(line)
@@ -49,14 +56,14 @@ def verify(lines: Iterable[str], note: Note) -> Outcome:
             roots[entry["checkpoint"]] = entry["root"]
         elif entry is not None and _is_event(entry):
             _take(entry, walk, note, seen, outcome)
-            erased_ids.update(_erased_by(entry["event"]))
+            if (found := _erasure(entry, note.origin, verifiers)) is not None:
+                erasures.append(found)
             if entry["event"] == "":
                 empty[entry["id"]] = f"{entry['id']} (leaf {entry['leaf']})"
         else:
             outcome.faults.append(f"line {number} is not one that an export writes")
     outcome.faults += walk.up_to(note.size)
-    outcome.erased = [event for event_id, event in empty.items() if event_id in erased_ids]
-    outcome.lost = [event for event_id, event in empty.items() if event_id not in erased_ids]
+    _sort_out(empty, erasures, note.size, outcome)
     if not outcome.faults and walk.frontier.root != note.root:
         outcome.faults.append(
             f"{walk.broken} was changed along with its seal"
@@ -64,6 +71,29 @@ def verify(lines: Iterable[str], note: Note) -> Outcome:
             else f"the {note.size} leaves are not those that the checkpoint was made of: the log was written anew"
         )
     return outcome
+
+
+def _sort_out(empty: Mapping[str, str], erasures: Collection[Erasure], size: int, outcome: Outcome) -> None:
+    """Find the erasure of each event without content, and whether it is proven."""
+    for event_id, name in empty.items():
+        about = [erasure for erasure in erasures if event_id in erasure.erased]
+        last = about[-1].event_id if about else ""
+        if any(one.is_signed is not False and one.leaf is not None and one.leaf < size for one in about):
+            outcome.erased.append(name)
+        elif any(one.is_signed for one in about):
+            outcome.erased_later.append(name)
+        elif not about:
+            outcome.lost.append(f"the content of the event {name} is missing, and no event records its erasure")
+        elif about[-1].is_signed is None:
+            outcome.lost.append(
+                f"the content of the event {name} is missing; the event {last} says that it was erased after the"
+                " checkpoint, which only --key can verify"
+            )
+        else:
+            outcome.lost.append(
+                f"the content of the event {name} is missing; the event {last} says that it was erased, and is not"
+                " signed with the key"
+            )
 
 
 def _take(entry: dict[str, Any], walk: Walk, note: Note, seen: set[str], outcome: Outcome) -> None:
@@ -84,9 +114,10 @@ def _take(entry: dict[str, Any], walk: Walk, note: Note, seen: set[str], outcome
         outcome.later += 1  # the checkpoint is older, and says nothing of it
 
 
-def _erased_by(text: str | None) -> list[str]:
-    found = _object(text) if text and ERASED_EVENTS in text else None
-    return [] if found is None else erased_by(found)
+def _erasure(entry: dict[str, Any], origin: str, verifiers: Collection[str]) -> Erasure | None:
+    text = entry["event"]
+    body = _object(text) if text and ERASED_EVENTS in text else None
+    return None if body is None else erasure_of(body, entry["leaf"], origin, verifiers)
 
 
 def _require_head(line: str, note: Note) -> None:

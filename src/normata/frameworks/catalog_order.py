@@ -25,7 +25,7 @@ class SortedQuery(Protocol):
 
     @property
     def offset(self) -> int | None:
-        """See :attr:`normata.core.schema.paging.PageQuery.offset`."""
+        """How many rows come before the page; null for a page that cannot exist."""
 
 
 def part(query: SortedQuery, total: int) -> tuple[int, int]:

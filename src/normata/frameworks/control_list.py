@@ -13,12 +13,14 @@ from pydantic import Field
 from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, literal, or_, select
 from sqlalchemy.orm import aliased
 from sqlalchemy.sql.visitors import iterate
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
-from normata.core.schema.wire import columns, wire_names
+from normata.core.schema.wire import listed_columns, wire_names
 from normata.errors import NotFound
 from normata.frameworks.catalog_order import PLACES, matching_positions, part, searched, spans
+from normata.frameworks.counting import match_counts
 from normata.frameworks.coverage_filter import CoverageFilter, first_positions
 from normata.frameworks.model import (
     Control as ControlTable,
@@ -30,7 +32,6 @@ from normata.frameworks.model import (
     Framework,
     FrameworkAdoption,
 )
-from normata.frameworks.visibility import match_visible_to
 
 
 class ControlQuery(PageQuery):
@@ -65,8 +66,9 @@ class ControlQuery(PageQuery):
     ] = None
 
     @classmethod
+    @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`PageQuery.read`; the encodings of the array are brought into one."""
+        """The query; the encodings of the array are brought into one."""
         arrays = {name: [value for key, value in pairs if key == name] for name in cls.repeated}
         named = [value for name, value in pairs if re.fullmatch(r"frameworks(\[\d*\])?", name)]
         arrays["frameworks"] = named
@@ -84,7 +86,7 @@ class ControlQuery(PageQuery):
 
     @property
     def conditions(self) -> Sequence[ColumnElement[bool]]:
-        """What more the controls have to meet, on their statements and their effective coverage; nothing here."""
+        """What more the controls have to meet, on their assessments and their effective coverage; nothing here."""
         return ()
 
     @property
@@ -131,10 +133,10 @@ _computed = and_(
 _parent = aliased(ControlTable, name="parent")
 
 # What the controls of a page are made of, with the fields that travel as they are in front.
-_FIELDS = tuple(wire_names(ControlTable).values())
+_FIELDS = tuple(wire_names(ControlTable)[column.name] for column in listed_columns(ControlTable))
 _ROWS = (
     select(
-        *columns(ControlTable),
+        *listed_columns(ControlTable),
         ControlTable.position,
         _parent.identifier,
         _parent.name,
@@ -166,7 +168,7 @@ _MATCHES = (
         ControlMatch.target_control_id.in_(bindparam("ids", expanding=True)),
         # Nothing is null here; as a plain column both databases would start from all controls of these frameworks.
         func.coalesce(ControlTable.framework_id, "").in_(bindparam("adopted", expanding=True)),
-        match_visible_to(bindparam("organization")),
+        match_counts(bindparam("organization")),
     )
 )
 

@@ -62,10 +62,10 @@ class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run ti
     parent: ControlReference | None
     coverage: CoverageAssessment
     effective_coverage_status: CoverageStatus = Field(
-        description="What follows from statements, matches and roll-up: the best of all paths."
+        description="What follows from assessments, matches and roll-up: the best of all paths."
     )
     is_indirectly_covered: bool = Field(
-        description="Whether matches lift the control above what statements and roll-up alone would give."
+        description="Whether matches lift the control above what assessments and roll-up alone would give."
     )
     source_matches: list[SourceMatch]
     children: list[ControlReference]

@@ -1,6 +1,6 @@
 """Pages of controls by what is said of them: counted without a look at the controls, and found from their beginning.
 
-To look at what is said of 50,000 controls takes longer than everything else on a page. Statements and effective
+To look at the assessments of 50,000 controls takes longer than everything else on a page. Assessments and effective
 coverage tell by themselves how many there are. Of many, the first ones are soon found; few are found by their ids.
 """
 
@@ -29,9 +29,9 @@ _assessed = and_(
 
 @dataclass(frozen=True, slots=True)
 class CoverageFilter:
-    """What a filter wants: of what follows, and of what is stated.
+    """What a filter wants: of what follows, and of the assessments.
 
-    ``includes_unassessed`` says that a control may be meant of which nothing is stated.
+    ``includes_unassessed`` says that a control without an assessment may be meant.
     """
 
     following: Sequence[ColumnElement[bool]]

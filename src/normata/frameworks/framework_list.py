@@ -21,7 +21,7 @@ from normata.core.schema.paging import (
     ordered,
 )
 from normata.core.schema.table import sql_table
-from normata.core.schema.wire import Wire, as_wire, wire
+from normata.core.schema.wire import Wire, listed_columns, wire, wire_names
 from normata.errors import NotFound
 from normata.frameworks.model import Framework as FrameworkTable
 from normata.frameworks.model import FrameworkAdoption
@@ -133,9 +133,12 @@ _ONE = _is_visible(bindparam("organization")).where(FrameworkTable.id == bindpar
 
 def _item(row: Any) -> dict[str, Any]:
     adoption = row.adoption_id and {"id": row.adoption_id, "adoptedAt": row.adopted_at}
-    return as_wire(FrameworkTable, row) | {
+    return {name: getattr(row, column) for column, name in _LISTED.items()} | {
         "isAdopted": adoption is not None,
         "_count": {"controls": row.control_count},
         "frameworkAdoptions": [adoption] if adoption else [],
         "adoption": adoption,
     }
+
+
+_LISTED = {column.name: wire_names(FrameworkTable)[column.name] for column in listed_columns(FrameworkTable)}

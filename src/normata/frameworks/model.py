@@ -1,14 +1,14 @@
-"""Frameworks, their controls, how controls match each other, and what an organization says of them."""
+"""Frameworks, their controls and matches, and the assessments of organizations."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, literal_column, true
+from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, false, literal_column, true
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.core.db.types import text
+from normata.core.db.types import passes_at, text
 from normata.core.schema.fields import (
     Count,
     Coverage,
@@ -18,12 +18,13 @@ from normata.core.schema.fields import (
     Level,
     Name,
     Reasons,
+    ShortName,
     ShortText,
     Slug,
     Text,
     Timestamp,
 )
-from normata.core.schema.table import Table, defaults_to, derived, foreign_key, names_person, refers_to
+from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key, names_person, refers_to
 from normata.core.schema.text import natural_key, search_text, slugify
 
 
@@ -59,6 +60,9 @@ class Framework(Table):
     version_key: Mapped[str | None] = mapped_column(text(), info={"derived": True})
     # Kept, so that no list has to count.
     control_count: Mapped[Count] = mapped_column(server_default="0", info={"derived": True})
+    # What identifiers begin with in the table that a statement of applicability is about: `A.`; null where it is about
+    # all requirements.
+    applicability_prefix: Mapped[ShortText | None] = mapped_column(info={"unlisted": True})
 
     ignored = frozenset({"isAdopted", "_count", "frameworkAdoptions", "adoption"})
     generated = frozenset({"identifier", "slug"})
@@ -110,6 +114,9 @@ class Control(Table):
     name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     slug_key: Mapped[str] = mapped_column(text(), info={"derived": True})
 
+    # Its children together are all of it, so that it is rolled up as a category is, and not counted itself.
+    is_decomposed: Mapped[Flag] = mapped_column(server_default=false(), info={"default": False, "unlisted": True})
+
     __table_args__ = (
         # A parent is a control of the same framework.
         UniqueConstraint("framework_id", "id"),
@@ -119,7 +126,12 @@ class Control(Table):
         # All that says which controls a page has: filters read it without the rest of the rows. With the organization,
         # for PostgreSQL's row-level security to look at.
         Index("ix_control_places", "framework_id", "position", "id", "type", postgresql_include=["organization_id"]),
-        Index(None, "parent_id"),
+        # What is below a group is found in it, without the rest of the rows.
+        Index(
+            "ix_control_below",
+            *("parent_id", "id", "type", "is_decomposed"),
+            postgresql_include=["organization_id"],
+        ),
         # All that a search looks at, which it then reads without the rest of the rows. The condition always holds; it
         # keeps the index from all statements that do not name it. PostgreSQL's indexes take no texts as long as these.
         Index(
@@ -159,6 +171,26 @@ class Control(Table):
         row["slug_key"] = natural_key(row["slug"])
 
 
+class MappingDocument(Table):
+    """A document of mappings that was imported, in its newest version: what gives matches.
+
+    ``document`` is the identifier that its publisher gave to it, the same in all its versions.
+    """
+
+    __tablename__ = "mapping_document"
+    array = "mappingDocuments"
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    document: Mapped[ShortText]
+    name: Mapped[Name]
+    version: Mapped[ShortText | None]
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp]
+
+    __table_args__ = (Index(None, "organization_id"),)
+
+
 class ControlMatch(Table):
     """What the source control says of the target: FULL where it asks for all of it, PARTIAL where the two overlap.
 
@@ -177,6 +209,14 @@ class ControlMatch(Table):
     match_level: Mapped[Level]
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     justification: Mapped[Text | None]
+    # The document that gives the match. Null where people have made it, or nobody has imported the document since
+    # documents are stored.
+    mapping_document_id: Mapped[Identifier | None] = mapped_column(
+        foreign_key("mapping_document.id"), info={"refers_to": "mapping_document"}
+    )
+    retired_at: Mapped[Timestamp | None]  # since when the document does not have it any more
+    rationale: Mapped[ShortText | None]
+    strength: Mapped[ShortText | None]
 
     fixed = ()  # the organization may follow from the controls; see rules.py
 
@@ -184,6 +224,29 @@ class ControlMatch(Table):
         Index(None, "target_control_id"),
         Index(None, "source_control_id"),
         Index(None, "organization_id"),
+        Index(None, "mapping_document_id"),
+    )
+
+
+class SetAsideMatch(Table):
+    """That an organization does not agree with a match: for this organization alone the match does not count."""
+
+    __tablename__ = "set_aside_match"
+    array = "setAsideMatches"
+    shown_in = frozenset({"controls"})
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    match_id: Mapped[Identifier] = mapped_column(foreign_key("control_match.id"), info={"refers_to": "control_match"})
+    justification: Mapped[Text]
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp]
+
+    __table_args__ = (
+        UniqueConstraint("organization_id", "match_id"),
+        Index(None, "match_id"),
+        # Whoever imports a mapping brings the coverage of those who have set some of its matches aside up to date.
+        {"info": {"catalogs": "read"}},
     )
 
 
@@ -207,11 +270,23 @@ class FrameworkAdoption(Table):
     )
 
 
-class ControlCoverage(Table):
-    """A statement: what the organization itself says of a control.
+# Where an assessment has to be looked at again: the condition of an index, so statements have it as it stands.
+REVIEW_IS_DUE = "review_by IS NOT NULL"
+# Where its status will count no more, and where it does not; as above.
+MAY_LAPSE = "review_due_at IS NOT NULL AND coverage_status IS NOT NULL"
+HAS_LAPSED = "lapsed_status IS NOT NULL"
 
-    That is how far it covers the control and what is missing, and whether the control applies to it at all and why
-    (ISO/IEC 27001, 6.1.3 d).
+
+class ControlCoverage(Table):
+    """An assessment: what the organization itself records of a control.
+
+    That is how far it covers the control (null: not assessed) and what is missing, whether the control applies to it at
+    all (null: a category above it decides, or nothing) and why (ISO/IEC 27001, 6.1.3 d), who answers for it, how it is
+    done, and by when it has to be looked at again.
+
+    ``assessed_at`` is when the status was last set or confirmed. Of an assessment that has lapsed, ``lapsed_status`` is
+    the status that counts no more, and ``lapsed_at`` the moment from which on it should not; ``coverage_status`` is
+    null then. ``review_due_at`` is when ``review_by`` has passed.
     """
 
     __tablename__ = "control_coverage"
@@ -221,23 +296,65 @@ class ControlCoverage(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
-    coverage_status: Mapped[Coverage] = defaults_to("NONE")
+    coverage_status: Mapped[Coverage | None]
     coverage_gap: Mapped[Text | None]
-    is_applicable: Mapped[Flag] = mapped_column(server_default=true(), info={"default": True})
+    is_applicable: Mapped[Flag | None]
     justification: Mapped[Text | None]
     reasons: Mapped[Reasons] = mapped_column(server_default=literal_column("''"), info={"default": []})
-    # Null in a statement that an older version of Normata makes while this one is being introduced.
+    # Null in an assessment that an older version of Normata makes while this one is being introduced.
     created_at: Mapped[Timestamp | None]
     updated_at: Mapped[Timestamp | None]
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    note: Mapped[Text | None]
+    review_by: Mapped[Timestamp | None]
+    assessed_at: Mapped[Timestamp | None]
+    lapsed_status: Mapped[Coverage | None]
+    lapsed_at: Mapped[Timestamp | None]
 
-    __table_args__ = (UniqueConstraint("organization_id", "control_id"), UniqueConstraint("organization_id", "id"))
+    review_due_at: Mapped[Timestamp | None] = derived()
+
+    __table_args__ = (
+        UniqueConstraint("organization_id", "control_id"),
+        UniqueConstraint("organization_id", "id"),
+        ForeignKeyConstraint(
+            ["organization_id", "owner_id"],
+            ["membership.organization_id", "membership.id"],
+            deferrable=True,
+            initially="DEFERRED",
+        ),
+        Index(
+            "ix_control_coverage_review_by_due",
+            *("organization_id", "review_by", "id"),
+            sqlite_where=sqlalchemy.text(REVIEW_IS_DUE),
+            postgresql_where=sqlalchemy.text(REVIEW_IS_DUE),
+        ),
+        Index(
+            "ix_control_coverage_may_lapse",
+            *("organization_id", "review_due_at", "id"),
+            sqlite_where=sqlalchemy.text(MAY_LAPSE),
+            postgresql_where=sqlalchemy.text(MAY_LAPSE),
+        ),
+        Index(
+            "ix_control_coverage_lapsed",
+            *("organization_id", "id"),
+            sqlite_where=sqlalchemy.text(HAS_LAPSED),
+            postgresql_where=sqlalchemy.text(HAS_LAPSED),
+        ),
+    )
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:
+        row["review_due_at"] = row["review_by"] and passes_at(row["review_by"])
+        if row["coverage_status"] is not None:
+            row["lapsed_status"] = row["lapsed_at"] = None
 
 
 class EffectiveCoverage(Table):
-    """What follows for a control of an adopted framework from statements, matches and roll-up; see ``engine.py``.
+    """What follows for a control of an adopted framework from assessments, matches and roll-up; see ``engine.py``.
 
-    ``own`` is what follows without the matches, and ``is_indirect`` tells that the status is above that. ``rank`` shows
-    that the status rests on no circle.
+    ``applies`` is false if the control does not apply, by its assessment or by what is above it. ``own`` is what
+    follows without the matches, and ``is_indirect`` is true if the status is above that. ``rank`` shows that the status
+    rests on no circle. ``conflict`` names why the assessment cannot be right, null where nothing is against it.
     """
 
     __tablename__ = "effective_coverage"
@@ -249,3 +366,5 @@ class EffectiveCoverage(Table):
     is_indirect: Mapped[Flag]
     own: Mapped[Coverage] = mapped_column(server_default="0")
     rank: Mapped[Count] = mapped_column(server_default="0")
+    applies: Mapped[Flag] = mapped_column(server_default=true())
+    conflict: Mapped[ShortName | None] = mapped_column(text(64), info=CODED)

@@ -63,18 +63,40 @@ def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
         row.final["organization_id"] = owner
 
 
+def retirements(rows: Iterable[PendingRow]) -> dict[str, int]:
+    """What an event says of matches that are retired, or back, as far as there are any."""
+    counts = {"retired": 0, "returned": 0}
+    for row in rows:
+        was = row.stored is not None and row.stored["retired_at"] is not None
+        if was != (row.final["retired_at"] is not None):
+            counts["returned" if was else "retired"] += 1
+    return {name: count for name, count in counts.items() if count}
+
+
 def assessment_faults(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a statement as a whole: columns, each with the reason."""
+    """What is wrong with an assessment as a whole: columns, each with the reason."""
     # ISO/IEC 27001, 6.1.3 d
-    if not statement["is_applicable"] and not (statement["justification"] or "").strip():
+    if statement["is_applicable"] is False and not (statement["justification"] or "").strip():
         yield "justification", "is required where the control is not applicable"
 
 
-def _check_statements(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
+def _check_statements(unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
+        _note_assessed(row, unit.moment)
         if row.long is not None:  # else nothing has changed
             for column, reason in assessment_faults({**row.final, **row.long}):
                 row.add_fault(column, reason)
+
+
+def _note_assessed(row: PendingRow, moment: str) -> None:
+    """Note when the status was assessed, where it is new and the input does not say."""
+    final, stored = row.final, row.stored
+    if final["coverage_status"] is None:
+        return
+    if stored is None:
+        final["assessed_at"] = final["assessed_at"] or final["updated_at"]
+    elif (final["coverage_status"] != stored["coverage_status"]) and final["assessed_at"] == stored["assessed_at"]:
+        final["assessed_at"] = moment
 
 
 RULES: OwnRules = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BindParameter, ColumnElement, and_, or_
 
 from normata.frameworks.model import ControlMatch, Framework, FrameworkAdoption
@@ -15,6 +17,6 @@ def visible_to(organization_id: str | BindParameter[str]) -> ColumnElement[bool]
     )
 
 
-def match_visible_to(organization_id: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Where a match may be seen by the organization, and counts for it: another's own must do neither."""
-    return or_(ControlMatch.organization_id.is_(None), ControlMatch.organization_id == organization_id)
+def match_visible_to(organization_id: str | BindParameter[str], match: Any = ControlMatch) -> ColumnElement[bool]:
+    """Where a match may be seen by the organization: another's own must not. ``match`` is an alias of the table."""
+    return or_(match.organization_id.is_(None), match.organization_id == organization_id)

@@ -6,6 +6,7 @@ import asyncio
 import re
 import smtplib
 import ssl
+from collections.abc import Callable
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -34,19 +35,26 @@ class MailFailed(Exception):
 
 
 class Mailer:
-    """Sends mail through the server at ``url``, such as ``smtps://user:password@host:465``; empty for none."""
+    """Sends mail through the server at ``url``, such as ``smtps://user:password@host:465``; empty for none.
 
-    def __init__(self, url: str, sender: str) -> None:
+    ``mailed`` is called with what has become of each message.
+    """
+
+    def __init__(self, url: str, sender: str, mailed: Callable[[Delivery], None] = lambda _: None) -> None:
         self._server = urlsplit(url) if url else None
         self._sender = sender
+        self._mailed = mailed
 
     async def send(self, to: str, subject: str, text: str) -> Delivery:
         """Send a message to one address, and return what has become of it. A failure is logged, without the address."""
+        delivery: Delivery
         try:
-            return "off" if self._server is None else await asyncio.to_thread(self.send_now, to, subject, text)
+            delivery = "off" if self._server is None else await asyncio.to_thread(self.send_now, to, subject, text)
         except MailFailed as error:
             log.warning("mail_failed", error=str(error))
-            return "failed"
+            delivery = "failed"
+        self._mailed(delivery)
+        return delivery
 
     def send_now(self, to: str, subject: str, text: str) -> Delivery:
         """Send a message at once, for commands. Raises MailFailed."""
@@ -90,6 +98,20 @@ class Mailer:
             if server.username:
                 connection.login(unquote(server.username), unquote(server.password or ""))
             connection.send_message(message, from_addr=parseaddr(self._sender)[1], to_addrs=[to])
+
+
+def sign_in_mail(link: str) -> tuple[str, str]:
+    """Subject and text of the mail to who has forgotten their password."""
+    text = f"""\
+You, or somebody else, asked for a link to sign in to Normata with this address.
+
+Open it within 15 minutes, and set a new password:
+
+{link}
+
+The link is for you alone, and good once. If you did not ask for it, do nothing: your password is as it was.
+"""
+    return "Sign in to Normata", text
 
 
 def invitation_mail(organization: str, inviter: str, link: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
 from sqlalchemy import Index, UniqueConstraint
@@ -11,11 +11,13 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.core.db.types import text
 from normata.core.http.roles import Role, TokenScope
+from normata.core.schema.addresses import email_key
 from normata.core.schema.fields import Email, Identifier, Name, Slug, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
-from normata.core.schema.text import fold
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
+# Whether an assessment whose review was missed is only shown as stale, or counts no more.
+StaleAssessments = Annotated[Literal["FLAG", "LAPSE"], mapped_column(text(8), info=CODED)]
 RoleColumn = Annotated[Role, mapped_column(text(8), info=CODED)]
 ScopeColumn = Annotated[TokenScope, mapped_column(text(8), info=CODED)]
 
@@ -34,6 +36,7 @@ class Organization(Table):
     name: Mapped[Name]
     slug: Mapped[Slug] = mapped_column(unique=True)
     removed_at: Mapped[Timestamp | None]
+    stale_assessments: Mapped[StaleAssessments] = mapped_column(server_default="FLAG", info={"default": "FLAG"})
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 
@@ -54,7 +57,7 @@ class User(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     email: Mapped[Email | None]
     name: Mapped[Name]
-    email_folded: Mapped[Email | None] = derived()
+    email_folded: Mapped[Email | None] = derived()  # `email_key`: what was folded once is compared exactly now
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     removed_at: Mapped[Timestamp | None]
 
@@ -74,7 +77,7 @@ class User(Table):
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
-        row["email_folded"] = None if row["email"] is None else fold(row["email"])
+        row["email_folded"] = None if row["email"] is None else email_key(row["email"])
 
 
 class Operator(Table):
@@ -159,7 +162,7 @@ class Invitation(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     email: Mapped[Email]
-    email_folded: Mapped[Email] = derived()
+    email_folded: Mapped[Email] = derived()  # `email_key`, as that of a user
     role: Mapped[RoleColumn]
     digest: Mapped[Digest] = mapped_column(unique=True)
     created_at: Mapped[Timestamp]
@@ -172,4 +175,4 @@ class Invitation(Table):
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
-        row["email_folded"] = fold(row["email"])
+        row["email_folded"] = email_key(row["email"])

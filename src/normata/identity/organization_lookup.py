@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import bindparam, func, or_, select
@@ -56,6 +56,12 @@ def reached(unit: UnitOfWork, name: str) -> str:
             unit.require_reach(organization_id)
             return str(organization_id)
     raise NotFound
+
+
+def one_of(transaction: Transaction, name: str, known: Collection[str]) -> str:
+    """The id of the one of these organizations with this id or slug; empty where it is none of them."""
+    found = (one for one in transaction.scalars(_CALLED, {"name": name}) if one in known)
+    return min(map(str, found), key=lambda one: one != name, default="")
 
 
 def seen(unit: UnitOfWork, name: str) -> str:

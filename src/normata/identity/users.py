@@ -9,18 +9,21 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.transaction import Transaction
+from normata.core.schema.addresses import email_key
 from normata.core.schema.table import sql_table
-from normata.core.schema.text import fold, plain
+from normata.core.schema.text import plain
+from normata.errors import NotFound
 from normata.identity.model import Membership, Operator, User
 
 # What :func:`create` and :func:`bring_back` write.
 CREATION_WRITES = (insert_of(User), update_of(User, "removed_at"))
+RENAME_WRITES = (update_of(User, "name"),)
 
 
 def named(transaction: Transaction, name: str) -> Any | None:
     """The user with this id or address of e-mail, as far as the transaction may see; null where there is none."""
     # An address comes before an id of the same spelling: people type addresses.
-    return transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_BY_ID, {"user": name})
+    return transaction.row(_BY_EMAIL, {"email": email_key(name)}) or transaction.row(_BY_ID, {"user": name})
 
 
 def listing(transaction: Transaction) -> Sequence[Any]:
@@ -29,7 +32,7 @@ def listing(transaction: Transaction) -> Sequence[Any]:
 
 
 def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, organization_id: str | None = None) -> None:
-    """Make a user: a person with an address, or with ``organization_id`` a service account of that organization.
+    """Create a user: a person with an address, or with ``organization_id`` a service account of that organization.
 
     What nobody sees in the name is left out; without a name people are called by their address.
     """
@@ -44,6 +47,18 @@ def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, orga
     User.derive(row)
     unit.rows(_CREATE, row)
     unit.publish(Change("create", User, organization_id, user_id, row))
+
+
+def rename(unit: UnitOfWork, user_id: str, name: str) -> None:
+    """Give a user another name, without blanks around it. Raises NotFound."""
+    before = unit.row(_BY_ID, {"user": user_id})
+    if before is None:
+        raise NotFound
+    name = name.strip()
+    if name != before.name:
+        unit.rows(_RENAME, {"user": user_id, "new_name": name})
+        row = before._asdict()
+        unit.publish(Change("update", User, before.organization_id, user_id, row | {"name": name}, row))
 
 
 def bring_back(unit: UnitOfWork, user_id: str) -> None:
@@ -71,4 +86,5 @@ _LIST = (
     .order_by(_USER.c.email_folded.nulls_last(), _USER.c.id)
 )
 _CREATE = insert(_USER).values({column.name: bindparam(column.name, type_=column.type) for column in _USER.c})
+_RENAME = update(_USER).where(_USER.c.id == bindparam("user")).values(name=bindparam("new_name"))
 _BRING_BACK = update(_USER).where(_USER.c.id == bindparam("user")).values(removed_at=None)

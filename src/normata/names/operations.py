@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.operation import Operation, ReadOperation
@@ -65,8 +66,9 @@ class NamesQuery(NameQuery):
     ] = Control.array
 
     @classmethod
+    @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`PageQuery.read`; of ids all values count."""
+        """The query; of ids all values count."""
         ids = [value for name, value in pairs if name == "id"]
         return cls.model_validate({**dict(pairs), **({"id": ids} if ids else {})})
 

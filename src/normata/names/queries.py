@@ -116,7 +116,7 @@ def control_names(organization_id: str) -> Naming:
 
 
 def assessment_names(organization_id: str) -> Naming:
-    """How an organization's statements are named: as the controls that they are about."""
+    """How an organization's assessments are named: as the controls that they are about."""
     rows = (
         select(_STATEMENT.id, _CONTROL.name.label("label"), _CONTROL.identifier, _STATEMENT.control_id)
         .join(Control, _CONTROL.id == _STATEMENT.control_id)

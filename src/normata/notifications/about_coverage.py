@@ -1,13 +1,19 @@
-"""Who is told that controls have lost coverage, and what.
+"""Who is notified of assessments, and that controls have lost coverage.
 
-Nobody answers for a control. So the admins and owners are told of all that was lost, and whoever has an open task about
-what is stated of a control of that control. Each is told once of a change, however many controls it has reached.
+Whoever answers for the assessment of a control is notified of that, and reminded of its review, as of a record.
+
+Coverage may be lost anywhere. So the admins and owners are notified of all that was lost, and whoever has an open task
+about the assessment of a control, of that control. Each is notified once of a change, however many controls it reached.
 Categories are left out, as reports leave them out: what they have lost is what the controls below them have lost.
+
+Of a conflict the owner of the assessment is notified, and the admins and owners where it has none.
+
+Where an upgrade has changed coverage, the admins and owners are notified of that, once, and nobody of anything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -16,10 +22,13 @@ from sqlalchemy import BindParameter, bindparam, select
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.recompute import CoverageLost
+from normata.coverage.recompute import ConflictsFound, CoverageLost, RulesChanged
+from normata.coverage.upgrading import NOTIFICATION_TYPE, rules_changed_payload
+from normata.frameworks.counting import is_requirement
 from normata.frameworks.model import Control, ControlCoverage, Framework
 from normata.identity.model import Membership
 from normata.notifications.message import Message, name_of, payload
+from normata.notifications.model import Notification
 from normata.records.kinds import Task
 
 _FIRST = 5  # controls that are named
@@ -29,7 +38,7 @@ def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Ite
     """Tell those who have to see to it that controls are covered less than they were."""
     assert isinstance(change, CoverageLost)  # noqa: S101 - narrows the type; nothing else is published as "lose"
     key = {"organization": change.organization_id}
-    found = [row for batch in batches(change.controls) for row in transaction.rows(_LEAVES, {"ids": batch})]
+    found = [row for batch in batches(change.controls) for row in transaction.rows(_REQUIREMENTS, {"ids": batch})]
     if not found:
         return
     found.sort(key=lambda row: (row.identifier_key, row.framework_id, row.position))
@@ -43,16 +52,87 @@ def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Ite
         yield _message(member, controls, name_of(actor))
 
 
-def _message(member: str, controls: Sequence[Any], changed_by: str) -> Message:
+def assessment_assigned(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+    """Tell the owner of an assessment that they answer for the control from now on.
+
+    Where a command has changed it, nobody is notified, as of a record.
+    """
+    before, after = change.before or {}, change.row or {}
+    if actor.user_id is not None and before.get("owner_id") != after.get("owner_id"):
+        yield from _to_owner(transaction, change, "assigned", "record.assigned", {"assignedBy": name_of(actor)})
+
+
+def review_reminded(transaction: Transaction, change: Change, which: str) -> Iterator[Message]:
+    """Tell the owner of an assessment that its review is near, or that its day has come."""
+    due_at = (change.row or {})["review_by"]
+    params = {"dueOn": due_at[: len("2026-11-20")], "dueAt": due_at}
+    yield from _to_owner(transaction, change, f"review_by_{which}", f"record.due_{which}", params)
+
+
+def _to_owner(
+    transaction: Transaction, change: Change, key: str, sort: str, params: Mapping[str, Any]
+) -> Iterator[Message]:
+    row = change.row or {}
+    if row.get("owner_id") is None:
+        return
+    [control] = transaction.rows(_CONTROLS, {"ids": [row["control_id"]]})
+    yield Message(
+        row["owner_id"],
+        sort,
+        "CONTROLS",
+        payload(
+            f"assessment.{key}",
+            {"label": f"{control.identifier} {control.name}", **params},
+            f"/controls/{quote(control.id, safe='')}/",
+            {"type": "Control", "id": control.id, "label": control.name, "meta": control.identifier},
+        ),
+    )
+
+
+def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+    """Tell those who answer for assessments that these cannot be right beside what else was said."""
+    assert isinstance(change, ConflictsFound)  # noqa: S101 - narrows the type; nothing else is published as "conflict"
+    key = {"organization": change.organization_id}
+    found = [row for batch in batches(change.controls) for row in transaction.rows(_CONTROLS, {"ids": batch})]
+    found.sort(key=lambda row: (row.identifier_key, row.framework_id, row.position))
+    owners = {
+        row.control_id: row.owner_id
+        for batch in batches(change.controls)
+        for row in transaction.rows(_OWNERS, {**key, "ids": batch})
+    }
+    concerned: dict[str, list[Any]] = {}
+    admins = transaction.scalars(_ADMINS, key)
+    for row in found:
+        for member in [owners[row.id]] if owners.get(row.id) else admins:
+            concerned.setdefault(member, []).append(row)
+    for member, controls in concerned.items():
+        yield _message(member, controls, name_of(actor), sort="coverage.conflict", key="coverage_conflict")
+
+
+def rules_changed(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
+    """Tell admins and owners that an upgrade has changed coverage, unless they have an unread notification of that."""
+    if isinstance(change, RulesChanged) and change.organization_id is not None:
+        for member in transaction.scalars(_ADMINS_TO_NOTIFY, {"organization": change.organization_id}):
+            yield Message(member, NOTIFICATION_TYPE, "CONTROLS", rules_changed_payload(change.organization_id))
+
+
+def _message(
+    member: str,
+    controls: Sequence[Any],
+    changed_by: str,
+    *,
+    sort: str = "coverage.lost",
+    key: str = "coverage_lost",
+) -> Message:
     first = controls[0]
     named = ", ".join(f"{row.identifier} {row.name}" for row in controls[:_FIRST])
     more = ", …" if len(controls) > _FIRST else ""
     return Message(
         member,
-        "coverage.lost",
+        sort,
         "CONTROLS",
         payload(
-            "control.coverage_lost",
+            f"control.{key}",
             {"count": len(controls), "controls": f"{named}{more}", "changedBy": changed_by},
             f"/controls/{quote(first.id, safe='')}/",
             {"type": "Control", "id": first.id, "label": first.name, "meta": first.identifier},
@@ -62,11 +142,10 @@ def _message(member: str, controls: Sequence[Any], changed_by: str) -> Message:
 
 _CONTROL, _FRAMEWORK, _STATEMENT = sql_table(Control), sql_table(Framework), sql_table(ControlCoverage)
 _MEMBER, _TASK = sql_table(Membership), Task.sql()
-_CHILD = _CONTROL.alias("child")
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-_LEAVES = (
+_CONTROLS = (
     select(
         _CONTROL.c.id,
         _CONTROL.c.identifier,
@@ -76,7 +155,13 @@ _LEAVES = (
         _FRAMEWORK.c.identifier_key,
     )
     .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
-    .where(_CONTROL.c.id.in_(_IDS), ~select(_CHILD.c.id).where(_CHILD.c.parent_id == _CONTROL.c.id).exists())
+    .where(_CONTROL.c.id.in_(_IDS))
+)
+_REQUIREMENTS = _CONTROLS.where(is_requirement())
+_OWNERS = (
+    select(_STATEMENT.c.control_id, _STATEMENT.c.owner_id)
+    .join(_MEMBER, (_MEMBER.c.id == _STATEMENT.c.owner_id) & _MEMBER.c.removed_at.is_(None))
+    .where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id.in_(_IDS))
 )
 _ADMINS = (
     select(_MEMBER.c.id)
@@ -87,6 +172,19 @@ _ADMINS = (
     )
     .order_by(_MEMBER.c.id)
 )
+_NOTIFICATION = sql_table(Notification)
+_NOTIFIED = (
+    select(_NOTIFICATION.c.id)
+    .where(
+        _NOTIFICATION.c.organization_id == _ORGANIZATION,
+        _NOTIFICATION.c.user_id == _MEMBER.c.user_id,
+        _NOTIFICATION.c.type == NOTIFICATION_TYPE,
+        _NOTIFICATION.c.read_at.is_(None),
+    )
+    .correlate(_MEMBER)
+    .exists()
+)
+_ADMINS_TO_NOTIFY = _ADMINS.where(~_NOTIFIED)
 _DONE = _TASK.c.deadline.info["due"].at
 _WITH_TASKS = (
     select(_TASK.c.assignee_member_id, _STATEMENT.c.control_id)

@@ -1,4 +1,4 @@
-"""What the member who answers for a record is told of it."""
+"""Notifications to the member who answers for a record."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.transaction import Transaction
+from normata.frameworks.model import ControlCoverage
+from normata.notifications.about_coverage import review_reminded
 from normata.notifications.message import Message, name_of, payload
 from normata.records.base import Restorable
 
@@ -26,7 +28,7 @@ class Reminded(Change):
 def assigned(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
     """Tell the responsible member that they are this from now on.
 
-    Where a command has changed it, nobody is told: a load brings thousands of records that are nobody's news.
+    Where a command has changed it, nobody is notified: a load brings thousands of records that are nobody's news.
     """
     column = _responsible(change)
     if column is None or actor.user_id is None:
@@ -45,9 +47,12 @@ def restored(_transaction: Transaction, change: Change, actor: Actor) -> Iterato
     yield from _messages(change, "restored", {"restoredBy": name_of(actor)})
 
 
-def reminded(_transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
+def reminded(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
     """Tell the responsible member that a date is near, or that its day has come."""
     assert isinstance(change, Reminded)  # noqa: S101 - narrows the type; nothing else is published as "remind"
+    if change.table is ControlCoverage:
+        yield from review_reminded(transaction, change, change.which)
+        return
     due_at = (change.row or {})[change.what]
     params = {"dueOn": due_at[: len("2026-11-20")], "dueAt": due_at}
     yield from _messages(change, f"{change.what}_{change.which}", params, sort=f"due_{change.which}")

@@ -18,12 +18,12 @@ class Message(NamedTuple):
     payload: dict[str, Any]
 
 
-# Whom a change concerns and what they are told, found in its own transaction.
+# Whom a change concerns and what they are notified of, found in its own transaction.
 Rule = Callable[[Transaction, Change, Actor], Iterable[Message]]
 
 
 def payload(key: str, params: Mapping[str, Any], url: str, entity: Mapping[str, Any]) -> dict[str, Any]:
-    """What a notification says: the texts of ``key``, what to fill in, where to look, and what it is about.
+    """The content of a notification: the texts of ``key``, their parameters, a link, and the row that it is about.
 
     ``entity`` has ``type``, ``id``, ``label`` and ``meta``. Each text is in the file of English texts.
     """
@@ -40,5 +40,5 @@ def payload(key: str, params: Mapping[str, Any], url: str, entity: Mapping[str, 
 
 
 def name_of(actor: Actor) -> str:
-    """How those who are told of a change know who made it."""
+    """How those who are notified of a change see who made it."""
     return actor.user_name or actor.command or "Normata"

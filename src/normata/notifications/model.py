@@ -18,7 +18,7 @@ Address = Annotated[str, StringConstraints(max_length=4_000)]
 
 
 class NotificationPayload(BaseModel):
-    """What a notification says: keys of translated texts, what to fill in, and where to look."""
+    """The content of a notification: keys of translated texts, their parameters, and a link."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", json_schema_serialization_defaults_required=True

@@ -1,4 +1,4 @@
-"""Whom a change concerns, and what they are told of it."""
+"""Notifies the members whom a change concerns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from normata.core.changes.unit_of_work import Actor, Change, insert_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import new_id, sql_table
 from normata.identity.model import Membership
-from normata.notifications.about_coverage import coverage_lost
+from normata.notifications.about_coverage import assessment_assigned, conflicts_found, coverage_lost, rules_changed
 from normata.notifications.about_records import archived, assigned, reminded, restored
 from normata.notifications.message import Rule
 from normata.notifications.model import Notification
 
 
 class NotifyMembers:
-    """Subscribes to changes: tells those whom ``rules`` find concerned, but never who made the change.
+    """Subscribes to changes: notifies the members whom ``rules`` find, but never who made the change.
 
     Of one thing a member is told once, however often the unit of work has changed it.
     """
@@ -28,7 +28,7 @@ class NotifyMembers:
         self._rules = rules
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
-        """See :class:`normata.core.changes.unit_of_work.Subscriber`."""
+        """Write what follows from the changes, in their transaction; ``moment`` is theirs."""
         notified: set[tuple[str | None, str, str]] = set()
         for change in changes:
             rule = self._rules.get(change.action)
@@ -55,12 +55,15 @@ class NotifyMembers:
 
 
 RULES: Mapping[str, Rule] = {
+    "assess": assessment_assigned,
     "create": assigned,
     "update": assigned,
     "archive": archived,
     "restore": restored,
     "remind": reminded,
     "lose": coverage_lost,
+    "conflict": conflicts_found,
+    "compute": rules_changed,
 }
 
 _columns = sql_table(Notification).c

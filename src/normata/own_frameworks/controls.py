@@ -16,7 +16,7 @@ from normata.core.db.transaction import batches
 from normata.core.schema.fields import MAX_NUMBER
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import as_wire
-from normata.coverage.recompute import Touched, lock_coverage
+from normata.coverage.recompute import MATTERS, Touched, lock_coverage
 from normata.errors import Forbidden, NotFound
 from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.rules import count_controls
@@ -28,7 +28,10 @@ from normata.own_frameworks.writing import follow, valid_rows
 MAX_AT_ONCE = 500
 
 # What people may say of a control of their own, besides `parent` and `after`.
-WRITABLE = ("parent_id", "identifier", "name", "slug", "purpose", "type", "description", "is_mandatory")
+WRITABLE = (
+    *("parent_id", "identifier", "name", "slug", "purpose", "type", "description", "is_mandatory"),
+    "is_decomposed",
+)
 
 WireValues = Mapping[str, Any]  # values by their wire names
 
@@ -83,10 +86,10 @@ def change(unit: UnitOfWork, organization: str, control_id: str, body: WireValue
     [pending] = valid_rows(unit, Control, rows, faults)
     if first is not None:
         move(unit, framework_id, first, pending)
-    before = pending.stored or {}
+    before: Mapping[str, Any] = pending.stored or {}
     written = write(unit, Control, [pending])
     _publish(unit, "update", organization_id, written)
-    if before.get("parent_id") != pending.final["parent_id"]:
+    if any(before.get(name) != pending.final[name] for name in MATTERS[Control]):
         moved = (pending.id, before.get("parent_id"))
         follow(unit, organization_id, [framework_id], Touched(controls=[one for one in moved if one is not None]))
     return _as_they_are(unit, [control_id])[0]

@@ -35,7 +35,7 @@ CENTRALIZED = "A centralized framework stays as imports make it; an organization
 
 
 def create(unit: UnitOfWork, organization: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a framework of an organization's own, and return it as it travels.
+    """Create a framework of an organization's own, and return it as it travels.
 
     ``organization`` is an id or slug, ``values`` has values of :data:`WRITABLE` by their wire names, the name at least.
     Raises NotFound, InsufficientRole and FaultyInput.

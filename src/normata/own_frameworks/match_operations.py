@@ -6,18 +6,20 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from normata.core.changes.unit_of_work import delete_of, insert_of
+from normata.core.changes.unit_of_work import delete_of, insert_of, update_of
 from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation
 from normata.core.schema.fields import Text
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire, body_model
 from normata.coverage.recompute import COVERAGE_WRITES
-from normata.frameworks.model import ControlMatch
+from normata.frameworks.model import ControlMatch, SetAsideMatch
 from normata.own_frameworks import matches
 from normata.own_frameworks.match_list import Match, MatchQuery, list_matches
+from normata.own_frameworks.set_aside import set_aside, take_up
 
 _ORGANIZATION = "org-harbourlight"
+_ID = "The id of a match that the organization can see."
 
 
 class MatchCreation(
@@ -79,7 +81,20 @@ _MATCH: dict[str, Any] = {
         },
     },
     **_MATCH_EXAMPLE,
+    "mapping": None,
+    "rationale": None,
+    "strength": None,
+    "retiredAt": None,
+    "setAside": None,
 }
+_DISAGREEMENT = {"justification": "Assets are returned, but their accounts are closed by another process."}
+
+
+class MatchSettingAside(Input):
+    """Why the organization does not agree with a match."""
+
+    justification: Annotated[Text, Field(min_length=1, description="The justification, for an auditor.")]
+
 
 OPERATIONS: tuple[Operation, ...] = (
     ListOperation(
@@ -89,7 +104,8 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="List matches",
         description="""\
 The organization's own matches and, with `published=true`, the published matches between frameworks that it can see.
-With `control`, only matches from or to that control.
+With `control`, only matches from or to that control. Retired matches and those that the organization has set aside are
+listed, too, unless `counts` is true.
 
 They are sorted by the identifiers of their sources and then of their targets, in natural order.""",
         query=MatchQuery,
@@ -150,9 +166,59 @@ event records who did it. A published match cannot be removed: the response is 4
         query=OrganizationQuery,
         work=lambda unit, request: matches.remove(unit, request.query.organization_id, request.id),
         present=as_null,
-        writes=(delete_of(ControlMatch), *COVERAGE_WRITES),
+        writes=(delete_of(ControlMatch), delete_of(SetAsideMatch), *COVERAGE_WRITES),
         answer=None,
         answer_description="`null`: the match was removed.",
         example=None,
+    ),
+    ChangeOperation(
+        http_method="PUT",
+        path="/matches/{id}/set-aside/",
+        operation_id="setMatchAside",
+        tag="Coverage",
+        summary="Set a match aside",
+        description="""\
+Has a match count no more for the organization, because it judges the two controls differently. It is no source match
+any more, no coverage follows from it, and nothing is known by it. It counts for other organizations as before. The
+effective coverage is updated in the same transaction. If the match is set aside already, the justification is
+replaced.""",
+        about=ControlMatch,
+        id_description=_ID,
+        query=OrganizationQuery,
+        work=lambda unit, request: set_aside(
+            unit, request.query.organization_id, request.id, request.body.justification
+        ),
+        present=lambda match: match,
+        writes=(
+            insert_of(SetAsideMatch),
+            update_of(SetAsideMatch, "match_id", "justification", "created_at", "updated_at"),
+            *COVERAGE_WRITES,
+        ),
+        body=MatchSettingAside,
+        body_required=True,
+        has_rules=True,
+        body_example=_DISAGREEMENT,
+        answer=Match,
+        answer_description="The match, set aside.",
+        example=_MATCH | {"setAside": _DISAGREEMENT | {"createdAt": "2026-11-24T10:12:00.000Z"}},
+    ),
+    ChangeOperation(
+        http_method="DELETE",
+        path="/matches/{id}/set-aside/",
+        operation_id="takeMatchUp",
+        tag="Coverage",
+        summary="Have a match count again",
+        description="""\
+Has a match that was set aside count again for the organization. The effective coverage is updated in the same
+transaction. If the match is not set aside, nothing changes.""",
+        about=ControlMatch,
+        id_description=_ID,
+        query=OrganizationQuery,
+        work=lambda unit, request: take_up(unit, request.query.organization_id, request.id),
+        present=lambda match: match,
+        writes=(delete_of(SetAsideMatch), *COVERAGE_WRITES),
+        answer=Match,
+        answer_description="The match, which counts again unless it is retired.",
+        example=_MATCH,
     ),
 )

@@ -19,7 +19,8 @@ from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
 from normata.own_frameworks.match_list import is_published, matches_by_id
 from normata.own_frameworks.pairs import Pair, own_between, pair_of
-from normata.own_frameworks.writing import follow, valid_rows
+from normata.own_frameworks.set_aside import forget
+from normata.own_frameworks.writing import follow, frameworks_of, valid_rows
 
 MAX_AT_ONCE = 500  # also what fits one statement
 
@@ -27,7 +28,8 @@ WRITABLE = ("source_control_id", "target_control_id", "match_level", "justificat
 
 _ENDS = ("sourceControlId", "targetControlId")
 _PUBLISHED = (
-    "A published match stays as it is; make one of your own between the same controls: the stronger one counts."
+    "A published match stays as it is. Set it aside, or make one of your own between the same controls: the stronger"
+    " one counts."
 )
 
 
@@ -52,7 +54,7 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
         unit.publish(Change("create", ControlMatch, organization_id, written.id, written.after))
     ends = {row.values[end] for row in known for end in _ENDS}
     follow(unit, organization_id, frameworks.values(), Touched(matches=ends))
-    found = matches_by_id(unit, [row.id for row in pending])
+    found = matches_by_id(unit, organization_id, [row.id for row in pending])
     return [found[row.id] for row in pending]
 
 
@@ -63,12 +65,15 @@ def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
-    row = unit.row(_DELETE, {"organization": organization_id, "match": match_id})
+    key = {"organization": organization_id, "match": match_id}
+    if unit.scalar(_IS_OWN_MATCH, key) is not None:
+        forget(unit, organization_id, match_id)
+    row = unit.row(_DELETE, key)
     if row is None:
         raise Forbidden(_PUBLISHED) if is_published(unit, organization_id, match_id) else NotFound
     unit.publish(Change("delete", ControlMatch, organization_id, match_id, before=row._asdict()))
     ends = [row.source_control_id, row.target_control_id]
-    follow(unit, organization_id, unit.scalars(_FRAMEWORKS, {"ids": ends}), Touched(matches=ends))
+    follow(unit, organization_id, frameworks_of(unit, ends), Touched(matches=ends))
 
 
 def _is_visible(unit: UnitOfWork, organization_id: str, ids: Sequence[str]) -> dict[str, str]:
@@ -127,5 +132,5 @@ _ENDS_VISIBLE = (
     )
     .where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)), visible_to(bindparam("organization")))
 )
+_IS_OWN_MATCH = select(_MATCH.c.id).where(_IS_OWN, _MATCH.c.id == bindparam("match"))
 _DELETE = delete(_MATCH).where(_IS_OWN, _MATCH.c.id == bindparam("match")).returning(*_MATCH.c)
-_FRAMEWORKS = select(_CONTROL.c.framework_id).where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))

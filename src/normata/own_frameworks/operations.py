@@ -200,6 +200,8 @@ class ControlPatch(body_model("_ControlPatch", Control, controls.WRITABLE, doc="
 class CatalogControl(wire(Control)):  # type: ignore[misc] # as above
     """A control of a framework: a requirement, or a category of requirements."""
 
+    is_decomposed: bool
+
 
 class CatalogControls(Wire):
     """The controls of a request, in its order."""
@@ -222,6 +224,7 @@ def _control(number: str, **fields: Any) -> dict[str, Any]:
         "isCentralized": False,
         "createdAt": "2026-11-20T09:14:03.120Z",
         "updatedAt": "2026-11-20T09:14:03.120Z",
+        "isDecomposed": False,
         **fields,
     }
 

@@ -1,9 +1,9 @@
-"""A match of an organization's own exists once for a pair of controls and a direction."""
+"""A match that people make for their organization exists once for a pair of controls and a direction."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from sqlalchemy import bindparam, select
 
@@ -22,7 +22,7 @@ def pair_of(row: Row) -> Pair:
 
 
 def own_between(unit: UnitOfWork, organization_id: str, pairs: Collection[Pair]) -> dict[Pair, list[str]]:
-    """The ids of the organization's own matches between these controls, by pair; pairs without any are left out."""
+    """The ids of the matches that people have made between these controls, by pair; pairs without any are left out."""
     found: defaultdict[Pair, list[str]] = defaultdict(list)
     for batch in batches(sorted({source for source, _ in pairs})):
         for row in unit.rows(_OWN, {"organization": organization_id, "sources": batch}):
@@ -32,27 +32,9 @@ def own_between(unit: UnitOfWork, organization_id: str, pairs: Collection[Pair])
     return dict(found)
 
 
-def once_each(unit: UnitOfWork, organization_id: str, matches: Sequence[Row]) -> list[Row]:
-    """Those of an upload's matches to store, so that none is added between controls that have one.
-
-    A match that is stored under the same id may change. Of several new ones between the same controls, the strongest
-    is kept.
-    """
-    by_pair: defaultdict[Pair, list[Row]] = defaultdict(list)
-    for row in matches:
-        by_pair[pair_of(row)].append(row)
-    stored = own_between(unit, organization_id, by_pair.keys())
-    unique: list[Row] = []
-    for pair, rows in by_pair.items():
-        if pair in stored:
-            unique += [row for row in rows if row.values["id"] in stored[pair]]
-        else:
-            unique.append(max(rows, key=lambda row: row.values["matchLevel"] == "FULL"))
-    return unique
-
-
 _MATCH = sql_table(ControlMatch)
 _OWN = select(_MATCH.c.id, _MATCH.c.source_control_id, _MATCH.c.target_control_id).where(
     _MATCH.c.organization_id == bindparam("organization"),
+    _MATCH.c.mapping_document_id.is_(None),
     _MATCH.c.source_control_id.in_(bindparam("sources", expanding=True)),
 )

@@ -12,14 +12,14 @@ from normata.core.changes.source import Fault, Row
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.recompute import Touched, bring_up_to_date
-from normata.frameworks.model import FrameworkAdoption
+from normata.frameworks.model import Control, FrameworkAdoption
 from normata.frameworks.rules import RULES
 
 
 def valid_rows(
     unit: UnitOfWork, table: type[Table], rows: Sequence[Row], faults: Sequence[Fault] = ()
 ) -> list[PendingRow]:
-    """See :func:`normata.core.changes.writing.valid_rows`; with the rules of frameworks."""
+    """The pending rows that rows of a request make, by the rules of frameworks. Raises FaultyInput with every fault."""
     return storing.valid_rows(unit, table, rows, faults, own_rules=RULES)
 
 
@@ -34,5 +34,11 @@ def follow(unit: UnitOfWork, organization_id: str, frameworks: Iterable[str], to
         bring_up_to_date(unit, organization_id, touched)
 
 
-_ADOPTION = sql_table(FrameworkAdoption)
+def frameworks_of(unit: UnitOfWork, controls: Sequence[str]) -> list[str]:
+    """The frameworks of these controls, of which there are no more than fit one statement."""
+    return list(unit.scalars(_FRAMEWORKS, {"ids": controls}))
+
+
+_ADOPTION, _CONTROL = sql_table(FrameworkAdoption), sql_table(Control)
+_FRAMEWORKS = select(_CONTROL.c.framework_id).where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
 _ADOPTED = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == bindparam("organization"))

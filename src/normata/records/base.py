@@ -149,7 +149,7 @@ class Restorable(Table):
 
 
 class Maintained(Restorable):
-    """A record that says when it was last changed; all kinds but one."""
+    """A record with the time of its last change; all kinds but one."""
 
     __abstract__ = True
 

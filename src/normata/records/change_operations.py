@@ -35,6 +35,10 @@ def _patch(kind: type[Restorable]) -> type[BaseModel]:
     return body_model(f"{kind.__name__}Patch", kind, writable(kind), doc=doc)
 
 
+def _slug_errors(kind: type[Restorable]) -> tuple[type[errors.DomainError], ...]:
+    return (errors.SlugTaken,) if "slug" in kind.sql().c else ()
+
+
 def create_operation(kind: type[Restorable]) -> ChangeOperation:
     """The operation that creates a record of one kind."""
 
@@ -66,6 +70,7 @@ Every fault is reported with the name of its field.""",
         answer=wire(kind),
         answer_description=f"The {words}.",
         example=examples.restored(kind),
+        errors=_slug_errors(kind),
     )
 
 
@@ -104,7 +109,7 @@ archived one is read-only: the response is 409 `archived`.""",
         answer=wire(kind),
         answer_description=f"The {words} as it is now.",
         example=examples.patched(kind),
-        errors=(errors.Archived,),
+        errors=(errors.Archived, *_slug_errors(kind)),
     )
 
 

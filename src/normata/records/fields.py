@@ -1,4 +1,4 @@
-"""What the fields of a kind are, told from its declaration: for whoever shows records, or has people fill them in."""
+"""The fields of a kind, derived from its declaration, for pages and forms of records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Field:
     """A field of a kind.
 
     ``known`` has the known values of an open enum, ``target`` the sort of the rows that a reference names, as bundles
-    and paths call it. ``ends`` tells what ends a date by which something has to be done, null for all else.
+    and paths call it; of an opaque id the sort of those that it may name. ``ends`` tells what ends a date by which
+    something has to be done, null for all else.
     """
 
     name: str
@@ -58,17 +59,23 @@ def fields_of(kind: type[Restorable]) -> tuple[Field, ...]:
 @cache
 def referring_to(target: str) -> tuple[tuple[type[Restorable], Field], ...]:
     """The fields of records that name rows of this sort, each with its kind."""
-    return tuple((kind, field) for kind in Restorable.kinds for field in fields_of(kind) if field.target == target)
+    return tuple(
+        (kind, field)
+        for kind in Restorable.kinds
+        for field in fields_of(kind)
+        if field.sort == "reference" and field.target == target
+    )
 
 
 def _field(kind: type[Restorable], column: Column[Any]) -> Field:
     sort = _sort(column)
+    named = column.info.get("refers_to" if sort == "reference" else "may_name", "")
     return Field(
         name=to_camel(column.name),
         sort=sort,
         known=column.info.get("known", ()),
         default=column.info.get("default"),
-        target=table_named(column.info["refers_to"]).array if sort == "reference" else "",
+        target=table_named(named).array if named else "",
         ends=column.info.get("due"),
         is_title=column.name == kind.title_column(),
         is_writable=column.name in writable(kind),

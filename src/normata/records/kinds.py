@@ -11,14 +11,17 @@ from normata.core.schema.fields import (
     Json,
     Name,
     Number,
+    Scale,
     ShortId,
     ShortText,
     Slug,
     Text,
     Timestamp,
     Token,
+    VisibleEmail,
+    WebAddress,
 )
-from normata.core.schema.table import defaults_to, due, known, names_person, refers_to
+from normata.core.schema.table import defaults_to, due, known, may_name, names_person, refers_to, written_as
 from normata.records.base import Maintained, Restorable
 
 
@@ -94,7 +97,7 @@ class Finding(Maintained):
     measures: Mapped[Text | None]
     notes: Mapped[Text | None]
     verified_at: Mapped[Timestamp | None]
-    verified_by_id: Mapped[Identifier | None]
+    verified_by_id: Mapped[Identifier | None] = may_name("membership")
     verified_by_name: Mapped[ShortText | None] = names_person()
     verification_note: Mapped[Text | None]
     control_id: Mapped[Identifier | None] = refers_to("control")
@@ -138,7 +141,7 @@ class Policy(Maintained):
     order: Mapped[Count]
     status: Mapped[Token] = known("DRAFT", "IN_REVIEW", "APPROVED", "PUBLISHED", "RETIRED")
     content: Mapped[Json | None]
-    category_id: Mapped[Identifier | None]
+    category_id: Mapped[Identifier | None] = may_name("record_category")
     approver_id: Mapped[Identifier | None] = refers_to("membership")
     current_version: Mapped[ShortText | None]
     last_approved_at: Mapped[Timestamp | None]
@@ -182,7 +185,7 @@ class EntitlementReview(Maintained):
     deadline: Mapped[Timestamp | None] = due(once=("finished_at",))
     finished_at: Mapped[Timestamp | None]
     coordinator_id: Mapped[Identifier | None] = refers_to("membership")
-    employee_id: Mapped[Identifier | None]
+    employee_id: Mapped[Identifier | None] = may_name("membership")
 
 
 class Audit(Maintained):
@@ -314,18 +317,18 @@ class Vendor(Maintained):
     )
     status: Mapped[Token] = known("ACTIVE", "PROSPECTIVE", "UNDER_REVIEW", "SUSPENDED", "TERMINATED")
     treatment_strategy: Mapped[Token] = known("UNKNOWN", "AVOID", "MITIGATE", "TRANSFER", "ACCEPT")
-    website: Mapped[ShortText | None]
+    website: Mapped[ShortText | None] = written_as(WebAddress)
     contact_name: Mapped[ShortText | None] = names_person()
-    contact_email: Mapped[ShortText | None]
+    contact_email: Mapped[ShortText | None] = written_as(VisibleEmail)
     contract_expiry: Mapped[Timestamp | None] = due(at=("TERMINATED",))
     owner_id: Mapped[Identifier | None] = refers_to("membership")
     location_id: Mapped[Identifier | None]
     assessment_period_id: Mapped[Identifier | None]
     last_assessment_id: Mapped[Identifier | None]
-    inherent_probability: Mapped[Number | None]
-    inherent_impact: Mapped[Number | None]
-    residual_probability: Mapped[Number | None]
-    residual_impact: Mapped[Number | None]
+    inherent_probability: Mapped[Number | None] = written_as(Scale)
+    inherent_impact: Mapped[Number | None] = written_as(Scale)
+    residual_probability: Mapped[Number | None] = written_as(Scale)
+    residual_impact: Mapped[Number | None] = written_as(Scale)
 
 
 class Record(Maintained):

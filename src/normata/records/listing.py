@@ -21,6 +21,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import Document
@@ -68,8 +69,9 @@ class RecordQuery(PageQuery):
     sort_direction: SortDirection | None = None
 
     @classmethod
+    @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`PageQuery.read`; of a filter all values count."""
+        """The query; of a filter all values count."""
         names = {to_camel(name) for name in cls.filters}
         repeated: defaultdict[str, list[str]] = defaultdict(list)
         for name, value in pairs:
@@ -222,7 +224,7 @@ def _conditions(
 ) -> list[ColumnElement[bool]]:
     """What a record has to meet; of the organization first.
 
-    ``among_many`` tells that so many do that they are best found in the list's order. ``without`` is a filter that does
+    ``among_many`` is true if so many do that they are best found in the list's order. ``without`` is a filter that does
     not count.
     """
     table = kind.sql().c

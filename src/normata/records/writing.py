@@ -49,14 +49,17 @@ def change_writes(kind: type[Restorable]) -> tuple[Write, ...]:
     return (every_column_of(kind), *COUNTER_WRITES)
 
 
-def create(unit: UnitOfWork, kind: type[Restorable], organization: str, body: WireValues) -> Any:
-    """Make a record, and return its row.
+def create(
+    unit: UnitOfWork, kind: type[Restorable], organization: str, body: WireValues, *, record_id: str | None = None
+) -> Any:
+    """Create a record, and return its row.
 
     ``organization`` is an id or slug. ``body`` has values of :func:`writable` columns, the title at least; the rest
-    gets its defaults. Raises NotFound, InsufficientRole, and FaultyInput with all faults.
+    gets its defaults. The id is new, or ``record_id``, which must be free. Raises NotFound, InsufficientRole,
+    SlugTaken, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
-    ours = {"id": new_id(), "organizationId": organization_id}
+    ours = {"id": record_id or new_id(), "organizationId": organization_id}
     title = body.get(wire_names(kind)[kind.title_column()])
     if "slug" in kind.sql().c and "slug" not in body and title:
         # Else of many that are called the same at once, all but one would look for a free slug in vain.
@@ -77,7 +80,7 @@ def change(
 
     ``require_current`` is given the row as it was, and raises where that is not the state that the caller knows. What
     changes nothing leaves the record as it is. Raises NotFound (unknown, foreign, or not of this kind: all alike),
-    InsufficientRole, Archived, and FaultyInput with all faults.
+    InsufficientRole, Archived, SlugTaken, and FaultyInput with all faults.
     """
     before = found_for_change(unit, kind, record_id)
     if before.archived_at is not None:

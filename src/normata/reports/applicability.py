@@ -1,4 +1,4 @@
-"""The statement of applicability (ISO/IEC 27001, 6.1.3 d): every leaf of a framework, and what auditors ask of it."""
+"""The statement of applicability (ISO/IEC 27001, 6.1.3 d): every requirement, and what auditors ask of it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from sqlalchemy import select
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import now
 from normata.core.schema.fields import REASONS, CoverageStatus
 from normata.core.schema.wire import Wire
+from normata.coverage.applicability import excluding_groups
 from normata.coverage.coverage_list import CoveringMatch
+from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.frameworks.control_wire import ControlReference
+from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
-from normata.frameworks.visibility import match_visible_to
 from normata.reports.counts import CoverageCounter, CoverageCounts
-from normata.reports.leaves import FRAMEWORK, ORGANIZATION, parent_of, read_leaves
 from normata.reports.report_header import Report, ReportHeader, read_report_header
+from normata.reports.requirements import FRAMEWORK, ORGANIZATION, parent_of, read_requirements
 from normata.reports.supporting_matches import SupportingMatches, read_lifted_children, read_matches_that_lift
 
 # What the standard would object to: 6.1.3 d asks for the necessary controls with the justification for including
@@ -28,11 +31,16 @@ from normata.reports.supporting_matches import SupportingMatches, read_lifted_ch
 EXCLUDED_WITHOUT_JUSTIFICATION = "EXCLUDED_WITHOUT_JUSTIFICATION"
 INCLUDED_WITHOUT_JUSTIFICATION = "INCLUDED_WITHOUT_JUSTIFICATION"
 APPLICABLE_WITHOUT_STATUS = "APPLICABLE_WITHOUT_STATUS"
-OBJECTIONS = (EXCLUDED_WITHOUT_JUSTIFICATION, INCLUDED_WITHOUT_JUSTIFICATION, APPLICABLE_WITHOUT_STATUS)
+MANDATORY_EXCLUDED = "MANDATORY_EXCLUDED"
+CONFLICTING = "CONFLICTING"
+OBJECTIONS = (
+    *(EXCLUDED_WITHOUT_JUSTIFICATION, INCLUDED_WITHOUT_JUSTIFICATION, APPLICABLE_WITHOUT_STATUS),
+    *(MANDATORY_EXCLUDED, CONFLICTING),
+)
 
 
 class ApplicabilityEntry(Wire):
-    """A control without children: whether it applies and why, how far it is covered and by what."""
+    """A requirement: whether it applies and why, how far it is covered and by what."""
 
     id: str
     identifier: str
@@ -42,9 +50,14 @@ class ApplicabilityEntry(Wire):
     is_applicable: bool
     reasons: list[Annotated[str, Field(json_schema_extra={"x-extensible-enum": list(REASONS)})]]
     justification: str | None
-    is_assessed: bool = Field(description="Whether the organization has said anything of the control.")
-    coverage_status: CoverageStatus
+    excluded_by: ControlReference | None = Field(
+        description="The category above that does not apply, and takes the requirement with it; where the requirement"
+        " has no justification or reasons of its own, these are the category's. Otherwise null."
+    )
+    is_assessed: bool = Field(description="Whether the organization has assessed the control.")
+    coverage_status: CoverageStatus | None
     coverage_gap: str | None
+    stale: list[Staleness] = Field(description=STALE)
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from statements, matches and roll-up: the best of all paths."
     )
@@ -66,15 +79,17 @@ class ObjectionCounts(Wire):
     included_without_justification: int = Field(
         description="How many apply, and neither reasons nor a justification say why."
     )
-    applicable_without_status: int = Field(description="How many apply, and the organization has made no statement.")
+    applicable_without_status: int = Field(description="How many apply and are not assessed.")
+    mandatory_excluded: int = Field(description="How many are mandatory and excluded nevertheless.")
+    conflicting: int = Field(description="How many have an assessment that cannot be right beside what follows.")
 
 
 class StatementOfApplicability(Report):
-    """Every control of a framework that has no children, with whether it applies and how far it is covered."""
+    """Every requirement of a framework, with whether it applies and how far it is covered."""
 
-    counts: CoverageCounts = Field(description="Of all leaves of the framework.")
+    counts: CoverageCounts = Field(description="Of all requirements of the framework.")
     objections: ObjectionCounts = Field(description="The objections to all controls, counted.")
-    controls: list[ApplicabilityEntry] = Field(description="Every control without children, in catalog order.")
+    controls: list[ApplicabilityEntry] = Field(description="Every requirement, in catalog order.")
 
 
 @dataclass(frozen=True)
@@ -82,21 +97,24 @@ class Applicability:
     """What a database has for a statement of applicability."""
 
     header: ReportHeader
-    leaves: list[Any]
+    requirements: list[Any]
     sources: list[Any]
     lifting: list[Any]
     children: list[Any]
+    excluding: Mapping[str, Any]  # the groups that exclude requirements below them, by the requirement
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`StatementOfApplicability`."""
-        counts, objections = CoverageCounter(), Counter[str]()
+        counts, objections, moment = CoverageCounter(), Counter[str](), now()
         covering = _covering(
-            self.leaves, self.sources, SupportingMatches(self.lifting, self.children), self.header.adopted
+            self.requirements, self.sources, SupportingMatches(self.lifting, self.children), self.header.adopted
         )
         controls = []
-        for leaf in self.leaves:
-            counts.add(leaf)
-            controls.append(_entry(leaf, covering.get(leaf.id, [])))
+        for requirement in self.requirements:
+            counts.add(requirement)
+            controls.append(
+                _entry(requirement, covering.get(requirement.id, []), self.excluding.get(requirement.id), moment)
+            )
             objections.update(controls[-1]["objections"])
         return self.header.wire() | {
             "counts": counts.wire(),
@@ -104,64 +122,82 @@ class Applicability:
                 "excludedWithoutJustification": objections[EXCLUDED_WITHOUT_JUSTIFICATION],
                 "includedWithoutJustification": objections[INCLUDED_WITHOUT_JUSTIFICATION],
                 "applicableWithoutStatus": objections[APPLICABLE_WITHOUT_STATUS],
+                "mandatoryExcluded": objections[MANDATORY_EXCLUDED],
+                "conflicting": objections[CONFLICTING],
             },
             "controls": controls,
         }
 
 
 def read_applicability(transaction: Transaction, organization_id: str, framework_id: str) -> Applicability:
-    """What is said of a framework's leaves, in six statements. Raises NotFound unless it is adopted."""
+    """What is recorded of a framework's requirements, in six statements. Raises NotFound unless it is adopted.
+
+    It takes two more where groups are excluded.
+    """
+    requirements = read_requirements(transaction, organization_id, framework_id)
+    inherited = [one.id for one in requirements if not one.is_applicable and one.decision is None]
     return Applicability(
         read_report_header(transaction, organization_id, framework_id),
-        read_leaves(transaction, organization_id, framework_id),
+        requirements,
         transaction.rows(_SOURCES, {"organization": organization_id, "framework": framework_id}),
         read_matches_that_lift(transaction, organization_id),
         read_lifted_children(transaction, organization_id),
+        excluding_groups(transaction, organization_id, inherited) if inherited else {},
     )
 
 
-def _entry(leaf: Any, covered_by: list[dict[str, Any]]) -> dict[str, Any]:
+def _entry(requirement: Any, covered_by: list[dict[str, Any]], excluding: Any, moment: str) -> dict[str, Any]:
+    justification, reasons = requirement.justification, requirement.reasons
+    if excluding is not None:
+        justification = justification if (justification or "").strip() else excluding.justification
+        reasons = reasons or excluding.reasons
+    is_justified = bool((justification or "").strip())
     return {
-        "id": leaf.id,
-        "identifier": leaf.identifier,
-        "name": leaf.name,
-        "parent": parent_of(leaf),
-        "isMandatory": leaf.is_mandatory,
-        "isApplicable": leaf.is_applicable,
-        "reasons": leaf.reasons or [],
-        "justification": leaf.justification,
-        "isAssessed": leaf.is_assessed,
-        "coverageStatus": leaf.assessed,
-        "coverageGap": leaf.coverage_gap,
-        "effectiveCoverageStatus": leaf.effective,
-        "isIndirectlyCovered": leaf.is_indirect,
+        "id": requirement.id,
+        "identifier": requirement.identifier,
+        "name": requirement.name,
+        "parent": parent_of(requirement),
+        "isMandatory": requirement.is_mandatory,
+        "isApplicable": requirement.is_applicable,
+        "reasons": reasons or [],
+        "justification": justification,
+        "excludedBy": excluding and {name: getattr(excluding, name) for name in ("id", "identifier", "name")},
+        "isAssessed": requirement.assessed is not None,
+        "coverageStatus": requirement.assessed,
+        "coverageGap": requirement.coverage_gap,
+        "stale": staleness(requirement, moment),
+        "effectiveCoverageStatus": requirement.effective,
+        "isIndirectlyCovered": requirement.is_indirect,
         "coveredBy": covered_by,
-        "objections": list(_objections(leaf)),
+        "objections": list(_objections(requirement, is_justified=is_justified)),
     }
 
 
-def _objections(leaf: Any) -> Iterator[str]:
-    is_justified = bool((leaf.justification or "").strip())
-    if not leaf.is_applicable:
+def _objections(requirement: Any, *, is_justified: bool) -> Iterator[str]:
+    if not requirement.is_applicable:
+        if requirement.is_mandatory:
+            yield MANDATORY_EXCLUDED
         if not is_justified:
             yield EXCLUDED_WITHOUT_JUSTIFICATION
         return
-    if not (leaf.reasons or is_justified):
+    if requirement.conflict:
+        yield CONFLICTING
+    if not (requirement.reasons or is_justified):
         yield INCLUDED_WITHOUT_JUSTIFICATION
-    if not leaf.is_assessed:
+    if requirement.assessed is None:
         yield APPLICABLE_WITHOUT_STATUS
 
 
 def _covering(
-    leaves: Sequence[Any],
+    requirements: Sequence[Any],
     sources: Sequence[Any],
     supporting_matches: SupportingMatches,
     adopted: Mapping[str, Mapping[str, Any]],
 ) -> Mapping[str, list[dict[str, Any]]]:
-    """The members of :class:`CoveringMatch` of each leaf that is covered indirectly, in the frameworks' order."""
+    """The members of :class:`CoveringMatch` of each one that is covered indirectly, in the frameworks' order."""
     rank = {framework_id: number for number, framework_id in enumerate(adopted)}
     carrying = {
-        match_id for leaf in leaves if leaf.is_indirect for match_id in supporting_matches.of(leaf.id, leaf.effective)
+        match_id for one in requirements if one.is_indirect for match_id in supporting_matches.of(one.id, one.effective)
     }
     covering: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(
@@ -213,6 +249,6 @@ _SOURCES = (
         _target.framework_id == FRAMEWORK,
         _of_target.is_indirect,
         EffectiveCoverage.status != "NONE",
-        match_visible_to(ORGANIZATION),
+        match_counts(ORGANIZATION),
     )
 )

@@ -1,4 +1,4 @@
-"""How many leaves of a framework are covered how far."""
+"""How many requirements of a framework are covered how far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normata.core.schema.wire import Wire
 
 
 class StatusCounts(Wire):
-    """How many applicable leaves have each status."""
+    """How many applicable requirements have each status."""
 
     none: int = Field(description="How many are at `NONE`.")
     partial: int = Field(description="How many are at `PARTIAL`.")
@@ -20,17 +20,23 @@ class StatusCounts(Wire):
 
 
 class CoverageCounts(Wire):
-    """How many leaves (controls without children) there are, and how far the applicable ones are covered."""
+    """How many requirements there are, and how far the applicable ones are covered.
 
-    leaves: int = Field(description="How many leaves there are: `applicable` and `notApplicable` together.")
+    A requirement is a control of type `CONTROL` that is not decomposed into its children.
+    """
+
+    requirements: int = Field(description="How many requirements there are: `applicable` and `notApplicable` together.")
     applicable: int = Field(description="How many apply to the organization. The other counts are of these.")
     not_applicable: int = Field(description="How many do not apply to the organization.")
-    without_assessment: int = Field(description="Of how many the organization has said nothing.")
-    indirectly_covered: int = Field(
-        description="How many are lifted by matches above what statements and roll-up alone would give."
+    without_assessment: int = Field(description="How many are not assessed: they have no status of their own.")
+    conflicts: int = Field(
+        description="How many have an assessment that cannot be right beside what matches, or other assessments, say."
     )
-    assessed: StatusCounts = Field(description="By what the organization says; nothing said is `NONE`.")
-    effective: StatusCounts = Field(description="By what follows from statements, matches and roll-up.")
+    indirectly_covered: int = Field(
+        description="How many are lifted by matches above what assessments and roll-up alone would give."
+    )
+    assessed: StatusCounts = Field(description="The assessed ones by what the organization says.")
+    effective: StatusCounts = Field(description="By what follows from assessments, matches and roll-up.")
 
 
 def _zeros() -> dict[CoverageStatus, int]:
@@ -39,33 +45,38 @@ def _zeros() -> dict[CoverageStatus, int]:
 
 @dataclass(slots=True)
 class CoverageCounter:
-    """Counts leaves as they come."""
+    """Counts requirements as they come."""
 
     applicable: int = 0
     not_applicable: int = 0
     without_assessment: int = 0
+    conflicts: int = 0
     indirectly_covered: int = 0
     assessed: dict[CoverageStatus, int] = field(default_factory=_zeros)
     effective: dict[CoverageStatus, int] = field(default_factory=_zeros)
 
-    def add(self, leaf: Any, count: int = 1) -> None:
-        """Count so many leaves like ``leaf``: a row with is_applicable, is_assessed, stated, effective, is_indirect."""
-        if not leaf.is_applicable:
+    def add(self, requirement: Any, count: int = 1) -> None:
+        """Count so many like this row: is_applicable, assessed, effective, is_indirect, conflict."""
+        if not requirement.is_applicable:
             self.not_applicable += count
             return
         self.applicable += count
-        self.without_assessment += 0 if leaf.is_assessed else count
-        self.indirectly_covered += count if leaf.is_indirect else 0
-        self.assessed[leaf.assessed] += count
-        self.effective[leaf.effective] += count
+        self.indirectly_covered += count if requirement.is_indirect else 0
+        self.conflicts += count if requirement.conflict else 0
+        self.effective[requirement.effective] += count
+        if requirement.assessed is None:
+            self.without_assessment += count
+        else:
+            self.assessed[requirement.assessed] += count
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`CoverageCounts`."""
         return {
-            "leaves": self.applicable + self.not_applicable,
+            "requirements": self.applicable + self.not_applicable,
             "applicable": self.applicable,
             "notApplicable": self.not_applicable,
             "withoutAssessment": self.without_assessment,
+            "conflicts": self.conflicts,
             "indirectlyCovered": self.indirectly_covered,
             "assessed": {status.lower(): count for status, count in self.assessed.items()},
             "effective": {status.lower(): count for status, count in self.effective.items()},

@@ -20,9 +20,9 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import CoverageStatus, MatchLevel
 from normata.core.schema.wire import Wire
 from normata.frameworks.control_wire import MatchedControl
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
-from normata.frameworks.visibility import match_visible_to
-from normata.reports.leaves import ASSESSMENT_OF_CONTROL, FRAMEWORK, IS_APPLICABLE, ORGANIZATION
+from normata.frameworks.counting import match_counts
+from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
+from normata.reports.requirements import FRAMEWORK, IS_APPLICABLE, ORGANIZATION
 
 _MAX_SUGGESTIONS = 3  # of one gap
 _MAX_STEPS = 10  # of a report
@@ -156,13 +156,12 @@ _CANDIDATES = (
         EffectiveCoverage,
         (EffectiveCoverage.control_id == Control.id) & (EffectiveCoverage.organization_id == ORGANIZATION),
     )
-    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .where(
         _target.framework_id == FRAMEWORK,
         _of_target.status != "FULL",
         EffectiveCoverage.status != "FULL",
         Control.id != _target.id,
         IS_APPLICABLE,
-        match_visible_to(ORGANIZATION),
+        match_counts(ORGANIZATION),
     )
 )

@@ -1,4 +1,4 @@
-"""The gaps of a framework: its applicable leaves below FULL, worst first, each with what would close it."""
+"""The gaps of a framework: its applicable requirements below FULL, worst first, each with what would close it."""
 
 from __future__ import annotations
 
@@ -8,45 +8,68 @@ from typing import Any
 from pydantic import Field
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import now
 from normata.core.schema.fields import COVERAGE_STATUSES, CoverageStatus
 from normata.core.schema.wire import Wire
+from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
+from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.frameworks.control_wire import ControlReference
 from normata.reports.counts import CoverageCounter, CoverageCounts
 from normata.reports.gap_suggestions import GapSuggestion, GapSuggestions, NextStep, read_candidates
-from normata.reports.leaves import parent_of, read_leaves
 from normata.reports.report_header import Report, ReportHeader, read_report_header
+from normata.reports.requirements import parent_of, read_conflicts, read_requirements
 
 
 class Gap(Wire):
-    """An applicable control without children that is not covered in full."""
+    """An applicable requirement that is not covered in full."""
 
     id: str
     identifier: str
     name: str
     parent: ControlReference | None
     is_mandatory: bool
-    is_assessed: bool = Field(description="Whether the organization has said anything of the control.")
-    coverage_status: CoverageStatus
+    is_assessed: bool = Field(description="Whether the organization has assessed the control.")
+    coverage_status: CoverageStatus | None
     coverage_gap: str | None
+    stale: list[Staleness] = Field(description=STALE)
     effective_coverage_status: CoverageStatus = Field(
-        description="What follows from statements, matches and roll-up: the best of all paths."
+        description="What follows from assessments, matches and roll-up: the best of all paths."
     )
     suggestions: list[GapSuggestion] = Field(
         description="Controls that would close or lift the gap if they became `FULL`, the most useful first; at most"
-        " three. The control's own statement closes it, too."
+        " three. The control's own assessment closes it, too."
     )
+
+
+class ConflictingAssessment(Wire):
+    """A control whose assessment cannot be true beside what else was said."""
+
+    id: str
+    identifier: str
+    name: str
+    parent: ControlReference | None
+    is_mandatory: bool
+    coverage_status: CoverageStatus | None
+    coverage_gap: str | None
+    stale: list[Staleness] = Field(description=STALE)
+    effective_coverage_status: CoverageStatus = Field(description="What follows, nevertheless.")
+    conflict: Conflict = Field(description=CONFLICT_DESCRIPTION)
 
 
 class GapReport(Report):
     """What is missing of a framework, and what would close most of it."""
 
-    counts: CoverageCounts = Field(description="Of all leaves of the framework.")
+    counts: CoverageCounts = Field(description="Of all requirements of the framework.")
     next_steps: list[NextStep] = Field(
         description="Controls that would lift more than one gap if they became `FULL`, those that close most first; at"
         " most ten."
     )
     gaps: list[Gap] = Field(
         description="Every gap: `NONE` before `PARTIAL`, within that mandatory ones first, then in catalog order."
+    )
+    conflicts: list[ConflictingAssessment] = Field(
+        description="Every control whose assessment cannot be right beside what matches, or other assessments, say;"
+        " categories included, in catalog order."
     )
 
 
@@ -55,44 +78,53 @@ class Gaps:
     """What a database has of the gaps of a framework."""
 
     header: ReportHeader
-    leaves: list[Any]
+    requirements: list[Any]
     candidates: list[Any]
+    conflicts: list[Any]
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`GapReport`."""
-        counts = CoverageCounter()
-        for leaf in self.leaves:
-            counts.add(leaf)
-        gaps = [leaf for leaf in self.leaves if leaf.is_applicable and leaf.effective != "FULL"]
+        counts, moment = CoverageCounter(), now()
+        for requirement in self.requirements:
+            counts.add(requirement)
+        gaps = [one for one in self.requirements if one.is_applicable and one.effective != "FULL"]
         # The sort is stable, and they come in catalog order.
-        gaps.sort(key=lambda leaf: (COVERAGE_STATUSES.index(leaf.effective), not leaf.is_mandatory))
+        gaps.sort(key=lambda gap: (COVERAGE_STATUSES.index(gap.effective), not gap.is_mandatory))
         suggestions = GapSuggestions({gap.id: gap.effective for gap in gaps}, self.candidates, self.header.adopted)
         return self.header.wire() | {
             "counts": counts.wire(),
             "nextSteps": list(suggestions.next_steps()),
-            "gaps": [_gap(gap, suggestions) for gap in gaps],
+            "gaps": [_gap(gap, suggestions, moment) for gap in gaps],
+            "conflicts": [_assessed(control, moment) | {"conflict": control.conflict} for control in self.conflicts],
         }
 
 
 def read_gaps(transaction: Transaction, organization_id: str, framework_id: str) -> Gaps:
-    """The gaps of a framework, in four statements. Raises NotFound unless the organization has adopted it."""
+    """The gaps of a framework, in five statements. Raises NotFound unless the organization has adopted it."""
     return Gaps(
         read_report_header(transaction, organization_id, framework_id),
-        read_leaves(transaction, organization_id, framework_id),
+        read_requirements(transaction, organization_id, framework_id),
         read_candidates(transaction, organization_id, framework_id),
+        read_conflicts(transaction, organization_id, framework_id),
     )
 
 
-def _gap(leaf: Any, suggestions: GapSuggestions) -> dict[str, Any]:
+def _gap(gap: Any, suggestions: GapSuggestions, moment: str) -> dict[str, Any]:
+    return _assessed(gap, moment) | {
+        "isAssessed": gap.assessed is not None,
+        "suggestions": list(suggestions.of(gap.id)),
+    }
+
+
+def _assessed(requirement: Any, moment: str) -> dict[str, Any]:
     return {
-        "id": leaf.id,
-        "identifier": leaf.identifier,
-        "name": leaf.name,
-        "parent": parent_of(leaf),
-        "isMandatory": leaf.is_mandatory,
-        "isAssessed": leaf.is_assessed,
-        "coverageStatus": leaf.assessed,
-        "coverageGap": leaf.coverage_gap,
-        "effectiveCoverageStatus": leaf.effective,
-        "suggestions": list(suggestions.of(leaf.id)),
+        "id": requirement.id,
+        "identifier": requirement.identifier,
+        "name": requirement.name,
+        "parent": parent_of(requirement),
+        "isMandatory": requirement.is_mandatory,
+        "coverageStatus": requirement.assessed,
+        "coverageGap": requirement.coverage_gap,
+        "stale": staleness(requirement, moment),
+        "effectiveCoverageStatus": requirement.effective,
     }

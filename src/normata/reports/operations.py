@@ -58,21 +58,24 @@ _HEAD: dict[str, Any] = {
 }
 
 
-def _counts(leaves: int, excluded: int, unassessed: int, indirect: int, statuses: tuple[int, ...]) -> dict[str, Any]:
+def _counts(
+    requirements: int, excluded: int, unassessed: int, indirect: int, statuses: tuple[int, ...]
+) -> dict[str, Any]:
     """Counts; ``statuses`` are the assessed and the effective numbers at NONE, PARTIAL and FULL."""
     names = ("none", "partial", "full")
     return {
-        "leaves": leaves,
-        "applicable": leaves - excluded,
+        "requirements": requirements,
+        "applicable": requirements - excluded,
         "notApplicable": excluded,
         "withoutAssessment": unassessed,
+        "conflicts": 0,
         "indirectlyCovered": indirect,
         "assessed": dict(zip(names, statuses[:3], strict=True)),
         "effective": dict(zip(names, statuses[3:], strict=True)),
     }
 
 
-_COUNTS = _counts(93, 2, 31, 14, (38, 22, 31, 27, 30, 34))
+_COUNTS = _counts(93, 2, 31, 14, (7, 22, 31, 27, 30, 34))
 
 _IDENTITIES = {
     "control": {
@@ -99,6 +102,7 @@ _GAP = {
     "isAssessed": True,
     "coverageStatus": "NONE",
     "coverageGap": "Nobody asks for the badges of contractors.",
+    "stale": [],
     "effectiveCoverageStatus": "NONE",
     "suggestions": [_IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
 }
@@ -112,9 +116,11 @@ _ENTRY = {
     "isApplicable": True,
     "reasons": ["RISK_TREATMENT", "CONTRACTUAL"],
     "justification": None,
+    "excludedBy": None,
     "isAssessed": True,
     "coverageStatus": "NONE",
     "coverageGap": None,
+    "stale": [],
     "effectiveCoverageStatus": "PARTIAL",
     "isIndirectlyCovered": True,
     "coveredBy": [
@@ -138,10 +144,11 @@ OPERATIONS: tuple[Operation, ...] = (
         description="""\
 How far the organization covers a framework that it has adopted, in counts.
 
-Leaves are counted: controls without children. Those that do not apply to the organization are counted separately, and
-all other counts are of the applicable ones: by assessment (`assessed`), by effective coverage (`effective`), and those
-that matches lift (`indirectlyCovered`). Every category has the same counts, of all leaves below it. A leaf without a
-category is only in the counts of the framework.""",
+Requirements are counted: controls of type `CONTROL`, with or without children, unless they are decomposed into these.
+Those that do not apply to the organization are counted separately, and all other counts are of the applicable ones: by
+assessment (`assessed`, and `withoutAssessment`), by effective coverage (`effective`), those that matches lift
+(`indirectlyCovered`), and those whose assessment is in conflict with what follows (`conflicts`). Every category has the
+same counts, of all requirements below it. A requirement without a category is only in the counts of the framework.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,
@@ -157,7 +164,7 @@ category is only in the counts of the framework.""",
                     "identifier": "A.5",
                     "name": "Organizational controls",
                     "parentId": None,
-                    "counts": _counts(37, 1, 9, 8, (13, 9, 14, 9, 11, 16)),
+                    "counts": _counts(37, 1, 9, 8, (4, 9, 14, 9, 11, 16)),
                 }
             ],
         },
@@ -168,8 +175,9 @@ category is only in the counts of the framework.""",
         tag="Reports",
         summary="Report the gaps of a framework",
         description="""\
-The gaps of a framework that the organization has adopted: the leaves (controls without children) that apply and are
-below `FULL`, the worst first.
+The gaps of a framework that the organization has adopted: the requirements that apply and are below
+`FULL`, the worst first. `conflicts` has the controls whose assessment cannot be right beside what matches, or other
+assessments, say: a control that is assessed `NONE` and that a match makes `FULL` is no gap, and is listed there.
 
 Each gap has suggestions that would close it, other than assessing it: at most three controls below `FULL` with a match
 to it, the status that the gap would have if that control became `FULL`, and the number of gaps of this report that it
@@ -184,9 +192,10 @@ The CSV has the table of the gaps; the workbook (XLSX) also has the next steps a
         query=FormatQuery,
         build=lambda transaction, request: read_gaps(transaction, request.organization_id, request.id),
         formats=GAPS,
+        is_long=True,
         answer=GapReport,
         answer_description="The gaps.",
-        example=_HEAD | {"counts": _COUNTS, "nextSteps": [_STEP], "gaps": [_GAP]},
+        example=_HEAD | {"counts": _COUNTS, "nextSteps": [_STEP], "gaps": [_GAP], "conflicts": []},
     ),
     ReadOperation(
         path="/frameworks/{id}/statement-of-applicability/",
@@ -194,13 +203,15 @@ The CSV has the table of the gaps; the workbook (XLSX) also has the next steps a
         tag="Reports",
         summary="Report the statement of applicability",
         description="""\
-The statement of applicability of a framework that the organization has adopted (ISO/IEC 27001, 6.1.3 d): every control
-without children, in catalog order, with whether it applies and why, its assessed and its effective status, its gap, and
+The statement of applicability of a framework that the organization has adopted (ISO/IEC 27001, 6.1.3 d): every
+requirement, in catalog order, with whether it applies and why, its assessed and its effective status, its gap, and
 the matches that cover it.
 
 `coveredBy` has the matches of the shortest proofs, so no control supports itself. `objections` has the
 violations of the standard: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither
-reasons nor a justification), `APPLICABLE_WITHOUT_STATUS` (the organization has not assessed the control).
+reasons nor a justification), `APPLICABLE_WITHOUT_STATUS` (the organization has not assessed the control),
+`MANDATORY_EXCLUDED` (a mandatory control was excluded), `CONFLICTING` (the assessment cannot be right beside what
+matches say).
 
 The CSV has the table of the controls; the workbook (XLSX) also has the counts. The same data give the same bytes in
 every format, whenever they are requested.""",
@@ -209,6 +220,7 @@ every format, whenever they are requested.""",
         query=FormatQuery,
         build=lambda transaction, request: read_applicability(transaction, request.organization_id, request.id),
         formats=APPLICABILITY,
+        is_long=True,
         answer=StatementOfApplicability,
         answer_description="The statement of applicability.",
         example=_HEAD
@@ -218,6 +230,8 @@ every format, whenever they are requested.""",
                 "excludedWithoutJustification": 0,
                 "includedWithoutJustification": 12,
                 "applicableWithoutStatus": 31,
+                "mandatoryExcluded": 0,
+                "conflicting": 0,
             },
             "controls": [_ENTRY],
         },

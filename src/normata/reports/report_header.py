@@ -41,7 +41,7 @@ class Report(Wire):
 
 
 class NotAdopted(CommandError):
-    """An organization has adopted no framework under a name, or several; the message says which there are."""
+    """An organization has adopted no framework with a name, or several; the message lists them."""
 
 
 class ReportHeader(NamedTuple):

@@ -124,11 +124,12 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     yield "Framework", framework["name"]
     yield "Identifier", framework["identifier"]
     yield "Version", framework["version"]
-    yield "Controls without children", counts["leaves"]
+    yield "Requirements", counts["requirements"]
     yield "Applicable", counts["applicable"]
     yield "Not applicable", counts["notApplicable"]
-    yield "Without a statement", counts["withoutAssessment"]
+    yield "Without an assessment", counts["withoutAssessment"]
     yield "Indirectly covered", counts["indirectlyCovered"]
+    yield "Conflicts", counts["conflicts"]
     for sort in ("assessed", "effective"):
         for status, count in counts[sort].items():
             yield f"{sort.title()} {status.upper()}", count
@@ -137,3 +138,5 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
         yield "Excluded without justification", objections["excludedWithoutJustification"]
         yield "Included without justification", objections["includedWithoutJustification"]
         yield "Applicable without status", objections["applicableWithoutStatus"]
+        yield "Mandatory and excluded", objections["mandatoryExcluded"]
+        yield "Conflicting", objections["conflicting"]

@@ -1,4 +1,4 @@
-"""The summary of a framework: how far its leaves are covered, as a whole and below each category."""
+"""The summary of a framework: how far its requirements are covered, as a whole and below each group."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from sqlalchemy import func, select
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import Wire
+from normata.frameworks.counting import is_group
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.reports.counts import CoverageCounter, CoverageCounts
-from normata.reports.leaves import (
+from normata.reports.report_header import Report, read_report_header
+from normata.reports.requirements import (
     ASSESSED_STATUS,
     ASSESSMENT_OF_CONTROL,
     EFFECTIVE,
@@ -19,81 +21,81 @@ from normata.reports.leaves import (
     FRAMEWORK,
     HAS_CHILDREN,
     IS_APPLICABLE,
-    IS_ASSESSED,
     IS_INDIRECT,
+    IS_REQUIREMENT,
 )
-from normata.reports.report_header import Report, read_report_header
 
 
 class CategoryCoverage(Wire):
-    """A control that has others below it, and how far the leaves below it are covered, however deep they lie."""
+    """A category or decomposed control, and how far the requirements below it are covered, however deep they lie."""
 
     id: str
     identifier: str
     name: str
-    parent_id: str | None = Field(description="The id of the category above it; null at the top.")
-    counts: CoverageCounts = Field(description="Of the leaves below the category.")
+    parent_id: str | None = Field(description="The id of the control above it; null at the top.")
+    counts: CoverageCounts = Field(description="Of the requirements below the category.")
 
 
 class FrameworkCoverage(Report):
     """How far an organization covers a framework."""
 
-    counts: CoverageCounts = Field(description="Of all leaves of the framework.")
+    counts: CoverageCounts = Field(description="Of all requirements of the framework.")
     categories: list[CategoryCoverage] = Field(
-        description="Every control that has others below it, in catalog order: the top ones and those within them."
+        description="Every category or decomposed control with requirements below it, in catalog order."
     )
 
 
 def summary(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
-    """The members of :class:`FrameworkCoverage`, in four statements. The database counts the leaves of each category.
+    """The members of :class:`FrameworkCoverage`, in four statements. The database counts what is below each parent.
 
     Raises NotFound unless the organization has adopted the framework.
     """
     header = read_report_header(transaction, organization_id, framework_id)
     about = {"organization": organization_id, "framework": framework_id}
-    categories = transaction.rows(_CATEGORIES, about)
-    above = {category.id: category.parent_id for category in categories}
-    counters = {category.id: CoverageCounter() for category in categories}
+    parents = transaction.rows(_PARENTS, about)
+    above = {parent.id: parent.parent_id for parent in parents}
+    counters = {parent.id: CoverageCounter() for parent in parents}
     whole = CoverageCounter()
     for group in transaction.rows(_COUNTED, about):
-        whole.add(group, group.leaves)
-        category = group.parent_id
-        while category is not None:
-            counters[category].add(group, group.leaves)
-            category = above[category]
+        whole.add(group, group.requirements)
+        parent = group.parent_id
+        while parent is not None:
+            counters[parent].add(group, group.requirements)
+            parent = above[parent]
     return header.wire() | {
         "counts": whole.wire(),
         "categories": [
             {
-                "id": category.id,
-                "identifier": category.identifier,
-                "name": category.name,
-                "parentId": category.parent_id,
-                "counts": counters[category.id].wire(),
+                "id": parent.id,
+                "identifier": parent.identifier,
+                "name": parent.name,
+                "parentId": parent.parent_id,
+                "counts": counters[parent.id].wire(),
             }
-            for category in categories
+            for parent in parents
+            if parent.is_group and counters[parent.id].applicable + counters[parent.id].not_applicable
         ],
     }
 
 
-_CATEGORIES = (
-    select(Control.id, Control.identifier, Control.name, Control.parent_id)
+_PARENTS = (
+    select(Control.id, Control.identifier, Control.name, Control.parent_id, is_group().label("is_group"))
     .where(Control.framework_id == FRAMEWORK, HAS_CHILDREN)
     .order_by(Control.position, Control.id)
 )
 # Gathered first: grouped by the expressions themselves, each place would be another parameter to the database.
-_leaves = (
+_requirements = (
     select(
         Control.parent_id,
         IS_APPLICABLE.label("is_applicable"),
-        IS_ASSESSED.label("is_assessed"),
         ASSESSED_STATUS.label("assessed"),
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
+        EffectiveCoverage.conflict,
     )
     .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
-    .where(Control.framework_id == FRAMEWORK, ~HAS_CHILDREN)
-    .subquery("leaves")
+    .where(Control.framework_id == FRAMEWORK, IS_REQUIREMENT)
+    .subquery("requirements")
 )
-_COUNTED = select(*_leaves.c, func.count().label("leaves")).group_by(*_leaves.c)
+_COUNTED = select(*_requirements.c, func.count().label("requirements")).group_by(*_requirements.c)

@@ -16,9 +16,10 @@ from sqlalchemy import and_, literal, select
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
-from normata.frameworks.visibility import match_visible_to
-from normata.reports.leaves import ASSESSMENT_OF_CONTROL, IS_APPLICABLE, ORGANIZATION
+from normata.core.schema.table import sql_table
+from normata.frameworks.counting import applies, is_group, is_requirement, match_counts
+from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
+from normata.reports.requirements import ORGANIZATION
 
 _Mark: TypeAlias = tuple[str, str]  # a control, and PARTIAL or FULL
 
@@ -26,13 +27,13 @@ _Mark: TypeAlias = tuple[str, str]  # a control, and PARTIAL or FULL
 def read_matches_that_lift(transaction: Transaction, organization_id: str) -> list[Any]:
     """Every match from a covered control to one that is covered indirectly, in one statement.
 
-    ``is_within`` tells that the source lies within the target: that the match back is FULL.
+    ``is_within`` is true where the source lies within the target: that the match back is FULL.
     """
     return transaction.rows(_MATCHES, {"organization": organization_id})
 
 
 def read_lifted_children(transaction: Transaction, organization_id: str) -> list[Any]:
-    """The applicable children of every control that is covered indirectly, in one statement."""
+    """The applicable requirements below every group that is covered indirectly, in one statement."""
     return transaction.rows(_CHILDREN, {"organization": organization_id})
 
 
@@ -69,7 +70,7 @@ def _implied(match: Any) -> Iterable[tuple[_Mark, _Mark]]:
 
 
 def _initial(matches: Sequence[Any], children: Sequence[Any]) -> set[_Mark]:
-    """The marks that need no match: what statements and roll-up alone give."""
+    """The marks that need no match: what assessments and roll-up alone give."""
     own = {match.source_id: match.source_own for match in matches}
     own |= {match.target_id: match.target_own for match in matches}
     own |= {child.id: child.own for child in children}
@@ -82,7 +83,7 @@ def _down_from(status: str) -> tuple[str, ...]:
 
 
 def _conclusions(matches: Sequence[Any], children: Sequence[Any]) -> Mapping[_Mark, list[_Mark]]:
-    """What follows from one mark alone. That all children are FULL is no such rule: see :func:`_steps`."""
+    """What follows from one mark alone. That all requirements are FULL is no such rule: see :func:`_steps`."""
     conclusions: defaultdict[_Mark, list[_Mark]] = defaultdict(list)
     for match in matches:
         for premise, conclusion in _implied(match):
@@ -96,10 +97,11 @@ def _steps(
     initial: set[_Mark], conclusions: Mapping[_Mark, Sequence[_Mark]], children: Sequence[Any]
 ) -> dict[_Mark, int]:
     """The step in which each mark is made first: 0 for what is given, then one more for each rule."""
-    missing: defaultdict[str, int] = defaultdict(int)  # how many children of a control are not FULL yet
-    parents = {child.id: child.parent_id for child in children}
+    missing: defaultdict[str, int] = defaultdict(int)  # how many requirements below a group are not FULL yet
+    groups: defaultdict[str, list[str]] = defaultdict(list)
     for child in children:
         missing[child.parent_id] += 1
+        groups[child.id].append(child.parent_id)
     steps: dict[_Mark, int] = {}
     step, reached = 0, initial
     while reached:
@@ -107,10 +109,10 @@ def _steps(
         following: set[_Mark] = set()
         for control, level in reached:
             following.update(conclusions.get((control, level), ()))
-            if level == "FULL" and control in parents:
-                missing[parents[control]] -= 1
-                if missing[parents[control]] == 0:
-                    following.add((parents[control], "FULL"))
+            for group in groups.get(control, ()) if level == "FULL" else ():
+                missing[group] -= 1
+                if missing[group] == 0:
+                    following.add((group, "FULL"))
         following |= {(control, "PARTIAL") for control, level in following if level == "FULL"}
         step, reached = step + 1, following - steps.keys()
     return steps
@@ -125,7 +127,7 @@ _is_within = (
         _back.source_control_id == ControlMatch.target_control_id,
         _back.target_control_id == ControlMatch.source_control_id,
         _back.match_level == "FULL",
-        _back.organization_id.is_(None) | (_back.organization_id == ORGANIZATION),
+        match_counts(ORGANIZATION, _back),
     )
     .exists()
 )
@@ -149,24 +151,34 @@ _MATCHES = (
         _target.organization_id == ORGANIZATION,
         _target.is_indirect,
         _source.status != "NONE",
-        match_visible_to(ORGANIZATION),
+        match_counts(ORGANIZATION),
     )
 )
 
 _above = aliased(EffectiveCoverage, name="above")
+_CHILD, _GROUP = sql_table(Control).alias("child"), sql_table(Control).alias("group_above")
+# What is below groups that are covered indirectly, however deep.
+_below = (
+    select(_CHILD.c.id, _CHILD.c.parent_id.label("group_id"))
+    .join(_above, _above.control_id == _CHILD.c.parent_id)
+    .join(_GROUP, _GROUP.c.id == _CHILD.c.parent_id)
+    .where(_above.organization_id == ORGANIZATION, _above.is_indirect, is_group(_GROUP))
+    .cte("below", recursive=True)
+)
+_below = _below.union(select(_CHILD.c.id, _below.c.group_id).join(_below, _CHILD.c.parent_id == _below.c.id))
+_of_group = aliased(EffectiveCoverage, name="of_group")
 _CHILDREN = (
     select(
-        Control.id,
+        _below.c.id,
         EffectiveCoverage.own,
-        _above.control_id.label("parent_id"),
-        _above.own.label("parent_own"),
+        _below.c.group_id.label("parent_id"),
+        _of_group.own.label("parent_own"),
     )
-    .select_from(_above)
-    .join(Control, Control.parent_id == _above.control_id)
+    .join(Control, Control.id == _below.c.id)
     .join(
         EffectiveCoverage,
-        and_(EffectiveCoverage.control_id == Control.id, EffectiveCoverage.organization_id == ORGANIZATION),
+        and_(EffectiveCoverage.control_id == _below.c.id, EffectiveCoverage.organization_id == ORGANIZATION),
     )
-    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
-    .where(_above.organization_id == ORGANIZATION, _above.is_indirect, IS_APPLICABLE)
+    .join(_of_group, and_(_of_group.control_id == _below.c.group_id, _of_group.organization_id == ORGANIZATION))
+    .where(is_requirement(), applies())
 )

@@ -111,7 +111,10 @@ class Parsed(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         """Note where a field ends."""
-        if tag == "textarea":
+        if tag == "textarea" and self._area is not None:
+            # A line break at its beginning is none of its text (HTML, section 13.2.6.4.7).
+            fields = self.forms[-1].fields
+            fields[self._area] = fields[self._area].removeprefix("\n")
             self._area = None
 
     def handle_data(self, data: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.console.app.conftest import People
-from tests.console.app.pages import ALPHA, Parsed, send
+from tests.console.app.pages import ALPHA, Form, Parsed, send
+from tests.console.app.records.recording import Sheet
 from tests.console.browser import Browser, is_refused, text_of
 from tests.served import Served
 from tests.world import ALPHA as ALPHA_ID
@@ -18,7 +19,7 @@ ONE = f"{ALPHA}controls/moon.A.5/"
 
 
 def _identifiers(page: Any) -> list[str]:
-    return re.findall(r'<td class="id"><a [^>]*>([^<]*)</a>', page.text)
+    return re.findall(r'<th scope="row"><a [^>]*><span class="id">([^<]*)</span>', page.text)
 
 
 def _control(instance: Served, control: str) -> Any:
@@ -26,12 +27,9 @@ def _control(instance: Served, control: str) -> Any:
     return instance.client.get(f"/controls/{control}/", params=query, headers=instance.bearer("viewer")).json()
 
 
-def _stated_at(browser: Browser, control_id: str) -> str:
-    """The moment of a statement, as the list tells the script of it."""
-    page = browser.get(f"{LIST}?limit=100").text
-    found = re.search(rf'controls/{re.escape(control_id)}/\?return_to[^>]* data-stated-at="([^"]*)"', page)
-    assert found is not None
-    return found[1]
+def _form_beside(browser: Browser, control_id: str) -> Form:
+    """The form of a control beside the list, without what its second button sends."""
+    return Parsed(browser.get(f"{LIST}?open={control_id}")).form(f"controls/{control_id}/coverage/")
 
 
 @pytest.mark.parametrize(
@@ -73,14 +71,18 @@ def test_an_empty_list_says_what_to_do(readers: People) -> None:
 
 def test_state_in_the_row(people: People) -> None:
     page = people["editor"].get(f"{LIST}?frameworks=fw-moon&limit=50")
-    [link] = [link for link in Parsed(page).links if link.startswith(f"{ONE}?")]
-    form = Parsed(people["editor"].get(link)).form("controls/moon.A.5/coverage/")
-    answer = send(people["editor"], form, coverageStatus="PARTIAL", coverageGap="Line 1\r\nLine 2 <b>")
-    assert answer.status_code == 303
-    back, _, place = answer.headers["location"].partition("#")
-    assert back == f"{LIST}?frameworks=fw-moon&limit=50&done=assessed"
-    assert place in page.text
-    assert "Saved." in text_of(people["editor"].get(back))
+    [link] = [link for link in Parsed(page).links if "open=moon.A.5#" in link]
+    beside = Parsed(people["editor"].get(link))
+    form = beside.form("controls/moon.A.5/coverage/")
+    (following, back) = (value for name, value in form.buttons if name == "return_to")
+    assert back == f"{LIST}?frameworks=fw-moon&limit=50"
+    assert following == f"{back}&open=moon.A.6"
+    typed = {"coverageStatus": "PARTIAL", "coverageGap": "Line 1\r\nLine 2 <b>", "return_to": following}
+    answer = send(people["editor"], form, **typed)
+    assert answer.headers["location"] == f"{following}&done=assessed"
+    said = text_of(people["editor"].get(answer.headers["location"]))
+    assert "Saved." in said
+    assert "A.6 moon control 6" in said
     control = _control(people.instance, "moon.A.5")
     assert control["coverage"]["coverageStatus"] == "PARTIAL"
     assert control["coverage"]["coverageGap"] == "Line 1\nLine 2 <b>"
@@ -89,16 +91,14 @@ def test_state_in_the_row(people: People) -> None:
 def test_no_row_repeats_what_is_selected(readers: People) -> None:
     page = readers["editor"].get(f"{LIST}?search=moon&selected=moon.A.1&selected=moon.A.2")
     assert page.text.count(" checked") >= 2
-    links = [link for link in Parsed(page).links if "return_to" in link]
+    links = [link for link in Parsed(page).links if "open=" in link]
     assert links
-    assert not [link for link in links if "selected" in link or "search%3Dmoon" not in link]
+    assert not [link for link in links if "selected" in link or "search=moon" not in link]
 
 
 def test_what_the_row_does_not_show_stays(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL", hasReasons="1", reasons="LEGAL", applies="true")
-    form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
-    form.action = f"{ONE}coverage/"  # as the script does
-    form.fields["assessed_at"] = _stated_at(people["editor"], "moon.A.5")
+    form = _form_beside(people["editor"], "moon.A.5")
     send(people["editor"], form, coverageStatus="NONE")
     coverage = _control(people.instance, "moon.A.5")["coverage"]
     assert (coverage["coverageStatus"], coverage["reasons"]) == ("NONE", ["LEGAL"])
@@ -106,13 +106,12 @@ def test_what_the_row_does_not_show_stays(people: People) -> None:
 
 def test_a_fault_is_told_at_its_field_and_nothing_typed_is_lost(people: People) -> None:
     form = Parsed(people["editor"].get(ONE)).form("moon.A.5/coverage/")
-    del form.fields["applies"]  # the box is not ticked
     form.fields["return_to"] = f"{LIST}?page=1#c5"
-    answer = send(people["editor"], form, coverageGap="Typed, and long.")
+    answer = send(people["editor"], form, coverageStatus="EXCLUDED", coverageGap="Typed, and long.")
     assert is_refused(answer, status=400)
     assert 'id="fault-justification">is required where the control is not applicable' in answer.text
     assert Parsed(answer).form("moon.A.5/coverage/").fields["coverageGap"] == "Typed, and long."
-    assert "applies" not in Parsed(answer).form("moon.A.5/coverage/").fields
+    assert Parsed(answer).form("moon.A.5/coverage/").fields["coverageStatus"] == "EXCLUDED"
     assert Parsed(answer).form("moon.A.5/coverage/").fields["return_to"] == f"{LIST}?page=1#c5"
     assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] is None
 
@@ -133,20 +132,25 @@ def test_who_saves_second_is_told_and_loses_nothing(people: People) -> None:
     assert _control(people.instance, "moon.A.5")["coverage"]["coverageGap"] == "The first."
     again = send(people["admin"], form)
     assert again.status_code == 303
-    assert _control(people.instance, "moon.A.5")["coverage"] | {"updatedAt": ""} == {
+    assert _control(people.instance, "moon.A.5")["coverage"] | {"updatedAt": "", "assessedAt": ""} == {
         "coverageStatus": "FULL",
         "coverageGap": "The second.",
-        "isApplicable": True,
+        "isApplicable": None,
         "justification": None,
         "reasons": [],
+        "ownerId": None,
+        "note": None,
+        "reviewBy": None,
         "updatedAt": "",
+        "assessedAt": "",
+        "stale": [],
+        "lapsedStatus": None,
+        "lapsedAt": None,
     }
 
 
 def test_who_saves_second_in_the_row_is_told(people: People) -> None:
-    form = next(form for form in Parsed(people["editor"].get(LIST)).forms if form.method == "post" and not form.action)
-    form.action = f"{ONE}coverage/"  # as the script does
-    form.fields["assessed_at"] = _stated_at(people["editor"], "moon.A.5")
+    form = _form_beside(people["editor"], "moon.A.5")
     send(people["admin"], Parsed(people["admin"].get(ONE)).form("moon.A.5/coverage/"), coverageGap="The first.")
     second = send(people["editor"], form, coverageStatus="FULL", coverageGap="The second.")
     assert is_refused(second, status=412)
@@ -185,9 +189,30 @@ def test_all_selected_at_once_after_a_preview(people: People) -> None:
 
     done = browser.post(f"{ALPHA}coverage/", **many, step="do")
 
-    assert (done.status_code, done.headers["location"]) == (303, f"{LIST}?frameworks=fw-sun&done=assessed_many")
+    assert (done.status_code, done.headers["location"].partition("&assessed=")[0]) == (303, f"{LIST}?frameworks=fw-sun")
     for control in ("sun.A.4", "sun.A.5"):
         assert _control(people.instance, control)["effectiveCoverageStatus"] == "FULL"
+
+    noted = browser.get(done.headers["location"])
+    assert "Saved for all selected controls" in text_of(noted)
+    form = Sheet(noted, "/coverage/")
+    assert "Undo" in noted.text
+    assert "Undo" not in people["viewer"].get(done.headers["location"]).text  # nor is it their session's note
+    undone = form.send(browser, step="undo")
+    assert (undone.status_code, undone.headers["location"]) == (
+        303,
+        f"{LIST}?frameworks=fw-sun&done=assessments_undone",
+    )
+    assert "have their earlier assessments again" in text_of(browser.get(undone.headers["location"]))
+    assert _control(people.instance, "sun.A.4") == before
+    assert _control(people.instance, "sun.A.5")["coverage"]["updatedAt"] is None
+    again = form.send(browser, step="undo")
+    assert again.headers["location"] == f"{LIST}?frameworks=fw-sun&done=nothing_to_undo"
+
+
+def test_nobody_makes_a_link_that_claims_something_was_assessed(people: People) -> None:
+    forged = people["editor"].get(f"{LIST}?assessed=2026-01-01T00:00:00.000Z_x&proof=00")
+    assert "Undo" not in forged.text
 
 
 def test_a_preview_tells_what_is_wrong(people: People) -> None:
@@ -208,12 +233,10 @@ def test_a_form_leads_back_to_pages_of_the_console_alone(place: str, people: Peo
 def test_a_control_says_why_it_is_covered(readers: People) -> None:
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.1/"))
     assert re.search(
-        r"A\.1 moon control 1 SUN-10 Full is fully covered by .*A\.1 sun control 1 SUN-2 Full is assessed", said
+        r"A\.1 moon control 1 SUN-10 . Full is fully covered by A\.1 sun control 1 SUN-2 . Full is assessed", said
     )
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.2/"))
-    assert re.search(
-        r"What would raise its coverage A\.2 sun control 2 SUN-2 : Partial → Full would make it Full", said
-    )
+    assert re.search(r"What would raise its coverage A\.2 sun control 2 . Partial → . Full would make it . Full", said)
 
 
 def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
@@ -226,5 +249,5 @@ def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
 
 def test_the_history_is_for_admins(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
-    assert re.search(r"History Time User Change .* Editor .*Assessment: Full", text_of(people["admin"].get(ONE)))
-    assert "History" not in text_of(people["editor"].get(ONE))
+    assert re.search(r"History 1 .* Editor Our assessment: . Full", text_of(people["admin"].get(ONE)))
+    assert "History 1" not in text_of(people["editor"].get(ONE))

@@ -200,7 +200,9 @@ def test_texts_that_are_there_are_used() -> None:
     written = "\n".join(path.read_text("utf-8") for path in files)
     beginnings = tuple(re.findall(r"[\"'](\w[\w.]*\.)(?:[\"'] [+~]|\{)", written))
     whole = set(re.findall(r"[\"']([\w.]+)[\"']", written))
-    assert not [key for key in texts.english() if key not in whole and not key.startswith(beginnings)]
+    assert not [
+        key for key in texts.english() if key.removesuffix(".one") not in whole and not key.startswith(beginnings)
+    ]
 
 
 def test_pages_ask_and_change_by_operations_alone() -> None:

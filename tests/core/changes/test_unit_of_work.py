@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, insert, update
 
 from normata.console.writes import SIGN_IN_WRITES
 from normata.core.changes.idempotency import KEY_WRITES
+from normata.core.changes.jobs import JOB_WRITES
 from normata.core.changes.revisions import current_revision
 from normata.core.changes.unit_of_work import Actor, Change, Changes, Subscriber, UndeclaredWrite, UnitOfWork, update_of
 from normata.core.changes.writing import every_column_of
@@ -25,11 +26,10 @@ from normata.frameworks.model import Framework
 from normata.identity.invitations.invitations import ACCEPTING_WRITES
 from normata.identity.model import AccessToken
 from normata.identity.sign_in_model import Session
-from normata.notifications.reminders import REMINDER_WRITES
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.kinds import Label, Policy
 from normata.tables import Table
-from normata.wiring import SUBSCRIBERS
+from normata.wiring import JOB_TYPES, SUBSCRIBERS
 from tests import stored, world
 from tests.databases import open_url
 from tests.world import ALPHA, BETA, EARLIER
@@ -268,7 +268,8 @@ def test_the_service_may_write_what_operations_and_subscribers_declare_and_no_mo
     declared = {write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes}
     declared |= {write for subscriber in SUBSCRIBERS for write in subscriber.writes}
     beside = {update_of(AccessToken, "last_used_at"), update_of(Session, "last_used_at"), *SEALING_WRITES}
-    beside |= {*KEY_WRITES, *REMINDER_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES}
+    beside |= {*KEY_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES, *JOB_WRITES}
+    beside |= {write for one in JOB_TYPES for write in one.writes}
     assert set(SECURITY.writes) == declared | beside, "beside the requests, by whatever comes with a key, and by pages"
     assert declared <= set(SECURITY.writes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextvars import ContextVar
+from itertools import count
 
 import pytest
 
@@ -17,10 +18,12 @@ class Server:
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
+        self.begun = asyncio.Event()  # with each batch
         self.open = asyncio.Event()
 
     async def __call__(self, numbers: Sequence[int]) -> list[str | Exception]:
         self.batches.append(list(numbers))
+        self.begun.set()
         await self.open.wait()
         return [LookupError(str(number)) if number % 2 else str(number) for number in numbers]
 
@@ -127,18 +130,89 @@ def test_a_batch_is_served_in_the_context_of_none_of_its_calls() -> None:
     asyncio.run(run())
 
 
-def test_a_batch_begins_at_once_and_waits_for_nobody() -> None:
-    """Also where the one before had several calls: who comes later goes with the next one."""
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch seems to take a minute, so that the next one may wait as long as that."""
+    clock = count(step=60)
+    monkeypatch.setattr("normata.core.db.batching.time.perf_counter", lambda: float(next(clock)))
 
+
+@pytest.mark.usefixtures("slow")
+def test_a_batch_waits_for_as_many_calls_as_were_served_and_left_waiting_before() -> None:
+    async def run() -> None:
+        server = Server()
+        batcher = Batcher(server, 30, patience=30)
+        first = [asyncio.create_task(batcher.ask(number)) for number in (0, 2)]
+        await a_moment()
+        left = asyncio.create_task(batcher.ask(4))
+        await a_moment()
+        server.open.set()
+        assert await asyncio.gather(*first) == ["0", "2"]
+        back = [asyncio.create_task(batcher.ask(6))]
+        await a_moment()
+        assert server.batches == [[0, 2]], "the third one is likely to come"
+        back.append(asyncio.create_task(batcher.ask(8)))
+        assert await asyncio.wait_for(asyncio.gather(left, *back), 10) == ["4", "6", "8"]
+        assert server.batches == [[0, 2], [4, 6, 8]]
+
+    asyncio.run(run())
+
+
+def test_a_batch_waits_no_longer_than_its_patience_for_calls_that_do_not_come() -> None:
     async def run() -> None:
         server = Server()
         server.open.set()
-        batcher = Batcher(server, 30)
+        batcher = Batcher(server, 30, patience=0.01)
         await asyncio.gather(*(batcher.ask(number) for number in (0, 2, 4)))
-        back = asyncio.create_task(batcher.ask(6))
-        await a_moment()
+        assert await asyncio.wait_for(batcher.ask(6), 10) == "6"
         assert server.batches == [[0, 2, 4], [6]]
-        assert await back == "6"
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("slow")
+def test_after_a_wait_in_vain_the_next_batch_begins_at_once() -> None:
+    async def run() -> None:
+        server = Server()
+        server.open.set()
+        batcher = Batcher(server, 30, patience=0.05)
+        await asyncio.gather(batcher.ask(0), batcher.ask(2))
+        server.open.clear()
+        server.begun.clear()
+        alone = asyncio.create_task(batcher.ask(4))
+        await server.begun.wait()
+        behind = asyncio.create_task(batcher.ask(6))
+        await a_moment()
+        server.open.set()
+        assert await alone == "4"
+        await a_moment()
+        assert server.batches == [[0, 2], [4], [6]]
+        assert await behind == "6"
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("slow")
+def test_calls_that_come_alone_wait_for_nobody() -> None:
+    async def run() -> None:
+        server = Server()
+        server.open.set()
+        batcher = Batcher(server, 30, patience=30)
+        for number in (0, 2, 4):
+            assert await asyncio.wait_for(batcher.ask(number), 10) == str(number)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_batch_that_is_full_waits_for_nobody() -> None:
+    async def run() -> None:
+        server = Server()
+        server.open.set()
+        batcher = Batcher(server, 30, limit=2, patience=30)
+        for _ in range(2):
+            await asyncio.wait_for(asyncio.gather(*(batcher.ask(number) for number in (0, 2, 4, 6))), 10)
+        assert [len(batch) for batch in server.batches] == [2, 2, 2, 2]
 
     asyncio.run(run())
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import mostly_sqlite
+from tests import mostly_sqlite, world
+from tests.databases import change
 from tests.served import Served, served
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
@@ -17,8 +18,9 @@ database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 @pytest.fixture
 def service(database_url: str) -> Iterator[Served]:
-    """The application over a fresh copy of the test world."""
+    """The application over a fresh copy of the test world, in which there are assessments to undo."""
     with served(database_url) as opened:
+        change(opened.database, world.remember)
         yield opened
 
 
@@ -26,4 +28,5 @@ def service(database_url: str) -> Iterator[Served]:
 def shared(shared_url: str) -> Iterator[Served]:
     """The application over a copy of the test world that a module's tests share, since none of them changes it."""
     with served(shared_url) as opened:
+        change(opened.database, world.remember)
         yield opened

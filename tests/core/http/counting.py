@@ -11,10 +11,12 @@ import pytest
 from sqlalchemy import Table
 from sqlalchemy.sql.visitors import iterate
 
+from normata.core.changes.job_runner import JobRunner
+from normata.core.changes.jobs import DueJob
 from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import NO_PARAMETERS, NO_TENANT, Parameters, Statement, TenantScope, Transaction, Work
-from normata.events import sealing
+from normata.events import sealer, sealing
 from normata.identity import last_use
 from normata.identity.last_use import LastUse
 
@@ -63,12 +65,12 @@ def _noting(transaction: Transaction, asked: Asked) -> Iterator[None]:
 
 @contextmanager
 def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
-    """Counts what is asked of a database while a block runs; but not what is written beside the requests."""
+    """Counts what is asked of a database while a block runs; but not what is asked beside the requests."""
     asked = Asked()
     read, write, look_up = database.read, database.write, database.look_up
 
     def noted(work: Work[Any]) -> Work[Any]:
-        if work.__module__ in (sealing.__name__, last_use.__name__):
+        if work.__module__ in (sealer.__name__, sealing.__name__, last_use.__name__):
             return work
 
         def run(transaction: Transaction) -> Any:
@@ -90,7 +92,16 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
     async def store_nothing(_self: LastUse) -> None:
         """What earlier requests have left to store is stored later."""
 
+    async def find_nothing(_self: JobRunner) -> None:
+        """Jobs are found later."""
+
+    async def claim_nothing(_self: JobRunner, _most: int) -> list[DueJob]:
+        """And done later."""
+        return []
+
     with monkeypatch.context() as patch:
+        patch.setattr(JobRunner, "find", find_nothing)
+        patch.setattr(JobRunner, "_claimed", claim_nothing)
         patch.setattr(LastUse, "note", lambda *_: None)
         patch.setattr(LastUse, "store", store_nothing)
         patch.setattr(database, "read", counted_read)

@@ -8,14 +8,15 @@ The rules:
   table it is the first row that the world has of the organization, also by its framework, else the first that is
   nobody's own; of a framework that it has adopted, where the row is of a framework. Of a control it is one that the
   organization has stated, of a framework that is to be adopted one that is not. What the operation changes or removes
-  is the organization's own.
+  is the organization's own. A match that is to count again is one that the organization has set aside.
 - An organization is the one that the request is about. A member is the organization's service account, whom nobody
   misses, and a user is that service account; but where the operation changes records, it is who answers for them.
 - A token is one of whoever asks, where the operation is about their own, and else that of the service account.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
 - A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's.
-  What it names under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``.
+  A ``changeId`` is that of a change that the world has. What it names under ``records``, by kind and id, are the
+  records of the world: archived or live as for an ``{id}``.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -40,8 +41,8 @@ from normata.core.http.roles import ROLES, role_suffices
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.table import Table
 from normata.demo.files import ORGANIZATION as DEMO
-from normata.errors import NotArchived
-from normata.frameworks.model import Control, FrameworkAdoption
+from normata.errors import NotArchived, NothingToUndo
+from normata.frameworks.model import Control, ControlMatch, FrameworkAdoption, SetAsideMatch
 from normata.identity.model import AccessToken, Invitation, Membership, Organization
 from normata.identity.sign_in_model import Session
 from normata.notifications.model import Notification
@@ -180,10 +181,18 @@ def by_role(operation: Operation) -> bool:
 def harmless_first(operations: Iterable[Operation]) -> list[Operation]:
     """Operations in an order in which each finds what it is about: what takes it away comes last."""
 
-    def harm(operation: Operation) -> tuple[bool, bool, bool, bool]:
+    def harm(operation: Operation) -> tuple[bool, bool, bool, bool, bool]:
         removes = operation.method == "DELETE"
         ends_all = _does(operation, Organization, "UPDATE") and removes
-        return isinstance(operation, ChangeOperation), ends_all, removes, _does(operation, ArchiveEntry, "INSERT")
+        archives = _does(operation, ArchiveEntry, "INSERT")
+        # What was changed again since cannot be undone any more.
+        return (
+            isinstance(operation, ChangeOperation),
+            NothingToUndo not in operation.errors,
+            ends_all,
+            removes,
+            archives,
+        )
 
     return sorted(operations, key=harm)
 
@@ -226,6 +235,8 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
         rows = sorted(rows, key=adopted.__contains__)
     if table is Membership and any(_does(operation, kind, "UPDATE") for kind in Restorable.kinds):
         rows = [world.RESPONSIBLE[organization_id]]
+    if table is ControlMatch and _does(operation, SetAsideMatch, "DELETE") and not _does(operation, table, "DELETE"):
+        rows = [world.SET_ASIDE]
     if not rows:
         _fail(operation, f"the world has no row of {table.__name__} that belongs to {organization_id}")
     return rows[0]
@@ -283,6 +294,8 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     for name, found in replaced.items():
         text = text.replace(json.dumps(name), json.dumps(found))
     body = json.loads(text)
+    if isinstance(body, dict) and "changeId" in body:
+        body["changeId"] = world.change_id(organization_id)
     for record in body.get("records", ()) if isinstance(body, dict) else ():
         kind = next(kind for kind in Restorable.kinds if kind.path == record["kind"])
         record["id"] = record_id(kind, _state(operation), organization_id)

@@ -61,7 +61,7 @@ def test_it_says_what_would_be_done_and_does_nothing(operation: ChangeOperation,
     assert documented.faults({"$ref": "#/components/schemas/DryRun"}, planned) == []
     real = request.send(service.client, headers)
     assert planned["status"] == real.status_code
-    assert _shape(planned["answer"]) == _shape(real.json())
+    assert _shape(planned["answer"]) == _shape(_without_secrets(operation, real.json()))
     assert planned["changes"]
     notified = {(row["user_id"], row["type"]) for row in stored.rows(service.database, Notification)}
     assert {(one["userId"], one["type"]) for one in planned["notifications"]} <= notified
@@ -95,7 +95,9 @@ def test_it_has_the_same_refusals(operation: ChangeOperation, shared: Served) ->
     roles = ROLES if operation.authority == "operator" else [r for r in ROLES if not role_suffices(r, operation.role)]
     requests: list[tuple[Sample, str]] = [(sample(operation), role) for role in roles]
     requests += [(other, enough(operation)) for other in about_others(operation)] if operation.about else []
-    requests += [(sample(operation, world.BETA), enough(operation))] if operation.authority != "operator" else []
+    of_beta = sample(operation, world.BETA)
+    is_of_one = operation.authority != "operator" and of_beta != sample(operation)
+    requests += [(of_beta, enough(operation))] if is_of_one else []
     for request, user in requests:
         headers = shared.bearer(user) | {"X-Request-Id": "same"}
         first, second = request.send(shared.client, headers), dry(request).send(shared.client, headers)
@@ -166,3 +168,11 @@ def test_nothing_is_told_that_the_service_may_not_know() -> None:
     body = encode(preview_answer(Preview(Answer(200, {}, None), [change], [])))
     assert b'"after":{"userId":"u","changedAt":"now"}' in body
     assert b"secret" not in body
+
+
+def _without_secrets(operation: Operation, content: Any) -> Any:
+    """An answer as a dry run has it: what is shown once is null."""
+    secrets = getattr(operation, "secret_fields", ())
+    if not isinstance(content, dict):
+        return content
+    return {name: None if name in secrets else _without_secrets(operation, value) for name, value in content.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,23 @@ def test_outage_and_recovery(service: Served) -> None:
     away.rename(file)
     assert set(statuses()) == {200}
     assert stored.row(service.database, Label, record_id(Label, "archived"))["archived_at"] is None
+
+
+def test_not_ready_while_nothing_can_be_written(service: Served) -> None:
+    """As on a full disk, or one that can only be read: reads go on."""
+    client, headers = service.client, service.bearer("editor")
+    assert client.get("/livez").status_code == 200
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        answers = [client.get("/readyz"), client.get("/readyz"), client.post(LABEL, headers=headers)]
+        read = client.get(PATHS[0], params=QUERY, headers=headers)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert read.status_code == 200
+    assert client.get("/readyz").status_code == 200
+    assert client.post(LABEL, headers=headers).status_code == 200
 
 
 def test_starting_without_a_database(service: Served) -> None:

@@ -25,7 +25,7 @@ from tests.cells import all_cells
 from tests.core.http import documented
 from tests.core.http.counting import counting
 from tests.core.http.samples import enough, families, operations, sample
-from tests.databases import on_both
+from tests.databases import change, on_both
 from tests.served import Headers, Served, refused, served
 from tests.world import ALPHA, BETA, record_id
 
@@ -39,6 +39,7 @@ DAY = 24 * 60 * 60
 def pair(database_url: str) -> Iterator[tuple[Served, Served]]:
     """The application twice over one database, as two processes have it."""
     with served(database_url) as first, served(database_url) as second:
+        change(first.database, world.remember)
         yield first, second
 
 

@@ -136,3 +136,19 @@ def test_a_body_that_does_not_come_is_waited_for_in_bounds(database_url: str) ->
             return {"type": "http.request", "body": piece, "more_body": piece != b"}"}
 
         assert call(service, slow, headers) == 200
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(1_000_000, 408), (10, 200)])
+def test_a_body_has_a_deadline_as_a_whole(rate: int, expected: int, database_url: str) -> None:
+    """However soon its next piece comes. What comes fast enough has longer: at ten bytes a second these may."""
+    with served(database_url, body_deadline=0.2, body_rate=rate) as service:
+        headers = service.bearer("editor") | JSON
+        pieces = iter([b'{"organizationId": ', b' "org-', b'alpha"', *[b" "] * 6, b"}"])
+
+        async def slow() -> dict[str, Any]:
+            await asyncio.sleep(0.05)
+            piece = next(pieces)
+            return {"type": "http.request", "body": piece, "more_body": piece != b"}"}
+
+        assert call(service, slow, headers) == expected
+        assert is_archived(service) == (expected == 408)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from httpx2 import Response
 from openapi_spec_validator import validate
@@ -241,3 +242,16 @@ def at(value: Any, names: Sequence[str]) -> Any:
     for name in names:
         value = value[name]
     return value
+
+
+@pytest.mark.parametrize("value", ["2026-11-20T09:14:03.120Z", "2026-11-20t10:14:03+01:00", "2026-11-20"])
+def test_what_is_taken_for_a_date_is_documented(value: str) -> None:
+    """A plain date and any offset in requests; and in answers the one form that they have."""
+    schemas = document()["components"]["schemas"]
+    body = jsonschema_rs.validator_for(
+        {"$ref": "#/components/schemas/TaskCreation", "components": {"schemas": schemas}}, validate_formats=True
+    )
+    assert body.is_valid({"organizationId": "o", "title": "T", "deadline": value})
+    assert not body.is_valid({"organizationId": "o", "title": "T", "deadline": "tomorrow"})
+    assert not body.is_valid({"organizationId": "o", "title": "T", "deadline": "2026-11-20T09:14:03"})
+    assert schemas["Task"]["properties"]["createdAt"]["format"] == "date-time"

@@ -14,7 +14,7 @@ from normata.records.kinds import IntegrationCheck, Label
 from tests.core.http.samples import JSON
 from tests.listing import LISTS
 from tests.served import Served, served
-from tests.world import ALPHA, record_id
+from tests.world import ALPHA, change_id, record_id
 
 MEMBERS = {"type", "title", "status", "code", "detail", "instance", "requestId", "errors"}
 FAULT_MEMBERS = {"in", "name", "code", "message", "allowed"}
@@ -69,6 +69,28 @@ def in_use(service: Served) -> Response:
     service.load({"tasks": [task]})
     query = {"organizationId": ALPHA}
     return service.client.delete("/controls/sun.A.2/coverage/", params=query, headers=service.bearer("editor"))
+
+
+def unassessed(service: Served) -> Response:
+    """Confirm an assessment that nobody made."""
+    body = {"organizationId": ALPHA}
+    path = "/controls/sun.A.6/coverage/confirm/"
+    return service.client.post(path, json=body, headers=service.bearer("editor"))
+
+
+def undone(service: Served) -> Response:
+    """The answer where nothing is left of a change that is to be undone."""
+    body = {"organizationId": ALPHA, "changeId": change_id(ALPHA)}
+    headers = service.bearer("editor")
+    return [service.client.post("/controls/coverage/undo/", json=body, headers=headers) for _ in range(2)][-1]
+
+
+def importing(service: Served) -> Response:
+    """The answer where the organization has an import in progress."""
+    headers = service.bearer("admin") | {"Content-Type": "text/csv"}
+    with service.app.services.exclusive.hold(f"imports {ALPHA}"):
+        query = {"organizationId": ALPHA, "name": "Docks"}
+        return service.client.post("/imports/", params=query, content="identifier\n1\n", headers=headers)
 
 
 def gone(service: Served) -> Response:
@@ -129,6 +151,8 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "method": (405, "method_not_allowed", lambda service: service.client.put(CONTROLS)),
     "accept": (406, "not_acceptable", lambda service: get(service, headers={"Accept": "text/html"})),
     "time": (408, "request_timeout", stalled),
+    "undone": (409, "nothing_to_undo", undone),
+    "unassessed": (409, "not_assessed", unassessed),
     "live": (409, "not_archived", lambda service: restore(service, "live")),
     "slug": (409, "slug_taken", lambda service: restore(service, "taken")),
     "referred to": (409, "in_use", in_use),
@@ -174,6 +198,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
         ),
     ),
     "under way": (409, "request_in_progress", in_flight),
+    "importing": (409, "import_in_progress", importing),
     "not kept": (409, "answer_not_stored", lambda service: keyed(service, again="archived", largest=10)),
     "another request": (422, "key_reused", lambda service: keyed(service, again="live")),
     "precondition": (412, "precondition_failed", lambda service: get(service, headers={"If-Match": '"x"'})),
@@ -213,7 +238,7 @@ def test_shape(case: str, service: Served) -> None:
     assert "private" in headers["cache-control"]
     assert ("www-authenticate" in headers) == (status == 401 or case == "scope")
     assert ("allow" in headers) == (status == 405)
-    assert ("retry-after" in headers) == (status in (429, 503) or code == "request_in_progress")
+    assert ("retry-after" in headers) == (status in (429, 503) or code in ("request_in_progress", "import_in_progress"))
     if "retry-after" in headers:
         assert int(headers["retry-after"]) > 0
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.errors import NotArchived
-from normata.frameworks.model import Framework
+from normata.frameworks.model import Control, Framework
 from normata.identity.model import Membership, Organization
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
@@ -19,6 +20,7 @@ from tests.cells import all_cells
 from tests.core.http.counting import Asked, counting
 from tests.core.http.crowd import crowd
 from tests.core.http.samples import Sample, enough, families, operations, sample
+from tests.databases import change
 from tests.listing import LISTS
 from tests.served import Served, served
 
@@ -35,6 +37,7 @@ def crowded_template(sqlite_template: Path, tmp_path_factory: pytest.TempPathFac
     path = Path(shutil.copy(sqlite_template, tmp_path_factory.mktemp("crowd") / "crowded.db"))
     with served(f"sqlite:///{path}") as opened:
         opened.load(crowd(CROWD))
+        change(opened.database, world.remember)
     return path
 
 
@@ -43,6 +46,8 @@ def crowded(crowded_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """The application among many rows, for tests that change nothing."""
     path = shutil.copy(crowded_template, tmp_path_factory.mktemp("crowd") / "shared.db")
     with served(f"sqlite:///{path}", page_cache_mib=0) as opened:
+        opened.load(doubts([f"crowd-{number}" for number in range(CROWD)], source="own.A.1"))
+        opened.load(set_aside([f"crowd-{number}" for number in range(0, CROWD, 2)]))
         yield opened
 
 
@@ -54,7 +59,26 @@ def few(shared_url: str) -> Iterator[Served]:
         opened.load({"controlCoverages": [out | {"justification": "There is none."}]})  # else a filter finds nothing
         gone = {"id": "gone", "organizationId": world.ALPHA, "userId": "user-nobody", "removedAt": world.EARLIER}
         opened.load({"memberships": [gone]})
+        opened.load(doubts(["moon.A.1"], source="sun.A.1"))
+        opened.load(set_aside(["moon.A.1->own.A.2"]))
         yield opened
+
+
+def doubts(controls: list[str], *, source: str) -> dict[str, list[dict[str, Any]]]:
+    """Assessments of these that are overdue for a review, and in conflict: from ``source`` they have FULL matches."""
+    doubted = [
+        {"id": control, "organizationId": world.ALPHA, "controlId": control, "coverageStatus": "PARTIAL"}
+        | {"coverageGap": "Some is missing.", "reviewBy": world.DUE, "assessedAt": world.EARLIER}
+        for control in controls
+    ]
+    known = {"id": f"say-{source}", "organizationId": world.ALPHA, "controlId": source, "coverageStatus": "FULL"}
+    return {"controlCoverages": [known, *doubted]}
+
+
+def set_aside(matches: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Matches with which the organization does not agree."""
+    row = {"organizationId": world.ALPHA, "justification": "They are not alike."}
+    return {"setAsideMatches": [row | {"id": f"aside-{match}", "matchId": match} for match in matches]}
 
 
 def asked_for(request: Sample, service: Served, monkeypatch: pytest.MonkeyPatch, user: str | None = None) -> Asked:
@@ -85,7 +109,7 @@ def test_it_takes_as_many_among_many(
     with served(f"sqlite:///{shutil.copy(crowded_template, tmp_path / 'crowded.db')}") as among:
         among_many = asked_for(sample(operation), among, monkeypatch)
     assert among_many.lookups == among_few.lookups == 1
-    if {"control_match", "framework_adoption"} & touches(operation):
+    if {"control_match", "set_aside_match", "framework_adoption"} & touches(operation):
         # It reads what stands around the control, or all controls of the framework, in steps of so many at once.
         assert len(among_many.statements) <= len(among_few.statements) + 10
         return
@@ -98,7 +122,10 @@ def test_it_takes_as_many_among_many(
     # One more counts: a first page that is not full needs no count.
     assert uncounted(among_many) == uncounted(among_few)
     assert len(among_many.statements) <= len(among_few.statements) + isinstance(operation, ReadOperation)
-    if isinstance(operation, ChangeOperation) and operation.about is not Framework:  # it may read all of its controls
+    if "control" in touches(operation) and operation.about is Control:
+        # What follows from whether it is mandatory, say, is read from its matches, each of them once.
+        assert among_many.rows - among_few.rows <= CROWD
+    elif isinstance(operation, ChangeOperation) and operation.about is not Framework:  # it may read all of its controls
         assert among_many.rows == among_few.rows
 
 

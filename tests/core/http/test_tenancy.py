@@ -110,7 +110,7 @@ def visible(response: Response) -> tuple[int, dict[str, str], dict[str, Any]]:
 
 def secrets_of(organization: str) -> set[str]:
     """Every id, name and slug that is this organization's own and nobody else's."""
-    own: set[str] = set()
+    own = {world.disagreement(organization)}
     others: set[str] = set()
     bundle = world.bundle()
     frameworks = {row["id"] for row in bundle["frameworks"] if row.get("organizationId") == organization}

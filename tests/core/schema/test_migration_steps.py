@@ -9,13 +9,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, select
 
 from normata.core.db.database import Database
 from normata.core.schema import migrations
 from normata.core.schema.migrations import UnusableSchema, upgrading
+from normata.core.schema.table import sql_table
+from normata.identity.model import Invitation, User
 from normata.operations import SECURITY
 from normata.tables import Table
+from tests import stored
 from tests.core.schema.conftest import upgrade_to
 from tests.databases import open_url, tamper
 from tests.postgres import Server
@@ -148,3 +151,46 @@ def test_what_the_version_before_needs_is_there_until_the_end(blank: Database) -
     upgrade_to(blank, "20261122_02")
     assert blank.alter_now(left) == (False, False)
     assert prepare(blank, finish=True) == migrations.head()
+
+
+@pytest.mark.parametrize("old_url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("version", ["20261124_01"])
+def test_addresses_are_compared_exactly_from_then_on(old_url: str) -> None:
+    """As soon as the new version may serve, and what the one before writes meanwhile in the end."""
+    a_label, u_label = "kate@xn--grobank-2va.example", "kate@großbank.example"
+    with closing(open_url(old_url)) as old:
+
+        def add(user_id: str, email: str, folded: str) -> str:
+            values = f"('{user_id}', '{email}', 'U', '{folded}')"
+            return f"INSERT INTO user_account (id, email, name, email_folded) VALUES {values}"
+
+        def folded() -> dict[str, str | None]:
+            table = sql_table(User)
+            statement = select(table.c.id, table.c.email_folded)
+            return {row.id: row.email_folded for row in old.read_now(lambda transaction: transaction.rows(statement))}
+
+        run_sql(
+            old,
+            "INSERT INTO organization (id, name, slug) VALUES ('o', 'O', 'o')",
+            add("ascii", "Kate@example.org", "kate@example.org"),
+            add("sharp", u_label, "kate@grossbank.example"),
+            add("wide", "\uff4bate@xn--grobank-2va.example", a_label),
+            add("twice", "jo@ünï.example", "jo@ünï.example"),
+            add("a-label", "Jo@xn--n-nga1b.example", "jo@xn--n-nga1b.example"),
+            "INSERT INTO invitation (id, organization_id, email, email_folded, role, digest, created_at, expires_at)"
+            f" VALUES ('i', 'o', '{u_label}', 'kate@grossbank.example', 'viewer', 'd', '2026-01-02 00:00:00',"
+            " '2026-01-02 00:00:00')",
+        )
+        upgrade_to(old, "20261124_10")
+        exact = {
+            "ascii": "kate@example.org",
+            "sharp": a_label,
+            "wide": "\uff4bate@xn--grobank-2va.example",
+            "twice": None,
+            "a-label": "jo@xn--n-nga1b.example",
+        }
+        assert folded() == exact
+        assert [row["email_folded"] for row in stored.rows(old, Invitation)] == [a_label]
+        run_sql(old, add("late", "straße@example.org", "strasse@example.org"))
+        assert prepare(old, finish=True) == migrations.head()
+        assert folded() == exact | {"late": "straße@example.org"}

@@ -8,19 +8,24 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, MetaData, select
+from sqlalchemy import Column, Connection, MetaData, select
 
 from normata.cli import check
+from normata.cli.upgrade import upgrade
 from normata.core.changes.revisions import ListRevision
 from normata.core.db.database import Database
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation
 from normata.core.schema import migrations
 from normata.core.schema.migrations import upgrading
-from normata.frameworks.model import ControlCoverage
+from normata.coverage.recompute import recompute
+from normata.coverage.upgrades import ReportedChange, reported_changes
+from normata.events.model import AuditEvent
+from normata.frameworks.model import ControlCoverage, EffectiveCoverage
+from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.base import Restorable
 from normata.tables import Table
-from tests import world
+from tests import stored, world
 from tests.core.http.samples import enough, sample
 from tests.databases import change, migrate, open_url
 from tests.served import run_sql, served
@@ -96,8 +101,11 @@ def fill(old: Database, fresh: Database) -> int:
         written = 0
         for table in tables:
             if table.name in there.tables and rows[table.name]:
-                known = there.tables[table.name].c.keys()
-                values = [{name: row[name] for name in known if name in row} for row in rows[table.name]]
+                known = there.tables[table.name].c
+                values = [
+                    {name: as_it_was(column, row[name]) for name, column in known.items() if name in row}
+                    for row in rows[table.name]
+                ]
                 connection.execute(table.insert(), values)
                 written += len(values)
         return written
@@ -105,13 +113,29 @@ def fill(old: Database, fresh: Database) -> int:
     return old.alter_now(write)
 
 
+def as_it_was(column: Column[Any], value: Any) -> Any:
+    """A value as an older schema has it: what an assessment left open was applicable, and not covered."""
+    return _ONCE[column.name] if value is None and not column.nullable else value
+
+
+_ONCE = {"coverage_status": "NONE", "is_applicable": True}
+
+
 def lasting(contents: Contents) -> Contents:
     """Contents without what is new each time: the revisions of lists, and the times of statements."""
-    times = re.compile(r", '20\d\d-[^']*', '20\d\d-[^']*'\)$")  # the last columns
+    # The owner, the note and the review follow, when it was assessed, and what has lapsed.
+    times = re.compile(
+        r", '20\d\d-[^']*', '20\d\d-[^']*', None, None, None, ('20\d\d-[^']*'|None)(?=, None, None, None\)$)"
+    )
     cached = {name: rows for name, rows in contents.items() if name != ListRevision.__tablename__}
     statements = cached[str(ControlCoverage.__tablename__)]
     assert all(times.search(row) for row in statements)
-    return cached | {str(ControlCoverage.__tablename__): [times.sub(")", row) for row in statements]}
+    return cached | {str(ControlCoverage.__tablename__): [times.sub("", row) for row in statements]}
+
+
+def but_for_assessments(contents: Contents) -> Contents:
+    """Contents without what is recorded of controls."""
+    return {name: rows for name, rows in contents.items() if name != ControlCoverage.__tablename__}
 
 
 def revisions(database: Database) -> list[tuple[Any, ...]]:
@@ -139,7 +163,8 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     assert old.read_now(migrations.version) == max(version, migrations.needed())
     assert old.read_now(migrations.is_servable)
     old.read_now(migrations.require_current)
-    assert lasting(world.contents(old)) == lasting(world.contents(fresh))
+    # What assessments leave open is written only when no version is left that would not know what that is.
+    assert but_for_assessments(lasting(world.contents(old))) == but_for_assessments(lasting(world.contents(fresh)))
     migrate(old)
     assert old.read_now(migrations.version) == migrations.head()
     assert lasting(world.contents(old)) == lasting(world.contents(fresh))
@@ -148,6 +173,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     world.load(old, world.bundle())
     if lacks_sign_in:
         change(old, world.furnish)
+    change(old, world.remember)
     with served(old_url) as service:
         bearers = {user: service.bearer(user) for user in {*map(enough, OPERATIONS)}}
         for operation in asked(version):
@@ -172,3 +198,111 @@ def test_the_least_that_a_reference_needs(old: Database) -> None:
     migrate(old)
     assert faults(old) == []
     assert was_there or revisions(old) == [("o", cached) for cached in sorted(KEPT)]
+
+
+@pytest.mark.parametrize("old_url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("version", ["20261124_11"])
+def test_a_status_that_nobody_meant_is_null_afterwards(old: Database) -> None:
+    """Justified, with reasons or excluded, and without a gap; the report names each. All else is as it was."""
+    rows = {  # status, gap, applicable, justification, reasons
+        "bare": (0, None, True, None, ""),
+        "gap": (0, "All of it.", True, "Law.", "LEGAL"),
+        "justified": (0, "", True, "Law.", ""),
+        "reasoned": (0, None, True, " ", "LEGAL"),
+        "excluded": (0, " ", False, "No premises.", ""),
+        "partial": (1, None, True, "Law.", "LEGAL"),
+        "full": (2, None, False, "No premises.", ""),
+    }
+    run_sql(
+        old,
+        "INSERT INTO organization (id, name, slug) VALUES ('o', 'O', 'o')",
+        "INSERT INTO framework (id, identifier, slug, name, created_at, updated_at, is_active, is_centralized,"
+        " required_tier, search_text, identifier_key, name_key, slug_key) VALUES"
+        " ('f', 'F', 'f', 'F', '2026-01-02 00:00:00', '2026-01-02 00:00:00', true, true, 'free-trial', '', '', '', '')",
+        *(
+            "INSERT INTO control (id, framework_id, identifier, name, slug, type, is_mandatory, is_centralized,"
+            " created_at, updated_at, position, search_text, identifier_key, name_key, slug_key) VALUES"
+            f" ('{control}', 'f', '{control}', 'C', '{control}', 'CONTROL', false, true, '2026-01-02 00:00:00',"
+            f" '2026-01-02 00:00:00', {number}, '', '', '', '')"
+            for number, control in enumerate(rows)
+        ),
+        *(
+            "INSERT INTO control_coverage (id, organization_id, control_id, coverage_status, coverage_gap,"
+            f" is_applicable, justification, reasons) VALUES ('{control}', 'o', '{control}', {status},"
+            f" {'NULL' if gap is None else repr(gap)}, {str(applies).lower()},"
+            f" {'NULL' if why is None else repr(why)}, '{reasons}')"
+            for control, (status, gap, applies, why, reasons) in rows.items()
+        ),
+    )
+    migrate(old)
+    found = {row["control_id"]: row for row in stored.rows(old, ControlCoverage)}
+    assert {control: (row["coverage_status"], row["is_applicable"]) for control, row in found.items()} == {
+        "bare": ("NONE", None),
+        "gap": ("NONE", None),
+        "justified": (None, None),
+        "reasoned": (None, None),
+        "excluded": (None, False),
+        "partial": ("PARTIAL", None),
+        "full": ("FULL", False),
+    }
+    assert [row["coverage_gap"] for row in found.values()] == [rows[control][1] for control in found]
+    assert old.read_now(lambda transaction: list(reported_changes(transaction))) == [
+        ReportedChange("o", "F", control, "NOT_ASSESSED", "NONE", "not assessed")
+        for control in ("justified", "reasoned", "excluded")
+    ]
+
+
+CONTRADICTED: dict[
+    str, dict[str, Any]
+] = {  # the world has FULL matches from sun.A.1, which is FULL, to moon.A.1, and from that to own.A.2
+    "moon.A.1": {"coverageStatus": "NONE", "coverageGap": "All of it."},
+    "own.A.2": {"coverageStatus": None, "justification": "By law."},  # that was NONE, and nobody meant it
+    "sun.A": {"coverageStatus": "FULL"},  # and sun.A.2 is PARTIAL
+}
+OTHER_RULES = "UPDATE effective_coverage SET status = 2, own = 2 WHERE control_id IN ('own.A.9', 'moon.A.7')"
+
+
+def in_conflict(database: Database) -> dict[str, str]:
+    return {row["control_id"]: row["conflict"] for row in stored.rows(database, EffectiveCoverage) if row["conflict"]}
+
+
+def about_coverage(database: Database) -> list[tuple[str, str]]:
+    rows = [row for row in stored.rows(database, Notification) if row["type"].startswith("coverage.")]
+    return sorted((row["user_id"], row["type"]) for row in rows)
+
+
+@pytest.mark.parametrize("old_url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("version", ["20261122_13", "20261124_11"])
+def test_conflicts_are_stored_by_the_upgrade_and_are_no_news(old: Database, fresh: Database, version: str) -> None:
+    """Admins are notified once, of the rules. What the next computation finds is what is stored."""
+    assessments = [
+        {"id": f"say-{control}", "organizationId": world.ALPHA, "controlId": control, **said}
+        for control, said in CONTRADICTED.items()
+    ]
+    world.load(fresh, {"controlCoverages": assessments})
+    expected = {"moon.A.1": "MATCHES", "sun.A": "BELOW"}
+    assert in_conflict(fresh) == expected
+    past = (f"DELETE FROM {name}" for name in ("audit_event", "unsealed_event"))
+    run_sql(fresh, *past, "DELETE FROM notification WHERE type LIKE 'coverage.%'", OTHER_RULES)
+    forget_the_newer(fresh, old, version)
+    fill(old, fresh)
+    upgrade(old, finish=False, command="normata migrate")
+    if not old.embedded:  # the version before goes on, and stores coverage by its rules
+        # It does not know what is not assessed yet.
+        assert in_conflict(old) == expected | {"own.A.2": "MATCHES"}
+        assert faults(old) == []
+        run_sql(old, OTHER_RULES)
+    upgrade(old, finish=True, command="normata migrate")
+    assert in_conflict(old) == expected
+    assert faults(old) == []
+    once = [(f"user-{user}", "coverage.rules_changed") for user in ("admin", "owner")]
+    assert about_coverage(old) == once
+    assert stored.rows(old, AuditEvent, action="lose") == stored.rows(old, AuditEvent, action="conflict") == []
+    assert change(old, lambda unit: recompute(unit, world.ALPHA)) == 0
+    assert about_coverage(old) == once
+    assert {one.control: (one.before, one.after) for one in old.read_now(lambda t: list(reported_changes(t)))} == {
+        "A.2": ("NONE", "not assessed"),
+        "A.7": ("FULL", "NONE"),
+        "A.9": ("FULL", "NONE"),
+    }
+    assert world.BETA not in {row["organization_id"] for row in stored.rows(old, Notification, type=once[0][1])}

@@ -55,6 +55,7 @@ def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
     return {
         "email": transaction.scalar(_EMAIL, {"user": visitor.user_id}),
         "password_since": passwords.changed_at(transaction, visitor.user_id),
+        "is_by_link": is_fresh(visitor) and sessions.means_of(transaction, visitor.session_id) == "link",
         "passkeys": passkeys.own(transaction, visitor.user_id),
         "identities": identities.own(transaction, visitor.user_id),
         "tokens": tokens.open_tokens(transaction, visitor.user_id, now()),
@@ -78,8 +79,13 @@ def require_fresh(visitor: Visitor) -> None:
 
     What one signs in with outlives the session. So whoever finds an open browser must not be able to add to it.
     """
-    if visitor.signed_in_at < format_timestamp(datetime.fromisoformat(now()) - _FRESH):
+    if not is_fresh(visitor):
         raise SignInRefused("not_fresh")
+
+
+def is_fresh(visitor: Visitor) -> bool:
+    """Whether the person has signed in a short while ago."""
+    return visitor.signed_in_at >= format_timestamp(datetime.fromisoformat(now()) - _FRESH)
 
 
 _USER = sql_table(User)

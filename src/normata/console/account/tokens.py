@@ -22,7 +22,7 @@ _LONGEST_NAME = 100
 
 
 async def make_token(page_request: PageRequest) -> Response:
-    """Make a token, and show it, once. It outlives the session, so it takes a sign-in of a short while ago.
+    """Create a token, and show it, once. It outlives the session, so it takes a sign-in of a short while ago.
 
     Raises SignInRefused, and NotFound for an organization that the person is no member of.
     """

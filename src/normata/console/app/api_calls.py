@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from normata.core.http.negotiation import entity_tag
 from normata.core.http.problems import error_type_of, problem
 from normata.core.schema.wire import encode
+from normata.errors import SlugTaken
 
 Query = Mapping[str, str | Sequence[str]]
 
@@ -77,14 +78,14 @@ class Refusal:
         error_type = error_type_of(error)
         if error_type is None or error_type.status not in _SHOWN_IN_FORMS:
             return None
-        faults: dict[str, str] = {}
+        faults: dict[str, str] = {"slug": str(error)} if isinstance(error, SlugTaken) else {}
         for fault in problem(error, "", "")["errors"]:
             if name := fault["name"] or whole:
                 faults.setdefault(name, fault["message"])
         return cls(error_type.status, error_type.code, error_type.title, str(error), faults)
 
     def below(self, place: str) -> Refusal:
-        """The same, with the names as they are below a place: ``statements/0/justification`` is `justification`."""
+        """The same, with the names as they are below a place: ``assessments/0/justification`` is `justification`."""
         shortened = {name.removeprefix(f"{place}/"): message for name, message in self.faults.items()}
         return Refusal(self.status, self.code, self.title, self.detail, shortened)
 

@@ -1,4 +1,4 @@
-"""Forms that state coverage: of one control, or of all that were selected, with what follows told before."""
+"""Forms that assess controls: one, or all that were selected, with a preview of what follows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, FilledFrom, tag_of
 from normata.console.app.controls import control_page
+from normata.console.app.notes import assessed_notice
 from normata.console.app.organization_request import OrganizationRequest
+from normata.core.http.problems import InvalidRequest
 
 _ONE = "assessments/0"
+_NOT_ASSESSED = "-"  # a radio button's value; an empty one leaves the status as it is
+_UNDO_REFUSED = {"nothing_to_undo": "nothing_to_undo", "in_use": "undo_in_use"}  # what the page says then
+EXCLUDED = "EXCLUDED"  # what a form says of a control that does not apply, in place of a status
 
 
 async def assess_one(page_request: OrganizationRequest) -> Response:
     """State, or take back, what the organization says of one control.
 
-    What the form leaves out stays as it is. ``step`` is ``take_back`` where the statement is to go.
+    What the form leaves out stays as it is. ``step`` is ``take_back`` where the assessment is to go.
     """
     form, control_id = await page_request.fields(), page_request.param("id")
     filled_from = filled_from_of(form, control_id)
@@ -36,6 +41,8 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
 async def assess_many(page_request: OrganizationRequest) -> Response:
     """State the same of all selected controls: first tell what would follow, then do it."""
     form = await page_request.fields()
+    if form.get("step") == "undo":
+        return await _undo(page_request, form)
     assessment, ids = assessment_from(form), list(dict.fromkeys(form.all("selected")))
     if not ids:
         return page_request.back(form, page_request.path("controls"), "none_selected")
@@ -44,7 +51,10 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
     if form.get("step") == "do":
         outcome = await page_request.change("assessControls", body=body)
         if outcome.refusal is None:
-            return page_request.back(form, page_request.path("controls"), "assessed_many")
+            change_id = outcome.answer["changeId"]
+            notice = None if change_id is None else assessed_notice(page_request, change_id)
+            done = "assessed_many" if notice is None else ""  # the note that offers Undo says it as well
+            return page_request.back(form, page_request.path("controls"), done, notice)
     adopted = (
         await page_request.ask_one(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
     )["items"]
@@ -65,8 +75,18 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
     )
 
 
+async def _undo(page_request: OrganizationRequest, form: Fields) -> Response:
+    """Give controls the assessments again that they had before one change of many."""
+    outcome = await page_request.change("undoAssessments", body={"changeId": form.get("assessed")})
+    refusal = outcome.refusal
+    if refusal is not None and refusal.code not in _UNDO_REFUSED:
+        raise InvalidRequest(refusal.detail)
+    done = "assessments_undone" if refusal is None else _UNDO_REFUSED[refusal.code]
+    return page_request.back(form, page_request.path("controls"), done)
+
+
 def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
-    """The statement that a form was filled with, which its moment tells; null where the form does not have that."""
+    """The assessment that a form was filled with, by its moment; null where the form does not have that."""
     if not form.has("assessed_at"):
         return None
     api_query = ApiQuery("getControl", id=control_id)
@@ -78,13 +98,21 @@ def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
 def assessment_from(form: Fields) -> dict[str, Any]:
     """What a form says of a control, as the interface takes it; what it does not have is left out."""
     assessment: dict[str, Any] = {}
-    if form.get("coverageStatus"):
-        assessment["coverageStatus"] = form.get("coverageStatus")
-    for name in ("coverageGap", "justification"):
+    status = form.get("coverageStatus")
+    if status == EXCLUDED:  # one choice says both: how far, or that it does not apply
+        assessment["isApplicable"] = False
+    elif status:
+        assessment["coverageStatus"] = None if status == _NOT_ASSESSED else status
+        if form.has("wasExcluded"):
+            assessment["isApplicable"] = None
+    for name in ("coverageGap", "justification", "note"):
         if form.has(name) and (form.get(name) or not form.has("onlyFilled")):
             assessment[name] = form.get(name).replace("\r\n", "\n") or None
     if form.get("applies") or form.has("hasApplies"):  # a box that is not ticked sends nothing
-        assessment["isApplicable"] = form.get("applies") == "true"
+        assessment["isApplicable"] = None if form.get("applies") == "true" else False
+    for name in ("ownerId", "reviewBy"):
+        if form.has(name):
+            assessment[name] = form.get(name) or None
     if form.has("hasReasons"):
         assessment["reasons"] = form.all("reasons")
     return assessment

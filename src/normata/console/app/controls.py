@@ -8,8 +8,12 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Query, Refusal
+from normata.console.app.events import UNSHOWN
+from normata.console.app.neighbourhood import neighbourhood_of
+from normata.console.app.notes import assessed_note
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
+from normata.console.filters import words
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
@@ -25,38 +29,153 @@ _FILTERS = (
     "type",
     "search",
 )
+# What each filter is called, and which options it has.
+_WORDS = {
+    "frameworks": "field.framework",
+    "coverageStatus": "field.coverageStatus",
+    "effectiveCoverageStatus": "field.effective",
+    "isIndirectlyCovered": "field.coveredBy",
+    "hasGap": "field.coverageGap",
+    "isApplicable": "field.isApplicable",
+    "isAssessed": "field.isAssessed",
+    "type": "field.type",
+}
+_OPTIONS = dict.fromkeys(_WORDS, "yes_no") | {
+    "frameworks": "frameworks",
+    "coverageStatus": "levels",
+    "effectiveCoverageStatus": "levels",
+    "hasGap": "noted",
+    "type": "types",
+}
+# The views that there are before anybody has saved one.
+_VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "all": {},
+    "gaps": {"type": ["CONTROL"], "isApplicable": ["true"], "effectiveCoverageStatus": ["NONE", "PARTIAL"]},
+    "unassessed": {"type": ["CONTROL"], "isAssessed": ["false"]},
+    "lifted": {"isIndirectlyCovered": ["true"]},
+}
 _ORDER = ("sortColumn", "sortDirection", "page", "limit")
 _MAX_HISTORY = 20
+_NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}]
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
-    """The controls of the adopted frameworks, with filters."""
+    """The controls of the adopted frameworks, with filters; beside them the one that is open, with its form."""
     sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
-    controls, adopted = await page_request.ask(
+    open_id = sent.get("open", "") if page_request.may("editor") else ""
+    about_open = (
+        (ApiQuery("getControl", id=open_id), ApiQuery("explainCoverage", id=open_id), PEOPLE) if open_id else ()
+    )
+    controls, adopted, *found = await page_request.ask(
         ApiQuery("listCoverage", wanted),
         ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
+        *about_open,
     )
+    opened: Mapping[str, Any]
+    opened, why, members = found or _NOTHING_OPEN
     chosen = {name: sent.get(name, "") for name in (*_FILTERS, *_ORDER)}
+    options = _options(adopted["items"])
+    order = [(name, chosen[name]) for name in ("sortColumn", "sortDirection", "limit") if chosen[name]]
+    filters = [(name, value) for name in _FILTERS for value in sent.getlist(name) if value]
     return page_request.page(
         "app/controls.html",
         controls=controls,
         adopted=adopted["items"],
-        frameworks=[(one["slug"], one["identifier"]) for one in adopted["items"]],
-        levels=[(level, text(f"status.{level}")) for level in COVERAGE_STATUSES],
-        yes_no=[("true", text("app.yes")), ("false", text("app.no"))],
-        noted=[("true", text("app.noted")), ("false", text("app.not_noted"))],
-        types=[("CONTROL", text("type.CONTROL")), ("CATEGORY", text("type.CATEGORY"))],
+        options=options,
         can_assess=page_request.may("editor"),
+        undo_change=assessed_note(page_request),
         chosen=chosen,
-        is_filtered=any(chosen[name] for name in _FILTERS),
+        views=_views(page_request, filters),
+        chips=_chips(page_request, filters, options),
+        keeps=[*((name, value) for name, value in filters if name != "search"), *order],
+        keeps_search=[*((name, value) for name, value in filters if name == "search"), *order],
+        is_filtered=bool(filters),
+        work=_framework_id(adopted["items"], chosen["frameworks"]),
         selected=set(sent.getlist("selected")),
-        back=page_request.here_with(selected=None),  # in every row: with a hundred selected it would have them all
+        opened=opened if found else None,
+        why=why,
+        place=_place(controls["items"], open_id),
+        reasons=reasons_for(opened["coverage"]),
+        people=_people(members, opened["coverage"].get("ownerId")),
+        here_with=lambda **changed: page_request.here_with(**{"open": None, **changed}),
     )
 
 
+def _options(adopted: Sequence[Mapping[str, Any]]) -> Mapping[str, list[tuple[str, str]]]:
+    """What the filters offer, as pairs of a value and its words."""
+    return {
+        "frameworks": [(one["slug"], one["identifier"]) for one in adopted],
+        "levels": [(level, text(f"status.{level}")) for level in COVERAGE_STATUSES],
+        "yes_no": [("true", text("app.yes")), ("false", text("app.no"))],
+        "noted": [("true", text("app.noted")), ("false", text("app.not_noted"))],
+        "types": [("CONTROL", text("type.CONTROL")), ("CATEGORY", text("type.CATEGORY"))],
+    }
+
+
+def _views(page_request: OrganizationRequest, filters: Sequence[tuple[str, str]]) -> list[tuple[str, str, None, bool]]:
+    """The views as tabs; the framework that was chosen stays."""
+    remaining = {name: [value] for name, value in filters if name == "frameworks"}
+    now = sorted((name, value) for name, value in filters if name != "frameworks")
+    views = []
+    for key, query in _VIEWS.items():
+        pairs = sorted((name, value) for name, values in query.items() for value in values)
+        path = page_request.context.prefix + page_request.path("controls", query={**remaining, **query})
+        views.append((text(f"list.view.{key}"), path, None, pairs == now))
+    return views
+
+
+def _chips(
+    page_request: OrganizationRequest,
+    filters: Sequence[tuple[str, str]],
+    options: Mapping[str, list[tuple[str, str]]],
+) -> list[tuple[str, str, str]]:
+    """The filters that count: what each is called, its values as words, and the address without it."""
+    found: dict[str, list[str]] = {}
+    for name, value in filters:
+        if name != "search":
+            called = dict(options[_OPTIONS[name]])
+            found.setdefault(name, []).append(called.get(value, value))
+    return [
+        (text(_WORDS[name]), ", ".join(values), page_request.link(**{name: None, "page": None}))
+        for name, values in found.items()
+    ]
+
+
+def _framework_id(adopted: Sequence[Mapping[str, Any]], chosen: str) -> str:
+    """The framework whose gaps one would work through: the one that was chosen, or else the first; empty for none."""
+    named = [one["id"] for one in adopted if chosen in (one["id"], one["slug"], one["identifier"])]
+    return next(iter([*named, *(one["id"] for one in adopted)]), "")
+
+
+class _Place(NamedTuple):
+    """Where a row is in its list, and the ids of those before and after it."""
+
+    number: int = 0
+    before: str = ""
+    after: str = ""
+
+
+def _place(controls: Sequence[Mapping[str, Any]], control_id: str) -> _Place:
+    ids = [one["id"] for one in controls]
+    if control_id not in ids:
+        return _Place(after=ids[0] if control_id and ids else "")
+    at = ids.index(control_id)
+    return _Place(at + 1, ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else "")
+
+
+def _people(members: Mapping[str, Any], owner_id: str | None) -> list[tuple[str, str]]:
+    """Whom one can choose as an owner: members, and whoever it is."""
+    return [(one["id"], one["name"]) for one in members["items"] if not one["removedAt"] or one["id"] == owner_id]
+
+
+def reasons_for(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The reasons for which a control may apply, and those that it has: pairs of a value and its words."""
+    return [(reason, words(reason)) for reason in dict.fromkeys((*REASONS, *coverage.get("reasons", ())))]
+
+
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """A control: its statement, why it is covered, what would lift it, what rests on it, and what is done about it."""
+    """A control: its assessment, why it is covered, what would lift it, what rests on it, and what is done about it."""
     return await control_page(page_request, page_request.param("id"), return_to=page_request.query.get("return_to", ""))
 
 
@@ -75,17 +194,19 @@ async def control_page(
     control, why = await page_request.ask(
         ApiQuery("getControl", id=control_id), ApiQuery("explainCoverage", id=control_id)
     )
-    statement = why["assessment"]
-    about: dict[str, Query] = {"listFindings": {"controlId": control_id, "limit": "100"}}
-    if statement is not None:
-        about["listTasks"] = {"controlCoverageId": statement["id"], "limit": "100"}
+    assessment = why["assessment"]
+    about: dict[str, Query] = {
+        "listFindings": {"controlId": control_id, "limit": "100"},
+        "listMembers": PEOPLE.query,
+    }
+    if assessment is not None:
+        about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
         if page_request.may("admin"):
             about["listEvents"] = {
                 "kind": "controlCoverages",
-                "recordId": statement["id"],
+                "recordId": assessment["id"],
                 "limit": str(_MAX_HISTORY),
             }
-            about["listMembers"] = PEOPLE.query
     found = dict(
         zip(about, await page_request.ask(*(ApiQuery(name, query) for name, query in about.items())), strict=True)
     )
@@ -96,12 +217,16 @@ async def control_page(
         why=why,
         proof=as_tree(why["proof"]),
         others=[as_tree(other) for other in why["others"]],
+        neighbourhood=neighbourhood_of(page_request, control, why),
         findings=found["listFindings"],
         tasks=found.get("listTasks"),
         history=found.get("listEvents"),
-        names=names_of(found.get("listMembers")),
+        unshown=UNSHOWN | {"controlId", "ownerId"},
+        names=names_of(found["listMembers"]),
+        member_names={one["id"]: one["name"] for one in found["listMembers"]["items"]},
+        people=_people(found["listMembers"], control["coverage"]["ownerId"]),
         says=dict(control["coverage"]) | dict(typed or {}),
-        reasons=list(dict.fromkeys((*REASONS, *control["coverage"]["reasons"]))),
+        reasons=reasons_for(control["coverage"]),
         refusal=refusal,
         return_to=return_to,
         can_assess=page_request.may("editor"),

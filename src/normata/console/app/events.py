@@ -34,12 +34,12 @@ _ABOUT: Mapping[str, tuple[str, str]] = {
     "controlCoverages": ("controls", "controlId"),
     "frameworkAdoptions": ("frameworks", "frameworkId"),
 }
-# What is in every event of a row, and tells nobody anything.
-_DULL = frozenset({"id", "organizationId", "createdAt", "updatedAt"})
+# What is in every event of a row, and means nothing to a reader.
+UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessedAt"})  # the event itself says them
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
 _CALLED = ("name", "title", "identifier", "email")  # the fields that say what a row is called
 _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
-_FEW = 3  # fields that are told without a click
+_FEW = 3  # fields that are shown without a click
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # Proposals: events may have others.
 _ACTIONS = (
@@ -85,13 +85,13 @@ class Line(NamedTuple):
 
     @property
     def few(self) -> list[Field]:
-        """The fields that are told at once; of something new, what it is called is enough."""
+        """The fields that are shown at once; of something new, what it is called is enough."""
         names_record = self.event["before"] is None and any(field.name in _CALLED for field in self.fields)
         return [] if names_record else self.fields[:_FEW]
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """What was done, newest first, and the checkpoint. Others than admins see the checkpoint, and are told why."""
+    """What was done, newest first, and the checkpoint. Others than admins see the checkpoint, and the reason why."""
     if not page_request.may("admin"):
         return page_request.page("app/events.html", seal=await page_request.ask_one(ApiQuery(_SEAL)), events=None)
     chosen = {name: page_request.query.get(name, "") for name in (*_FILTERS, "page")}
@@ -145,7 +145,7 @@ def value_text(names: Mapping[str, str], raw: Any, longest: int = 0) -> str:
 
 
 def _known(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event tells of its row."""
+    """What an event says of its row."""
     return {**(event["before"] or {}), **(event["after"] or {})}
 
 
@@ -157,9 +157,9 @@ def _about(event: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def _line(event: Mapping[str, Any], named: Named) -> Line:
-    """An event by what its row is called now, or by what the event tells of it."""
+    """An event by what its row is called now, or by what the event says of it."""
     before, after, known = event["before"] or {}, event["after"] or {}, _known(event)
-    names = [name for name in known if name not in _DULL and (event["before"] or known[name] not in _EMPTY)]
+    names = [name for name in known if name not in UNSHOWN and (event["before"] or known[name] not in _EMPTY)]
     fields = [Field(name, before.get(name), after.get(name)) for name in names]
     label = next((known[name] for name in _CALLED if known.get(name)), "")
     target, row_id = _about(event)

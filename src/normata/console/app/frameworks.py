@@ -10,10 +10,13 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.pictures import Axis, matrix
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 
 _MAX_PAGE = 100
+_MOST_WINS = 6
+_MOST_COMPARED = 4  # adopted frameworks that are looked through for the pair with most matches
 _MAX_PAGES = 20  # of the controls of a framework in a crosswalk
 
 
@@ -29,15 +32,31 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 async def show_one(page_request: OrganizationRequest) -> Response:
     """An adopted framework: its coverage in counts, as a whole and below each category."""
     framework_id = page_request.param("id")
-    summary, framework = await page_request.ask(
-        ApiQuery("getFrameworkCoverage", id=framework_id), ApiQuery("getFramework", id=framework_id)
+    summary, framework, report = await page_request.ask(
+        ApiQuery("getFrameworkCoverage", id=framework_id),
+        ApiQuery("getFramework", id=framework_id),
+        ApiQuery("getFrameworkGaps", id=framework_id),
     )
+    counts = summary["counts"]
     return page_request.page(
         "app/framework.html",
         summary=summary,
+        framework=framework,
+        ready=_share(counts["effective"]["full"], counts["applicable"]),
+        wins=_wins(report["nextSteps"], counts),
         can_adopt=page_request.may("admin"),
         can_edit=page_request.may("admin") and framework["organizationId"] is not None,
     )
+
+
+def _share(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0
+
+
+def _wins(next_steps: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
+    """What closes most, each with the share that would be full, in percent, after it alone."""
+    full = counts["effective"]["full"]
+    return [(one, _share(full + one["closes"], counts["applicable"])) for one in next_steps[:_MOST_WINS]]
 
 
 async def preview(page_request: OrganizationRequest) -> Response:
@@ -73,9 +92,10 @@ async def show_crosswalk(page_request: OrganizationRequest) -> Response:
     (found,) = await page_request.ask(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
     adopted = found["items"]
     by_slug = {one["slug"]: one for one in adopted}
-    names = [one["slug"] for one in adopted]
-    one = by_slug.get(page_request.query.get("from", names[0] if names else ""))
-    other = by_slug.get(page_request.query.get("to", names[1] if len(names) > 1 else ""))
+    source, target = page_request.query.get("from", ""), page_request.query.get("to", "")
+    one, other = by_slug.get(source), by_slug.get(target)
+    if len(adopted) > 1 and not target and (one is not None or not source):
+        one, other = await _best_pair(page_request, adopted, one)
     if one is None or other is None:
         return page_request.page("app/crosswalk.html", adopted=adopted, one=None, other=None)
     rows, is_all = await _controls(page_request, one)
@@ -83,15 +103,101 @@ async def show_crosswalk(page_request: OrganizationRequest) -> Response:
     return page_request.page(
         "app/crosswalk.html",
         adopted=adopted,
+        choices=[(framework["slug"], framework["identifier"]) for framework in adopted],
         one=one,
         other=other,
         is_whole=is_all and are_all,
         forth=_counted(columns, one),
         back=_counted(rows, other),
-        rows=_parts(rows),
-        columns=_parts(columns),
-        cells=_cells(rows, columns, one),
+        **_drawn(page_request, one, other, rows, columns),
     )
+
+
+async def _best_pair(
+    page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any]], one: Mapping[str, Any] | None
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The two adopted frameworks with the most matches between them; ``one`` of them, where that is chosen."""
+    best: Counter[tuple[str, str]] = Counter()
+    by_id = {framework["id"]: framework for framework in adopted}
+    by_size = sorted(adopted, key=lambda framework: (framework["_count"]["controls"], framework["id"]))
+    order = [framework["id"] for framework in by_size]  # the smaller one has the rows: there is more room across
+    for framework in by_size[:_MOST_COMPARED]:
+        controls, _ = await _controls(page_request, framework)
+        for control in controls:
+            for match in control["sourceMatches"]:
+                source = match["matchedControl"]["framework"]["id"]
+                if source != framework["id"] and (one is None or one["id"] in (source, framework["id"])):
+                    first, second = sorted((source, framework["id"]), key=order.index)
+                    best[first, second] += 1
+    if not best:
+        first = one or adopted[0]
+        return first, next(framework for framework in adopted if framework["id"] != first["id"])
+    (source, target), _ = max(best.items(), key=lambda pair: pair[1])
+    return (by_id[target], by_id[source]) if one is not None and one["id"] == target else (by_id[source], by_id[target])
+
+
+def _drawn(
+    page_request: OrganizationRequest,
+    one: Mapping[str, Any],
+    other: Mapping[str, Any],
+    all_rows: Sequence[Mapping[str, Any]],
+    all_columns: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The matrix as a picture and as a table, and the matches of the cell that is open."""
+    cells = _cells(all_rows, all_columns, one)
+    above, beside = {row for row, _ in cells}, {column for _, column in cells}
+    rows = [control for control in _parts(all_rows) if control["id"] in above]
+    columns = [control for control in _parts(all_columns) if control["id"] in beside]
+    chosen = (page_request.query.get("row", ""), page_request.query.get("column", ""))
+
+    def axes(controls: Sequence[Mapping[str, Any]]) -> list[Axis]:
+        return [Axis(control["id"], control["identifier"], control["name"]) for control in controls]
+
+    picture = matrix(
+        name=text("crosswalk.matrix", source=one["identifier"], target=other["identifier"]),
+        about=text("app.crosswalk.about", source=one["identifier"], target=other["identifier"]),
+        rows=axes(rows),
+        columns=axes(columns),
+        counts=cells,
+        href=lambda row, column: (
+            page_request.link(row=row, column=column, **{"from": one["slug"], "to": other["slug"]}) + "#cell"
+        ),
+        chosen=chosen if chosen in cells else None,
+    )
+    return {
+        "rows": rows,
+        "columns": columns,
+        "cells": cells,
+        "picture": picture,
+        "pair": _pair(chosen, all_rows, all_columns) if chosen in cells else None,
+    }
+
+
+def _pair(
+    chosen: tuple[str, str],
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The matches of a cell: from what is below its row to what is below its column."""
+    by_id = {control["id"]: control for control in rows}
+    matches = []
+    for control in columns:
+        if chosen[1] not in (control["parentId"], control["id"]):
+            continue
+        for match in control["sourceMatches"]:
+            source = by_id.get(match["matchedControl"]["id"])
+            if source is not None and (source["parentId"] or source["id"]) == chosen[0]:
+                matches.append(
+                    {
+                        "source": source,
+                        "source_level": source["effectiveCoverageStatus"],
+                        "level": match["matchLevel"],
+                        "target": control,
+                        "target_level": control["effectiveCoverageStatus"],
+                    }
+                )
+    names = {control["id"]: f"{control['identifier']} {control['name']}" for control in (*rows, *columns)}
+    return {"row": names[chosen[0]], "column": names[chosen[1]], "matches": matches}
 
 
 async def _controls(page_request: OrganizationRequest, framework: Mapping[str, Any]) -> tuple[list[Any], bool]:

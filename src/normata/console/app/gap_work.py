@@ -37,7 +37,7 @@ async def assess(page_request: OrganizationRequest) -> Response:
     refusal = outcome.refusal.below(_ONE)
     gaps = await _gaps(page_request)
     if refusal.code == "precondition_failed" or all(gap["id"] != control_id for gap in gaps["gaps"]):
-        # Somebody else has stated something of it, or has closed the gap: its own page tells what is there now.
+        # Somebody else has assessed it, or has closed the gap: its own page shows what is there now.
         return await control_page(page_request, control_id, refusal=refusal, typed=assessment, return_to=onwards)
     return await _page(page_request, gaps, control_id, number, refusal=refusal, typed=assessment)
 

@@ -1,48 +1,133 @@
-"""Home: where the organization stands, what is due, and what has changed."""
+"""The overview: where the organization stands, what is due, and what has changed."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import date, timedelta
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.events import lines_of as events_in_lines
+from normata.console.app.feed import days_of
 from normata.console.app.inbox import lines_of as notifications_in_lines
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
+from normata.console.app.records.kinds import label
+from normata.console.app.row_links import steps_to
+from normata.console.filters import as_local, percent
+from normata.core.db.types import now
 
-_MOST = "10"
+_MOST_EVENTS, _MOST_DUE = "60", "100"
+_WEEKS = 4
+_ENOUGH_ASSESSED = 10  # controls, until somebody knows how it goes
+
+
+class CalendarDay(NamedTuple):
+    """A day of the calendar, what is due then, and whether some of that is the reader's."""
+
+    date: date
+    is_today: bool
+    due: list[Mapping[str, Any]]
+    is_mine: bool
+
+
+class Step(NamedTuple):
+    """A step of a new organization: its text is ``home.step.<key>``, and ``steps`` lead to where one does it."""
+
+    key: str
+    steps: tuple[str, ...] | None
+    is_done: bool
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The adopted frameworks with their coverage, what the person has to do, and what was done since they were here."""
+    """The adopted frameworks with their coverage, what the person has to do, and what was done."""
     api_queries = {
         "frameworks": ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
-        "due": ApiQuery("listDue", {"mine": "true", "within": "30d", "limit": _MOST}),
-        "notifications": ApiQuery("listNotifications", {"unreadOnly": "true", "limit": _MOST}),
-        "sessions": ApiQuery("listOwnSessions"),
+        "known": ApiQuery("listFrameworks", {"limit": "5"}),
+        "mine": ApiQuery("listDue", {"mine": "true", "within": "90d", "limit": _MOST_DUE}),
+        "due": ApiQuery("listDue", {"within": "30d", "limit": _MOST_DUE}),
+        "audits": ApiQuery("listAudits", {"sortColumn": "started", "sortDirection": "desc"}),
+        "notifications": ApiQuery("listNotifications", {"unreadOnly": "true", "limit": "10"}),
     }
     found = dict(zip(api_queries, await page_request.ask(*api_queries.values()), strict=True))
-    since = _last_here(found["sessions"]["items"], page_request.person.signed_in_at)
     more = [ApiQuery("getFrameworkCoverage", id=one["id"]) for one in found["frameworks"]["items"]]
-    if page_request.may("admin"):
-        more += [ApiQuery("listEvents", {"limit": _MOST, "from": since}), PEOPLE]
-    answers = await page_request.ask(*more)
-    events, people = answers[-2:] if page_request.may("admin") else (None, None)
+    is_admin = page_request.may("admin")
+    if is_admin:
+        more += [ApiQuery("listEvents", {"limit": _MOST_EVENTS}), PEOPLE]
+    answers = await page_request.ask(*more) if more else []
+    events, people = answers[-2:] if is_admin else (None, None)
+    summaries = answers[:-2] if is_admin else answers
+    moment = now()
+    lines = await events_in_lines(page_request, events["items"]) if events else []
     return page_request.page(
         "app/home.html",
-        summaries=answers[:-2] if page_request.may("admin") else answers,
-        due=found["due"],
+        today=as_local(moment).date(),
+        summaries=[{**one, "ready": _ready(one["counts"])} for one in summaries],
+        gaps=sum(one["counts"]["effective"]["partial"] + one["counts"]["effective"]["none"] for one in summaries),
+        mine=found["mine"],
+        overdue=[one for one in found["due"]["items"] if one["overdue"]],
+        due_total=found["due"]["total"],
+        next_audit=_next_audit(found["audits"]["items"], moment),
+        weeks=_weeks(found["due"]["items"], found["mine"]["items"], moment),
+        days=days_of(lines, names_of(people), moment),
         notifications=await notifications_in_lines(page_request, found["notifications"]["items"]),
-        events=events,
-        lines=await events_in_lines(page_request, events["items"]) if events else [],
-        names=names_of(people),
-        since=since,
+        checklist=_checklist(page_request, found["known"]["total"], summaries, people),
+        days_until=lambda at: _days_between(moment, at),
+        steps_to=steps_to,
+        label=label,
     )
 
 
-def _last_here(sessions: Sequence[Mapping[str, Any]], signed_in_at: str) -> str:
-    """When the person last used another session than this one, before it began; empty where that is not known."""
-    return max((one["lastUsedAt"] for one in sessions if one["lastUsedAt"] < signed_in_at), default="")
+def _ready(counts: Mapping[str, Any]) -> str:
+    return percent(counts["effective"]["full"], counts["applicable"])
+
+
+def _next_audit(audits: Sequence[Mapping[str, Any]], moment: str) -> Mapping[str, Any] | None:
+    """The audit that begins next; null where none is planned."""
+    return min(
+        (one for one in audits if (one["started"] or "") >= moment), key=lambda one: one["started"], default=None
+    )
+
+
+def _days_between(moment: str, at: str) -> int:
+    return (as_local(at).date() - as_local(moment).date()).days
+
+
+def _weeks(due: Sequence[Mapping[str, Any]], mine: Sequence[Mapping[str, Any]], moment: str) -> list[list[CalendarDay]]:
+    """The weeks from this one on, Monday first."""
+    today = as_local(moment).date()
+    monday = today - timedelta(days=today.weekday())
+    own = {(one["kind"], one["id"]) for one in mine}
+    due_on: defaultdict[date, list[Mapping[str, Any]]] = defaultdict(list)
+    for one in due:
+        due_on[as_local(one["at"]).date()].append(one)
+
+    def on(day: date) -> CalendarDay:
+        found = due_on[day]
+        return CalendarDay(day, day == today, found, any((one["kind"], one["id"]) in own for one in found))
+
+    return [[on(monday + timedelta(days=7 * week + number)) for number in range(7)] for week in range(_WEEKS)]
+
+
+def _checklist(
+    page_request: OrganizationRequest,
+    known: int,
+    summaries: Sequence[Mapping[str, Any]],
+    people: Mapping[str, Any] | None,
+) -> list[Step]:
+    """What a new organization does first, for those who can; nothing once all of it is done."""
+    if people is None:
+        return []
+    assessed = sum(one["counts"]["applicable"] - one["counts"]["withoutAssessment"] for one in summaries)
+    members = [one for one in people["items"] if not one["removedAt"] and not one["isServiceAccount"]]
+    steps = [
+        Step("name", None, "@" not in page_request.person.user_name),
+        Step("choose", ("upload",), known > 0),
+        Step("adopt", ("frameworks",), bool(summaries)),
+        Step("invite", ("settings", "invitations"), len(members) > 1),
+        Step("assess", ("controls",), assessed >= _ENOUGH_ASSESSED),
+    ]
+    return [] if all(step.is_done for step in steps) else steps

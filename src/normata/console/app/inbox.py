@@ -1,4 +1,4 @@
-"""The inbox: what the person was told in this organization."""
+"""The inbox: the person's notifications of this organization."""
 
 from __future__ import annotations
 

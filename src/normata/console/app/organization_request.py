@@ -7,7 +7,8 @@ checks; what a form asks for goes the one road for changes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -30,7 +31,7 @@ from normata.console.app.api_calls import (
     pairs_of,
     tag_of,
 )
-from normata.console.app.sections import SECTIONS
+from normata.console.app.sections import NEW, QUICK, groups_for
 from normata.console.page_request import Console, PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
@@ -51,7 +52,7 @@ from normata.errors import InsufficientRole, NotFound
 from normata.identity.secrets import new_secret
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
-_NOTES = frozenset({"done", "undo", "restored", "proof"})  # what a page is told of what was just done
+_NOTES = frozenset({"done", "undo", "restored", "assessed", "proof"})  # what a page shows of what was just done
 _UNREAD = "countUnreadNotifications"
 _MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
@@ -141,14 +142,23 @@ class OrganizationRequest(PageRequest):
 
         operations = [operation for operation, _ in requests]
         is_own = any(operation.authority == "self" for operation in operations)
-        answers = await self.console.services.database.read(
-            work,
-            TenantScope(readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ()),
-            is_long=any(operation.is_long or operation.formats is not None for operation in operations),
-        )
+        async with self._turn(requests):
+            answers = await self.console.services.database.read(
+                work,
+                TenantScope(
+                    readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ()
+                ),
+                is_long=any(operation.is_long or operation.formats is not None for operation in operations),
+            )
         if is_first:
             operations, self.unread = operations[:-1], answers.pop()["unread"]
         return await self._answers(operations, answers)
+
+    def _turn(self, requests: Iterable[tuple[ReadOperation, Request]]) -> AbstractAsyncContextManager[None]:
+        """The turn of a page that takes long; others need none."""
+        if not any(operation.is_dear(request.query) for operation, request in requests):
+            return nullcontext()
+        return self.console.services.long_reads.turn(self.membership.organization_id, self.person.user_id)
 
     def _requests(self, api_queries: Sequence[ApiQuery]) -> list[tuple[ReadOperation, Request]]:
         """The operations of questions, each with its request. Raises InvalidRequest and InsufficientRole."""
@@ -320,7 +330,9 @@ class OrganizationRequest(PageRequest):
             visitor=self.person,
             membership=self.membership,
             may=self.may,
-            sections=[section for section in SECTIONS if self.may(section.role)],
+            places=groups_for(self.may),
+            quick_places=QUICK,
+            new_kinds=NEW,
             to=lambda *steps, **query: self.context.prefix + self.path(*steps, query=query),
             link=self.link,
             here=self.here,
@@ -340,12 +352,13 @@ class OrganizationRequest(PageRequest):
         chosen = operation.formats.choose(query, b"")
         ((_, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
         request = replace(request, query=query)
-        read = await self.console.services.database.read(
-            lambda transaction: operation.build(transaction, request),
-            TenantScope(readable=(self.membership.organization_id,)),
-            is_long=True,
-        )
-        content = await asyncio.to_thread(operation.formats.content, read, chosen)
+        async with self._turn([(operation, request)]):
+            read = await self.console.services.database.read(
+                lambda transaction: operation.build(transaction, request),
+                TenantScope(readable=(self.membership.organization_id,)),
+                is_long=True,
+            )
+            content = await asyncio.to_thread(operation.formats.content, read, chosen)
         made = await content.representation({})
         remaining = {"content-type", "content-disposition"}
         headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in remaining}

@@ -7,7 +7,6 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from starlette.datastructures import FormData, UploadFile
@@ -18,7 +17,8 @@ from starlette.responses import Response
 from normata.console.app.api_calls import ApiQuery, FilledFrom, Outcome, Refusal, Upload, tag_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
-from normata.core.http.operation import ChangeOperation
+from normata.core.http.file_form import type_of
+from normata.core.http.operation import BodyFormat, ChangeOperation
 from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMediaType
 from normata.errors import Forbidden
 
@@ -27,29 +27,20 @@ _FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # witho
 _ROOM = 2**16  # bytes of a form besides its file
 _MAX_CARRIED = 3 * 2**20  # characters of a file that a page keeps
 _MAX_PARTS = 10
-_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_TYPES: Mapping[str, str] = {
-    ".json": "application/json",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-    ".csv": "text/csv",
-    ".xlsx": _XLSX,
-}
 _EDITED = ("name", "identifier", "version", "description")
 
 
 class File(NamedTuple):
-    """A file that was sent: what it is called, its bytes, and how a page keeps it; empty where it is too large."""
+    """A file that was sent: what it is called, its media type by the ending of that, its bytes.
+
+    It is ``carried`` by the page; that is empty where the file is too large.
+    """
 
     name: str
+    media_type: str | None
     content: bytes
     carried: str
     digest: str
-
-    @property
-    def media_type(self) -> str:
-        """What it is, by the ending of its name; empty where that tells nothing that can be imported."""
-        return _TYPES.get(PurePath(self.name).suffix.lower(), "")
 
 
 class Sent(NamedTuple):
@@ -65,7 +56,7 @@ class Sent(NamedTuple):
     def mark(self) -> str:
         """What is to be imported, as a mark: of another file, or under another name, it is another."""
         assert self.file is not None  # noqa: S101 - narrows the type
-        parts = (self.file.digest, self.file.media_type, str(self.skip_unknown), self.name)
+        parts = (self.file.digest, self.file.media_type or "", str(self.skip_unknown), self.name)
         return sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -131,7 +122,7 @@ async def _upload_page(page_request: OrganizationRequest, sent: Sent, outcome: O
         "app/upload.html",
         status=refusal.status if refusal else 200,
         own=[one["name"] for one in found["items"] if one["organizationId"] is not None],
-        endings=tuple(_TYPES),
+        endings=[ending for one in _import(page_request).body_formats.values() for ending in one.endings],
         sent=sent,
         mark=sent.mark if answer else "",
         preview=answer and answer["answer"],
@@ -158,10 +149,15 @@ async def _edit_page(
 # --- Reading the form
 
 
-async def _sent(page_request: OrganizationRequest) -> Sent:
-    """The form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+def _import(page_request: OrganizationRequest) -> ChangeOperation:
     operation = page_request.console.operations[_IMPORT]
     assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+    return operation
+
+
+async def _sent(page_request: OrganizationRequest) -> Sent:
+    """The form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+    operation = _import(page_request)
     limit = operation.body_limit or 0
     media_type = page_request.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if media_type not in _FORMS:
@@ -174,7 +170,7 @@ async def _sent(page_request: OrganizationRequest) -> Sent:
                 _field(form, "step"),
                 _field(form, "name"),
                 skip_unknown=_field(form, "skip_unknown") == "true",
-                file=await _file(form, limit),
+                file=await _file(form, operation.body_formats, limit),
                 previewed=_field(form, "previewed"),
             )
     except (HTTPException, ClientDisconnect):
@@ -186,28 +182,34 @@ def _field(form: FormData, name: str) -> str:
     return found.strip().replace("\0", "") if isinstance(found, str) else ""
 
 
-async def _file(form: FormData, limit: int) -> File | None:
+async def _file(form: FormData, formats: Mapping[str, BodyFormat], limit: int) -> File | None:
     """The file that was chosen, else the one that the page has kept. Raises TooLarge and InvalidRequest."""
     chosen = form.get("file")
     if isinstance(chosen, UploadFile) and chosen.filename:
         content = await chosen.read()
         if len(content) > limit:
             raise TooLarge
-        return await asyncio.to_thread(_packed, chosen.filename, content)
+        media_type = type_of("", chosen.filename, formats)
+        return await asyncio.to_thread(_packed, chosen.filename, media_type, content)
     carried = _field(form, "carried")
     if not carried:
         return None
-    return await asyncio.to_thread(_unpacked, _field(form, "carried_name"), carried, limit)
+    name = _field(form, "carried_name")
+    return await asyncio.to_thread(_unpacked, name, type_of("", name, formats), carried, limit)
 
 
-def _packed(name: str, content: bytes) -> File:
+def _packed(name: str, media_type: str | None, content: bytes) -> File:
     """A file that was chosen."""
     packed = b64encode(zlib.compress(content)).decode()
-    return File(name, content, packed if len(packed) <= _MAX_CARRIED else "", sha256(content).hexdigest())
+    carried = packed if len(packed) <= _MAX_CARRIED else ""
+    return File(name, media_type, content, carried, sha256(content).hexdigest())
 
 
-def _unpacked(name: str, carried: str, limit: int) -> File:
-    """A file that a page has kept. Raises TooLarge before it is unpacked to more than it may have, InvalidRequest."""
+def _unpacked(name: str, media_type: str | None, carried: str, limit: int) -> File:
+    """A file that a page has carried.
+
+    Raises TooLarge before it is unpacked to more than it may have, and InvalidRequest.
+    """
     unpacking = zlib.decompressobj()
     try:
         content = unpacking.decompress(b64decode(carried, validate=True), limit + 1)
@@ -215,4 +217,4 @@ def _unpacked(name: str, carried: str, limit: int) -> File:
         raise InvalidRequest(text("problem.form")) from None
     if len(content) > limit:
         raise TooLarge
-    return File(name, content, carried, sha256(content).hexdigest())
+    return File(name, media_type, content, carried, sha256(content).hexdigest())

@@ -1,8 +1,10 @@
-"""Finds controls, records, frameworks and pages by their words: as a page, and for the palette as JSON."""
+"""Finds controls, records, members, frameworks and pages by their words: as a page, and for the palette as JSON."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import orjson
@@ -10,23 +12,29 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.app.sections import SECTIONS
+from normata.console.app.sections import PLACES
 from normata.console.filters import kind_words
 from normata.console.pages import HEADERS
-from normata.console.texts import text
+from normata.console.texts import has_text, text
+from normata.core.http.roles import Role
 from normata.core.schema.text import fold
 from normata.records.archive.queries import KINDS
 
 _MOST = 8  # of each group
+_MOST_DIGITS = 4  # that may have dots between them
 _LOOKED_AT = 40  # controls, of which those come first that have the words in their name
 
 
 class SearchResult(NamedTuple):
-    """Something that was found: what it is called, what it is, and the path of its page."""
+    """Something that was found: what it is called, what it is, and the path of its page.
+
+    ``other_words`` are further ones that it is found by.
+    """
 
     label: str
     note: str
     path: str
+    other_words: str = ""
 
 
 Groups = list[tuple[str, Sequence[SearchResult]]]
@@ -45,34 +53,89 @@ async def find(page_request: OrganizationRequest) -> Response:
 
 async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
     query = {"search": wanted, "limit": str(_MOST)}
-    controls, records, frameworks, adopted = await page_request.ask(
+    controls, records, members, frameworks, adopted, *squeezed = await page_request.ask(
         ApiQuery("listControls", {**query, "limit": str(_LOOKED_AT)}),
         ApiQuery("searchRecords", query),
+        ApiQuery("listNames", {**query, "kind": "memberships"}),
         ApiQuery("listFrameworks", query),
         ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
+        *(ApiQuery("listControls", {**query, "search": one}) for one in _spelled_out(wanted)),
     )
     every = fold(wanted).split()
 
     def has_all(one: SearchResult) -> bool:
+        return all(word in fold(f"{one.label} {one.other_words}") for word in every)
+
+    def is_called_so(one: SearchResult) -> bool:
         return all(word in fold(one.label) for word in every)
 
-    pages = [page for page in _pages(page_request, adopted["items"]) if has_all(page)]
-    named = sorted((_control(page_request, one) for one in controls["items"]), key=has_all, reverse=True)
+    pages = sorted(
+        (page for page in _pages(page_request, adopted["items"]) if has_all(page)), key=is_called_so, reverse=True
+    )
+    numbered = {
+        one["id"]: one
+        for found in squeezed
+        for one in found["items"]
+        if _squeezed(one["identifier"]).startswith(_squeezed(wanted))
+    }
+    found = {**numbered, **{one["id"]: one for one in controls["items"]}}
+    named = [_control(page_request, one) for one in found.values()]
+    named.sort(key=lambda one: (_squeezed(one.label.split()[0]) != _squeezed(wanted), not has_all(one)))
     groups: Groups = [
         (text("find.pages"), pages[:_MOST]),
         (text("find.controls"), named[:_MOST]),
+        (text("find.members"), [_member(page_request, one) for one in members["items"]]),
         (text("find.records"), [_record(page_request, one) for one in records["items"]]),
         (text("find.frameworks"), [_framework(page_request, one) for one in frameworks["items"]]),
     ]
     return [(name, found) for name, found in groups if found]
 
 
+def _spelled_out(wanted: str) -> list[str]:
+    """The identifiers that somebody may mean who leaves out what is between letters and digits: A.5.15 for ``a515``."""
+    parts = re.fullmatch(r"([a-z]{1,4})[.-]?(\d[\d.-]{0,8})", fold(wanted))
+    if parts is None:
+        return []
+    letters, number = parts[1], parts[2]
+    if len(letters) == 4:
+        found = [f"{letters[:2]}.{letters[2:]}-{one}" for one in (number, number.zfill(2))]
+    elif number.isdecimal() and len(number) <= _MOST_DIGITS:
+        between = product(("", "."), repeat=len(number) - 1)
+        found = [f"{letters}." + "".join(map("".join, zip(number, (*dots, ""), strict=True))) for dots in between]
+    else:
+        found = [f"{letters}.{number}"]
+    return [*found, f"{letters}-{number}"]
+
+
+def _squeezed(identifier: str) -> str:
+    """Its letters and digits alone, without zeros before numbers."""
+    return re.sub(r"[\W_]", "", re.sub(r"(?<!\d)0+(?=\d)", "", fold(identifier)))
+
+
+_SETTINGS: tuple[tuple[str, Role], ...] = (
+    ("members", "viewer"),
+    ("invitations", "admin"),
+    ("accounts", "admin"),
+    ("tokens", "admin"),
+)
+_SETTINGS_PATHS = {"accounts": "service-accounts"}
+
+
 def _pages(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any]]) -> Iterator[SearchResult]:
-    for section in SECTIONS:
-        if page_request.may(section.role):
-            yield SearchResult(text(f"app.section.{section.key}"), "", page_request.path() + section.path)
-    for path in KINDS:
-        yield SearchResult(kind_words(path), text("find.records"), page_request.path("records", path))
+    for place in PLACES:
+        if not place.is_kind and page_request.may(place.role):
+            yield SearchResult(place.label, "", page_request.path() + place.path)
+    for key, role in _SETTINGS:
+        if page_request.may(role):
+            path = page_request.path("settings", _SETTINGS_PATHS.get(key, key))
+            yield SearchResult(text(f"app.settings.{key}"), text("app.section.settings"), path, _other_words(key))
+    yield SearchResult(text("account.title"), "", "/account/", _other_words("account"))
+    for path, kind in KINDS.items():
+        also = f"{kind.words()} {_other_words(path)}"
+        yield SearchResult(kind_words(path), text("find.records"), page_request.path("records", path), also)
+        if page_request.may("editor"):
+            name = text("find.new", kind=kind.words())
+            yield SearchResult(name, text("find.records"), page_request.path("new", path), also)
     for one in adopted:
         for step, name in (
             ("gaps", "app.gaps"),
@@ -93,6 +156,14 @@ def _record(page_request: OrganizationRequest, one: Mapping[str, Any]) -> Search
     kind = KINDS[one["kind"]].words().capitalize()
     note = kind if one["shortId"] is None else f"{kind} {one['shortId']}"
     return SearchResult(one["label"], note, page_request.path("records", one["kind"], one["id"]))
+
+
+def _other_words(key: str) -> str:
+    return text(f"find.words.{key}") if has_text(f"find.words.{key}") else ""
+
+
+def _member(page_request: OrganizationRequest, one: Mapping[str, Any]) -> SearchResult:
+    return SearchResult(one["label"], text("find.member"), page_request.path("settings", "members", one["id"]))
 
 
 def _framework(page_request: OrganizationRequest, one: Mapping[str, Any]) -> SearchResult:

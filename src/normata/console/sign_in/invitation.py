@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
-from normata.console.sign_in.session import START, Proof, start_session
+from normata.console.sign_in.session import HOME, Proof, start_session
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation
 from normata.errors import InvitationClosed
@@ -59,6 +60,7 @@ async def _accept(page_request: PageRequest, row: Any, name: str) -> Response:
         raise SignInRefused("invitation_of_another")
     reach = invitations.reach_of(row)
     user_id = reach.users[0]
+    joined = f"{HOME}?joined={quote(row.organization_id, safe='')}"
 
     def accept(unit: UnitOfWork) -> None:
         invitations.accept(unit, row, name, user_id=user_id)
@@ -67,14 +69,14 @@ async def _accept(page_request: PageRequest, row: Any, name: str) -> Response:
         proof = Proof(
             "invitation", user_id, name or row.email, accept, invitations.ACCEPTING_WRITES, (row.organization_id,)
         )
-        return await start_session(page_request, proof)
+        return await start_session(page_request, proof, f"{joined}&new=true")
     await page_request.console.services.changes.make(
         accept,
         actor=page_request.actor(user_id, row.user_name),
         scope=reach,
         writes=invitations.ACCEPTING_WRITES,
     )
-    return page_request.redirect(START)  # or, for whoever has not signed in, to the page to sign in on
+    return page_request.redirect(joined)  # or, for whoever has not signed in, to the page to sign in on
 
 
 def _must_sign_in(row: Any, visitor: Visitor | None) -> bool:

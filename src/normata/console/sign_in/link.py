@@ -1,4 +1,4 @@
-"""Signing in with a link that the command line has printed."""
+"""Signing in with a link that the command line has printed, or that was mailed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
+from normata.console.return_path import safe_path
 from normata.console.sign_in.session import Proof, start_session
 from normata.core.db.types import now
 from normata.identity.errors import SignInRefused
@@ -18,7 +19,13 @@ async def show_link(page_request: PageRequest) -> Response:
     """Ask whether to sign in. Only the button uses the link up: a scanner of mail, or a preview, opens it as well."""
     secret = page_request.query.get("secret", "")
     row = await _open_link(page_request, secret)
-    return page_request.page("link.html", secret=secret, name=row.user_name, visitor=await page_request.visitor())
+    return page_request.page(
+        "link.html",
+        secret=secret,
+        return_to=safe_path(page_request.query.get("return_to", "")),
+        name=row.user_name,
+        visitor=await page_request.visitor(),
+    )
 
 
 async def use_link(page_request: PageRequest) -> Response:
@@ -32,7 +39,7 @@ async def use_link(page_request: PageRequest) -> Response:
         work=lambda unit: sign_in_links.use(unit, row.link_id),
         writes=sign_in_links.USE_WRITES,
     )
-    return await start_session(page_request, proof)
+    return await start_session(page_request, proof, form.get("return_to", ""))
 
 
 async def _open_link(page_request: PageRequest, secret: str) -> Any:

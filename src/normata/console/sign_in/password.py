@@ -11,8 +11,7 @@ from normata.console.sign_in.session import Proof, start_session
 from normata.console.sign_in.start import start_page
 from normata.console.texts import refusal
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.problems import ServiceUnavailable
-from normata.core.schema.text import fold
+from normata.core.schema.addresses import email_key
 from normata.identity.errors import SignInRefused
 from normata.identity.sign_in import passwords
 from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
@@ -34,7 +33,10 @@ async def use_password(page_request: PageRequest) -> Response:
         message = refusal("password_wrong")
         return await start_page(page_request, return_to=return_to, status=403, email=email, message=message)
     hashing = page_request.console.hashing
-    renewed = await hashing.hashed(password) if hashing.is_outdated(found.hash) else None
+    renewed = None
+    if hashing.is_outdated(found.hash):
+        async with hashing.turn(page_request.address):
+            renewed = await hashing.hashed(password)
 
     def work(unit: UnitOfWork) -> None:
         if renewed is not None:
@@ -47,15 +49,14 @@ async def use_password(page_request: PageRequest) -> Response:
 async def proves(page_request: PageRequest, email: str, password: str, found: Any | None) -> bool:
     """Whether a password is that of an account, as it was ``found``. It counts as an attempt.
 
-    Raises SignInRefused, and ServiceUnavailable where too many passwords are being compared.
+    Raises SignInRefused, also where too many passwords of this address wait to be compared: that counts for nothing.
     """
-    await page_request.console.throttles.count(page_request.address, email)
-    try:
-        return await page_request.console.hashing.is_right(password, None if found is None else found.hash)
-    except passwords.Crowded:
-        raise ServiceUnavailable(reason="crowded") from None
+    hashing = page_request.console.hashing
+    async with hashing.turn(page_request.address):
+        await page_request.console.throttles.count(page_request.address, email)
+        return await hashing.is_right(password, None if found is None else found.hash)
 
 
 async def _account(page_request: PageRequest, email: str) -> Any | None:
-    found = await page_request.console.services.database.look_up(PASSWORD_BY_EMAIL, fold(email))
+    found = await page_request.console.services.database.look_up(PASSWORD_BY_EMAIL, email_key(email))
     return found[0] if found else None

@@ -68,9 +68,7 @@ async def start_session(page_request: PageRequest, proof: Proof, return_to: str 
         writes=(*sessions.BEGIN_WRITES, *proof.writes),
     )
     cookie = page_request.console.site.cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds()))
-    # Who is new has to see to how they sign in next time.
-    otherwise = START if proof.means == "invitation" else HOME
-    return page_request.redirect(safe_path(return_to) or otherwise, {"Set-Cookie": cookie})
+    return page_request.redirect(safe_path(return_to) or HOME, {"Set-Cookie": cookie})
 
 
 async def sign_out(page_request: PageRequest) -> Response:

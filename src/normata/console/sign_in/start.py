@@ -29,6 +29,7 @@ async def start_page(
         email=email,
         message=message,
         is_local=console.settings.local_sign_in,
+        has_mail=bool(console.settings.smtp_url),
         has_passkeys=console.settings.local_sign_in and console.passkeys is not None,
         provider=console.provider,
         provider_path=f"/sign-in/oidc/{query}",

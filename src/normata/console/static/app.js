@@ -1,7 +1,34 @@
 // What makes the pages handier. Everything works without it.
 
-// Where the navigation scrolls, it shows where one is.
-document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// Where the sidebar scrolls, it shows where one is.
+document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
+
+// A menu closes when one goes elsewhere, and a note when it was read.
+addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    menu.open = menu.contains(target);
+  }
+});
+addEventListener("keydown", ({ key }) => {
+  const menu = key === "Escape" && document.querySelector("details.menu[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+for (const link of document.querySelectorAll(".toast a[data-dismiss]")) {
+  history.replaceState(null, "", link.href); // whoever comes back has read it
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    link.closest(".toast").remove();
+  });
+}
+
+// Times are told where the reader is, from the next page on.
+const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
+if (zone && !document.cookie.includes(`normata-zone=${zone}`)) {
+  document.cookie = `normata-zone=${zone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
+}
 
 // Copy a request.
 for (const button of document.querySelectorAll("[data-copy]")) {
@@ -54,38 +81,32 @@ if (all && boxes.length) {
   noteSelection();
 }
 
-// State coverage in the row. Without script the link leads to the form on the page of the control.
-const form = document.querySelector("#row");
-
-function openRow(link) {
-  const { dataset, href } = link;
-  const address = new URL(href);
-  const { elements } = form;
-  form.action = `${address.pathname}coverage/`;
-  form.querySelector("h2").textContent = link.getAttribute("aria-label");
-  elements.return_to.value = address.searchParams.get("return_to");
-  elements.assessed_at.value = dataset.statedAt;
-  elements.coverageStatus.value = dataset.state;
-  elements.coverageGap.value = dataset.gap;
-  elements.justification.value = dataset.justification;
-  elements.applies.checked = !("excluded" in dataset);
-  form.showPopover({ source: link });
-  form.querySelector("input:checked").focus();
+// What was opened beside a list is where one writes next.
+if (document.referrer && new URL(location.href).searchParams.has("open")) {
+  document.querySelector(".panel [name=coverageStatus]:is(:checked, :not(:checked))")?.focus({ preventScroll: true });
 }
 
+// What is opened beside a list leaves the selection as it is.
 addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-state]");
-  if (link && !(event.ctrlKey || event.metaKey || event.shiftKey)) {
-    event.preventDefault();
-    openRow(link);
+  const link = all && event.target.closest("main a[href*='open=']");
+  if (link) {
+    const address = new URL(link.href);
+    for (const value of new URL(location.href).searchParams.getAll("selected")) {
+      address.searchParams.append("selected", value);
+    }
+    link.href = address;
   }
 });
 
-// A form comes back to the address as it is now.
+// A form comes back to the selection as it is now.
 addEventListener("submit", (event) => {
-  const back = event.target.elements.return_to;
-  if (all && back) {
-    const [, path, , place] = back.value.match(/^([^?#]*)(\?[^#]*)?(#.*)?$/);
-    back.value = path + location.search + (place ?? "");
+  const chosen = new URL(location.href).searchParams.getAll("selected");
+  for (const back of all ? event.target.querySelectorAll("[name=return_to]") : []) {
+    const address = new URL(back.value, location.href);
+    address.searchParams.delete("selected");
+    for (const value of chosen) {
+      address.searchParams.append("selected", value);
+    }
+    back.value = address.pathname + address.search + address.hash;
   }
 });

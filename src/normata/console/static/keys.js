@@ -22,7 +22,7 @@ function isWriting(target) {
 // The rows of a list, each by the link that opens it.
 function rows() {
   const all = document.querySelectorAll("main tbody tr, main .lines > li");
-  return [...all].map((row) => row.querySelector(".id a") ?? row.querySelector("a")).filter((link) => link);
+  return [...all].map((row) => row.querySelector(":is(th, .id) a") ?? row.querySelector("a")).filter((link) => link);
 }
 
 function move(step) {

@@ -18,7 +18,7 @@ const options = () => [...list.querySelectorAll("[role=option]")];
 const chosen = () => list.querySelector("[aria-selected=true]");
 
 // What this page leads to.
-const links = [...document.querySelectorAll(".top nav a, main .actions a:not([download]), #person a")].map((link) => ({
+const links = [...document.querySelectorAll(".side a, main :is(.head, .actions) a:not([download]), #person a")].map((link) => ({
   label: link.textContent.trim(),
   note: "",
   address: link.href,
@@ -153,12 +153,14 @@ palette.addEventListener("close", () => {
   clearTimeout(timer);
 });
 
-opener.addEventListener("click", (event) => {
-  if (!(event.ctrlKey || event.metaKey || event.shiftKey)) {
-    event.preventDefault();
-    summon();
-  }
-});
+for (const link of document.querySelectorAll("[data-palette]")) {
+  link.addEventListener("click", (event) => {
+    if (!(event.ctrlKey || event.metaKey || event.shiftKey)) {
+      event.preventDefault();
+      summon();
+    }
+  });
+}
 addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key === "k") {
     event.preventDefault();

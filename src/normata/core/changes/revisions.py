@@ -1,4 +1,4 @@
-"""Revisions: for each organization and each list whose pages are kept, which state of its rows they show.
+"""Revisions: for each organization and each list whose pages are cached, which state of its rows they show.
 
 Whoever holds a page that was made at the current revision may send it as it is. So whatever changes a row that a kept
 list shows gives that list another revision, in the same transaction. It is a new id each time and no number: a database

@@ -31,5 +31,5 @@ class RowCounts:
         return counts
 
     def written(self) -> dict[str, int]:
-        """What an event says of them: how many are new, and how many have changed."""
+        """The counts for an event: how many rows are new, and how many have changed."""
         return {"inserted": self.inserted, "updated": self.updated}

@@ -30,11 +30,12 @@ Buffer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 class PendingRow:
     """A row on its way into the database.
 
-    ``supplied`` has the columns that the input states. It is empty once they are part of ``final``, the row as it shall
+    ``supplied`` has the columns that the input has. It is empty once they are part of ``final``, the row as it shall
     be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
     first as given, then as they shall be; null where they stay as they are. ``stored_long`` has those of a stored row
-    that changes. ``free_slug`` is a slug that was made for the row and found free. All faults of a row go to
-    ``faults``. A ``faulty`` row is left out of all later checks, and rows that refer to it are not blamed for that.
+    that changes. ``free_slug`` is a slug that was made for the row and found free, ``slug_holder``
+    the id of a stored row that has its slug and may be seen. All faults of a row go to ``faults``. A ``faulty`` row is
+    left out of all later checks, and rows that refer to it are not blamed for that.
     """
 
     id: str
@@ -48,6 +49,7 @@ class PendingRow:
     faulty: bool = False
     stored_long: Mapping[str, Any] | None = None
     free_slug: str | None = None
+    slug_holder: str | None = None
 
     @property
     def before(self) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What input says, row by row, with the place of every row, and what is wrong with it.
+"""An input as rows, with the place of every row, and its faults.
 
 Input is a file of a load, or the body of a request.
 """

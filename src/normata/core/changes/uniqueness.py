@@ -35,8 +35,11 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
         changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
         for key, holder in _stored_holders(unit, table, columns, changed, live_only=live_only):
             if holder.id not in ids:
-                # Nobody is told the id of a row that they cannot see.
-                by = f" by the stored row {holder.id!r}" if unit.may_read(holder.owner) else ""
+                # Nobody learns the id of a row that they cannot see.
+                is_seen = unit.may_read(holder.owner)
+                by = f" by the stored row {holder.id!r}" if is_seen else ""
+                if is_slug and is_seen:
+                    holders[key].slug_holder = holder.id
                 holders[key].add_fault(_shown(table, columns), f"is taken{by}")
 
 

@@ -107,6 +107,11 @@ class UnitOfWork(DelegatingTransaction):
         self.published: list[Change] = []
         self.reached: str | None = None  # the organization that the change was last found to be in
 
+    @property
+    def change_id(self) -> str:
+        """What names this change: its moment, and the request that asked for it. Its events have both."""
+        return f"{self.moment}_{self.actor.request_id}"
+
     def publish(self, change: Change) -> None:
         """Say what has happened, for those who subscribe to it.
 
@@ -180,6 +185,10 @@ class UnitOfWork(DelegatingTransaction):
         silent -= {str(change.table.__tablename__) for change in self.published}
         if silent:
             raise UndeclaredWrite(f"rows of {', '.join(sorted(silent))} were written, but no change was published")
+
+    def following(self, writes: Sequence[Write]) -> UnitOfWork:
+        """A unit of work of the same actor at the same moment, in the same transaction, that writes other things."""
+        return UnitOfWork(self._transaction, self.actor, self.scope, writes, self.moment)
 
     def _note(self, statement: Statement) -> None:
         table = self._declared(statement)
@@ -300,12 +309,20 @@ class Changes:
     ) -> T:
         unit = UnitOfWork(transaction, actor, scope, writes)
         result = work(unit)
-        unit.require_published()
-        if unit.published:
-            for follow in self._subscribers:
-                checked = UnitOfWork(transaction, actor, unit.scope, follow.writes, unit.moment)
-                follow(checked, unit.published, actor, unit.moment)
+        follow(unit, self._subscribers)
         return result
+
+
+def follow(unit: UnitOfWork, subscribers: Sequence[Subscriber]) -> None:
+    """Have subscribers write what follows from a unit of work, whose work is done.
+
+    Raises UndeclaredWrite where it has written what it has not published.
+    """
+    unit.require_published()
+    if unit.published:
+        for subscriber in subscribers:
+            checked = unit.following(subscriber.writes)
+            subscriber(checked, unit.published, unit.actor, unit.moment)
 
 
 def all_writes(declared: Sequence[Write], subscribers: Sequence[Subscriber]) -> tuple[Write, ...]:

@@ -18,6 +18,7 @@ from normata.core.db.security import Write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import columns
+from normata.errors import SlugTaken
 
 
 def write(
@@ -25,7 +26,7 @@ def write(
 ) -> list[PendingRow]:
     """Insert the new rows, update the changed ones, and return both. The caller publishes what that means.
 
-    ``progress`` is told before each batch how many rows are in it.
+    ``progress`` is called before each batch with the number of its rows.
     """
     new = [row for row in rows if row.stored is None]
     changed = [row for row in rows if row.stored is not None and row.changed]
@@ -115,13 +116,16 @@ def valid_rows(
 ) -> list[PendingRow]:
     """The pending rows that rows of a request make. ``faults`` has what has been found wrong with them already.
 
-    Rows that ``are_new`` have ids that were made for them, so that none of them can be stored. Raises FaultyInput with
-    every fault.
+    Rows that ``are_new`` have ids that were made for them, so that none of them can be stored. Raises SlugTaken where
+    nothing is wrong but that a stored row has the slug of one, and FaultyInput with every fault.
     """
     found = [*faults, *_blank(table, rows)]
     pending = [one for row in rows if (one := read_row(table, row, found)) is not None]
     # A bundle may hold what has long been history; people who write name nobody who has gone.
     make_valid(unit, {table: pending}, own_rules=own_rules, takes_removed=False, are_new=are_new)
+    taken_by = next((row.slug_holder for row in pending if row.slug_holder is not None), None)
+    if len(found) == 1 and taken_by is not None:
+        raise SlugTaken(taken_by)
     if found:
         raise FaultyInput(found)
     return pending

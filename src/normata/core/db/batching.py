@@ -36,6 +36,12 @@ class Batcher(Generic[Q, A]):
     for all calls of its batch. A call that waits longer than ``timeout`` seconds for its batch to begin raises
     Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` is
     notified of how long each call waits for its batch; null where that is not worth knowing.
+
+    With ``patience``, in seconds, a batch waits for as many calls as the one before served and left waiting: clients
+    that send one request after the other come back once they have their answers. It begins without them when as much
+    time has gone since the end of the one before as that one took, or as ``patience`` allows. After it has waited in
+    vain, the next one does not wait: others may be slower. A call that comes alone waits only where a batch of several
+    has just ended.
     """
 
     def __init__(
@@ -45,11 +51,16 @@ class Batcher(Generic[Q, A]):
         *,
         limit: int | None = None,
         waits: WaitMonitor | None = None,
+        patience: float = 0.0,
     ) -> None:
         self._serve = serve
         self._timeout = timeout
         self._limit = limit
         self._waits = waits
+        self._patience = patience
+        self._expected = 0  # calls of the next batch
+        self._expected_until = 0.0  # on the clock of the event loop
+        self._complete: asyncio.Event | None = None  # set once they are there; null while no batch waits for them
         self._waiting: list[_Call[Q, A]] = []
         self._serving: asyncio.Task[None] | None = None
 
@@ -61,6 +72,8 @@ class Batcher(Generic[Q, A]):
         self._waiting.append(call)
         if self._waits:
             self._waits.begin()
+        if self._complete is not None and len(self._waiting) >= self._expected:
+            self._complete.set()
         if self._serving is None or self._serving.done():
             # Not in the context of this call: the batches are others' as well.
             self._serving = asyncio.create_task(self._serve_all(), context=Context())
@@ -83,12 +96,36 @@ class Batcher(Generic[Q, A]):
 
     async def _serve_all(self) -> None:
         while self._waiting:
+            is_complete = await self._gather()
             taken = self._waiting[: self._limit]
             del self._waiting[: self._limit]
             self._end_waits(taken)
             batch = [call for call in taken if not call.answer.done()]  # nobody awaits the others
             if batch:
+                began = time.perf_counter()
                 await self._serve_batch(batch)
+                expected = len(batch) + len(self._waiting) if is_complete else 0
+                self._expect(expected, time.perf_counter() - began)
+
+    def _expect(self, calls: int, seconds: float) -> None:
+        """Note that the next batch is likely to have so many calls, after one that took that long."""
+        if self._patience:
+            self._expected = min(calls, self._limit or calls)
+            self._expected_until = asyncio.get_running_loop().time() + min(seconds, self._patience)
+
+    async def _gather(self) -> bool:
+        """Wait until the expected calls are there, or their time is over; false where it waited for them in vain."""
+        loop = asyncio.get_running_loop()
+        if len(self._waiting) >= self._expected or loop.time() >= self._expected_until:
+            return True
+        self._complete = asyncio.Event()
+        timer = loop.call_at(self._expected_until, self._complete.set)
+        try:
+            await self._complete.wait()
+        finally:
+            timer.cancel()
+            self._complete = None
+        return len(self._waiting) >= self._expected
 
     def _end_waits(self, calls: Sequence[_Call[Q, A]]) -> None:
         if self._waits:

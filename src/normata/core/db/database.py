@@ -6,7 +6,7 @@ This module knows neither of the databases: ``sqlite`` and ``postgresql`` each h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, MetaData
@@ -17,13 +17,13 @@ from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, 
 
 
 class BadDatabaseUrl(ValueError):
-    """The database URL is not one that Normata can use; the message says why in one sentence."""
+    """Normata cannot use the database URL; the message is the reason, in one sentence."""
 
 
 class Database(ABC):
     """One database.
 
-    ``embedded`` tells whether the data is a file of this program's own, which it then makes and migrates by itself.
+    ``embedded`` says whether the data is a file of this program's own, which it then makes and migrates by itself.
     """
 
     embedded: bool
@@ -90,8 +90,13 @@ class Database(ABC):
         """Have the database itself keep organizations apart, where it can; again is harmless."""
 
     @abstractmethod
-    def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
-        """What is wrong with files, references, policies and grants, a sentence each."""
+    def faults(
+        self, transaction: Transaction, metadata: MetaData, security: Security, *, only_schema: bool = False
+    ) -> Iterator[str]:
+        """What is wrong with files, references, indexes, triggers, policies and grants, a sentence each.
+
+        With ``only_schema`` nothing is looked at that takes longer where there are more rows: files and references.
+        """
 
     @abstractmethod
     def scrub(self) -> bool:
@@ -103,6 +108,10 @@ class Database(ABC):
     @abstractmethod
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """What the login that the URL names could do, and the service never needs: a sentence each."""
+
+    def figures(self) -> Mapping[str, float]:
+        """Sizes of the files of an embedded database, and when it was last backed up, by the names of metrics."""
+        return {}
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -26,7 +26,7 @@ def returns_rows(statement: Statement) -> bool:
 
 
 class DelegatingTransaction(Transaction):
-    """Does what another transaction does. A subclass says what is different."""
+    """Delegates to another transaction. A subclass overrides what differs."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import JSON, DateTime, Dialect, String
@@ -27,6 +27,19 @@ def format_timestamp(moment: datetime) -> str:
 def now() -> str:
     """The current time as the wire has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+_MIDNIGHT = "T00:00:00.000Z"
+
+
+def passes_at(date: str) -> str:
+    """When a date (the wire's text) has passed: a plain one, stored as midnight, when its day (of UTC) ends."""
+    if not date.endswith(_MIDNIGHT):
+        return date
+    try:
+        return format_timestamp(datetime.fromisoformat(date) + timedelta(days=1))
+    except OverflowError:  # the last day that there is
+        return date
 
 
 def from_instant(moment: datetime) -> str:

@@ -16,7 +16,7 @@ _PIECE = 2**20
 
 
 class Unreadable(Exception):
-    """A file cannot be read. The message says why."""
+    """A file cannot be read. The message is the reason."""
 
 
 def open_input(path: Path) -> BinaryIO:

@@ -50,7 +50,7 @@ class _Repeating(dict[str, object]):
 
 
 class StrictDecoder(JSONDecoder):
-    """Decodes what is JSON. ``is_sound`` says whether nothing was marked since it was last set."""
+    """Decodes what is JSON. ``is_sound`` is true while nothing was marked since it was last set."""
 
     def __init__(self, *, exact_numbers: bool = False) -> None:
         """With ``exact_numbers``, a number stays the text that it is."""

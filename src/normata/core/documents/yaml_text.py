@@ -38,7 +38,7 @@ class Limits:
 
 
 class YamlError(Exception):
-    """The text is not YAML, or uses more of YAML than is read here. The message says where and why."""
+    """The text is not YAML, or uses more of YAML than is read here. The message has the place and the reason."""
 
 
 def load(text: str, limits: Limits) -> tuple[object, list[Flaw]]:

@@ -8,8 +8,8 @@ it outside of the database. The console starts at the reach: it has a caller and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -25,10 +25,11 @@ from normata.core.changes.source import FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import ConstraintViolation, TenantScope
 from normata.core.db.types import now
+from normata.core.http import file_form
 from normata.core.http.authentication import authenticate
 from normata.core.http.context import address_of, context_of, path_id
 from normata.core.http.dry_run import parse_dry_run, preview_answer
-from normata.core.http.idempotency import InvalidKey, key_of, keyed
+from normata.core.http.idempotency_key import InvalidKey, key_of, keyed
 from normata.core.http.negotiation import Headers, entity_tag
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, UnsupportedMediaType
@@ -75,7 +76,7 @@ class ChangeEndpoint:
         )
         key = None
         if entered.key is not None:
-            key = keyed(operation, scope, entered.bytes, user_id=caller.user_id, key=entered.key)
+            key = keyed(operation, scope, *entered.sent, user_id=caller.user_id, key=entered.key)
         answer = await change(operation, services, request, respond_http, key=key)
         await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
 
@@ -101,9 +102,10 @@ async def change(
         answer.result = result
         return answer
 
-    with _http_errors(operation):
+    async with _alone(operation, services, request, reach):
         if request.dry_run:
-            return await _dry_run(operation, services, request, reach, work)
+            async with _dry_run_turn(operation, services, request, reach):
+                return await _dry_run(operation, services, request, reach, work)
         if key is None:
             answer = await services.changes.make(
                 work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
@@ -138,7 +140,7 @@ async def preview(
     Raises what the operation declares.
     """
     request, reach = _reach(operation, request)
-    with _http_errors(operation):
+    async with _alone(operation, services, request, reach), _dry_run_turn(operation, services, request, reach):
         planned = await services.changes.dry_run(
             lambda unit: look(unit, execute(operation, services, unit, request)[1]),
             actor=request.actor,
@@ -173,6 +175,19 @@ def _reach(operation: ChangeOperation, request: Request) -> tuple[Request, Tenan
     return request, replace(reach, catalogs=True) if operation.changes_catalogs else reach
 
 
+@asynccontextmanager
+async def _alone(
+    operation: ChangeOperation, services: Services, request: Request, reach: TenantScope
+) -> AsyncIterator[None]:
+    """Refuse others of what the operation does alone while a block runs, and raise what the interface raises."""
+    with _http_errors(operation), ExitStack() as stack:
+        exclusive = operation.exclusive
+        if exclusive is not None:
+            name = await services.database.read(lambda transaction: exclusive(transaction, request), reach)
+            stack.enter_context(services.exclusive.hold(name))
+        yield
+
+
 @contextmanager
 def _http_errors(operation: ChangeOperation) -> Iterator[None]:
     """Raise what the domain raises as the interface words it."""
@@ -190,6 +205,17 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
 
 
+def _dry_run_turn(
+    operation: ChangeOperation, services: Services, request: Request, reach: TenantScope
+) -> AbstractAsyncContextManager[None]:
+    """The turn of a dry run that takes long; others need none."""
+    if not operation.is_long:
+        return nullcontext()
+    named = getattr(request.query, "organization_id", "") or getattr(request.body, "organization_id", "")
+    organization_id = reach.writable[0] if len(reach.writable) == 1 else named or ""
+    return services.long_reads.turn(organization_id, request.caller.user_id)
+
+
 async def _dry_run(
     operation: ChangeOperation,
     services: Services,
@@ -203,16 +229,27 @@ async def _dry_run(
     )
     # An operator's change may reach more than the operator may see.
     known = {None, *reach.readable} if operation.authority == "operator" else None
-    return Answer(200, {}, preview_answer(planned, known))
+    shown = preview_answer(planned, known)
+    return Answer(200, {}, shown | {"answer": _without(operation.secret_fields, shown["answer"])})
+
+
+def _without(secret_fields: Sequence[str], content: Any) -> Any:
+    """An answer with null in place of what is secret, however deep: what a dry run made is good for nothing."""
+    if not secret_fields or not isinstance(content, Mapping):
+        return content
+    return {name: None if name in secret_fields else _without(secret_fields, value) for name, value in content.items()}
 
 
 class _Input(NamedTuple):
-    """What a request brings along: the key, the query and the body, null where it has none, and the body's bytes."""
+    """What a request brings along: the key, the query and the body, null where it has none.
+
+    ``sent`` are the media type and the bytes of the body.
+    """
 
     key: str | None
     query: Any
     body: Any
-    bytes: bytes
+    sent: tuple[bytes, bytes]
 
 
 async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive, faults: list[FieldFault]) -> _Input:
@@ -233,43 +270,50 @@ async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive
             faults += InvalidRequest.of_validation("query", error).faults
     request = HttpRequest(scope, receive)
     try:
-        body = await _read_body(operation, context_of(scope).headers, request, query)
+        body, sent = await _read_body(operation, context_of(scope).headers, request, query)
     except InvalidRequest as error:
         raise InvalidRequest.of([*faults, *error.faults]) from None
     if faults:
         raise InvalidRequest.of(faults)
-    return _Input(key, query, body, await request.body() if operation.takes_body else b"")
+    return _Input(key, query, body, sent)
 
 
 async def _read_body(
     operation: ChangeOperation, headers: Headers, request: HttpRequest, query: BaseModel | None
-) -> Any:
+) -> tuple[Any, tuple[bytes, bytes]]:
     """The body as its model, or as its format reads it; null where the operation has none, or it is absent.
 
+    It comes with the media type and the bytes that were sent; of a form with a file they are those of the file.
     Raises TooLarge, UnsupportedMediaType and InvalidRequest.
     """
+    content_type = headers.get(b"content-type", b"")
     if not operation.takes_body:
-        return None
+        return None, (content_type, b"")
     try:
         body = await request.body()
     except ClientDisconnect:  # the client has gone, or what it sent is no HTTP
         fault = FieldFault(in_="body", name="", code="incomplete", message="ended before it was complete", allowed=None)
         raise InvalidRequest.of([fault]) from None
+    sent = content_type, body
     if not body and not operation.body_required:
-        return None
-    media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+        return None, sent
+    media_type = content_type.partition(b";")[0].strip().lower().decode("latin-1")
     if operation.body_formats:
+        if media_type == file_form.MEDIA_TYPE:
+            media_type, body = await file_form.read_file(request, operation.body_formats)
+            sent = media_type.encode(), body  # whoever sends it again has another boundary
         if media_type not in operation.body_formats:
-            known = ", ".join(operation.body_formats)
+            known = ", ".join([*operation.body_formats, file_form.MEDIA_TYPE])
             raise UnsupportedMediaType(f"The body must be one of these, by its Content-Type: {known}.")
         # Where the query is wrong, only that is reported: how the body is read depends on it.
         missing = operation.query is not None and query is None
-        return None if missing else await asyncio.to_thread(operation.body_formats[media_type].read, body, query)
+        reading = operation.body_formats[media_type].read
+        return None if missing else await asyncio.to_thread(reading, body, query), sent
     if media_type not in operation.body_types:
         raise UnsupportedMediaType
     assert operation.body is not None  # noqa: S101 - narrows the type
     try:
-        return operation.body.model_validate_json(body)
+        return operation.body.model_validate_json(body), sent
     except ValidationError as error:
         raise InvalidRequest.of_validation("body", error) from None
 

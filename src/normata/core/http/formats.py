@@ -33,7 +33,7 @@ class Format:
     """One format of a report.
 
     ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
-    bytes of a report as it travels. ``is_packed`` tells that compression has no more to gain. ``schema`` is what
+    bytes of a report as it travels. ``is_packed`` is true where compression has no more to gain. ``schema`` is what
     OpenAPI says of the body; an example of it is shown where ``is_text``.
     """
 

@@ -15,9 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from normata.core.http.connections import PERSISTENCE, InFlight
 from normata.core.http.context import RequestContext, context_of, put_context
 from normata.core.http.metrics import Metrics
-from normata.core.http.negotiation import Headers, combined
+from normata.core.http.negotiation import Headers, combined, without_port
 from normata.core.http.problems import (
     FieldFault,
     InternalError,
@@ -42,6 +43,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Who watches the service must see it, also from an address that sends too much, such as a proxy's.
 _WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/metrics/"})
 _TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
+_TOO_MANY_AT_A_TIME = "This address has too many requests at a time; wait as Retry-After says."
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
 
 
@@ -68,6 +70,10 @@ class Gateway:
         self._trusts_forwarded_prefix = settings.trust_forwarded_prefix
         self._max_body_bytes = settings.max_body_bytes
         self._body_timeout = settings.body_timeout
+        self._body_deadline = settings.body_deadline
+        self._body_rate = settings.body_rate
+        self._allowed_hosts = frozenset(settings.allowed_hosts.split(",") if settings.allowed_hosts else ())
+        self._in_flight = InFlight(settings.address_connections, workers=settings.workers)
         self._metrics = metrics
         self._requests_by_address = requests_by_address if requests_by_address.quota else None
         self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs
@@ -88,6 +94,8 @@ class Gateway:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], *context.response_headers]
+                if PERSISTENCE.ends:
+                    message["headers"].append((b"connection", b"close"))
             elif is_head:
                 message = {**message, "body": b""}
             await send(message)
@@ -98,10 +106,12 @@ class Gateway:
         if found is not None:
             application, scope["path_params"] = found
         self._metrics.begin()
+        address = self._in_flight.begin((scope.get("client") or ("",))[0])
         try:
+            _require_counted(address)
             if self._requests_by_address is not None:
                 self._require_within(self._requests_by_address, scope, context)
-            _require_one_host(scope, context.headers)
+            self._require_host(scope, context)
             await application(scope, self._bounded(context, receive), send_with_headers)
         except Exception as error:
             if status:
@@ -109,6 +119,7 @@ class Gateway:
                 raise  # the answer has begun: the server must cut the connection, or the client takes it as complete
             await self._refusal(scope, error)(scope, receive, send_with_headers)
         finally:
+            self._in_flight.end(address)
             self._log_request(scope, status, time.perf_counter() - started)
 
     def _context(self, scope: Scope) -> RequestContext:
@@ -139,23 +150,39 @@ class Gateway:
         if wait:
             raise TooManyRequests(_TOO_MANY, wait=wait, reason="address_rate")
 
+    def _require_host(self, scope: Scope, context: RequestContext) -> None:
+        """Raise InvalidRequest unless a request names one host, and one that it may name."""
+        _require_one_host(scope, context.headers)
+        if not self._allowed_hosts or context.raw_path in _WATCHED:
+            return
+        if without_port(context.headers.get(b"host", b"").decode("latin-1").lower()) not in self._allowed_hosts:
+            message = "is none that this service has"
+            raise InvalidRequest.of(
+                [FieldFault(in_="header", name="Host", code="not_allowed", message=message, allowed=None)]
+            )
+
     def _bounded(self, context: RequestContext, receive: Receive) -> Receive:
         """``receive``, bounded in size and time.
 
         It raises TooLarge where the body, declared or counted, is larger than the limit, and RequestTimeout where the
-        next piece of it does not come in time.
+        next piece of it does not come in time, or all that has come was too slow.
         """
-        timeout = self._body_timeout
         received = 0
+        begun = 0.0
 
         async def receive_bounded() -> Message:
-            nonlocal received
+            nonlocal received, begun
             limit = context.body_limit or self._max_body_bytes
             declared = context.headers.get(b"content-length", b"")
             if declared.isdigit() and int(declared[:20]) > limit:
                 raise TooLarge
+            now = time.monotonic()
+            begun = begun or now
+            remaining = begun + self._body_deadline + received / self._body_rate - now
+            if remaining <= 0:
+                raise RequestTimeout
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(min(self._body_timeout, remaining)):
                     message = await receive()
             except TimeoutError:
                 raise RequestTimeout from None
@@ -223,6 +250,12 @@ def _problem(scope: Scope, error: Exception) -> Response:
     if context.problem_page is not None:
         return context.problem_page(body, headers)
     return JsonResponse(body, body["status"], headers)
+
+
+def _require_counted(address: str | None) -> None:
+    """Raise TooManyRequests for a request that its address has too many of in flight."""
+    if address is None:
+        raise TooManyRequests(_TOO_MANY_AT_A_TIME, wait=1, reason="address_connections")
 
 
 def _require_one_host(scope: Scope, headers: Headers) -> None:

@@ -21,7 +21,7 @@ def routes(services: Services) -> Iterator[Route]:
     """The routes of /, /livez, /readyz and /metrics."""
 
     async def livez(_request: Request) -> Response:
-        """The process runs. It says so even without a database: a restart would not bring that back."""
+        """The process runs. The answer is the same without a database: a restart would not bring that back."""
         return JsonResponse({"status": "alive"})
 
     async def readyz(_request: Request) -> Response:
@@ -33,7 +33,7 @@ def routes(services: Services) -> Iterator[Route]:
 
     async def metrics(_request: Request) -> Response:
         """Figures for Prometheus."""
-        return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+        return Response(services.metrics.exposition(await services.figures()), media_type=CONTENT_TYPE_LATEST)
 
     async def start(request: Request) -> Response:
         """There is nothing to see at the root but the way to the console."""

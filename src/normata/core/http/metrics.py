@@ -6,7 +6,8 @@ Names and labels of requests follow OpenTelemetry's semantic conventions for HTT
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,7 +18,10 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from normata import __version__
 from normata.core.db.monitoring import WaitName
@@ -29,6 +33,24 @@ _SECONDS = (
 )
 # Anyone may send any method; as a label each would be stored for ever.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+# What is the same whichever process answers. Where one cannot be found, it is left out.
+FIGURES: Mapping[str, str] = {
+    "normata_unsealed_events": "Events that are not sealed.",
+    "normata_unsealed_event_age_seconds": "The age of the oldest event that is not sealed; 0 where there is none.",
+    "normata_due_jobs": "Jobs that are due, and that no process does.",
+    "normata_due_job_age_seconds": "For how long the oldest of these has been due; 0 where there is none.",
+    "normata_failed_jobs": "Jobs whose last attempt has failed, and that are attempted again.",
+    "normata_database_size_bytes": "SQLite: the size of the database.",
+    "normata_database_log_bytes": "SQLite: the size of its log of recent changes.",
+    "normata_database_free_bytes": "SQLite: the free space of the file system that the database is on.",
+    "normata_last_backup_timestamp_seconds": "SQLite: when `normata backup make` last made a backup.",
+}
+# Why sealing fails: the database cannot be used, a log is not as it was sealed, the key cannot be used, or else.
+SealingFailure = Literal["unavailable", "unsound", "key", "other"]
+Delivery = Literal["off", "sent", "failed"]  # as `normata.identity.mail` has it
+NO_FIGURES: Mapping[str, float] = {}
 
 
 class _Labels(NamedTuple):
@@ -69,10 +91,17 @@ class Metrics:
             "normata_cached_pages", "Pages of cached lists, by whether one was cached.", ["cached"], registry=registry
         )
         self._hit, self._missed = pages.labels("yes"), pages.labels("no")
+        self._jobs = Counter(
+            "normata_jobs",
+            "Attempts at jobs, by what has become of them.",
+            ["type", "outcome"],
+            registry=registry,
+        )
         build = Gauge(
             "normata_build_info", "1, with the version.", ["version"], multiprocess_mode="mostrecent", registry=registry
         )
         build.labels(__version__).set(1)
+        self._work = _Work(registry)
         self._database = _Database(registry)
         # Finding a child by its labels costs more than counting. There are as many as there are routes and statuses.
         self._histograms: dict[_Labels, Histogram] = {}
@@ -97,6 +126,19 @@ class Metrics:
         """Count a page of a cached list, which was cached or had to be built."""
         (self._hit if cached else self._missed).inc()
 
+    def sealing_failed(self, reason: SealingFailure) -> None:
+        """Count a round of sealing, or a checkpoint, that failed."""
+        self._work.sealing_failures.labels(reason).inc()
+
+    def mailed(self, delivery: Delivery) -> None:
+        """Count a message by what has become of it."""
+        if delivery != "off":
+            self._work.mails.labels(delivery).inc()
+
+    def job(self, job_type: str, outcome: str) -> None:
+        """Count an attempt at a job."""
+        self._jobs.labels(job_type, outcome).inc()
+
     def waits(self, name: WaitName) -> _Waits:
         """The counter of those who wait for ``name``."""
         return _Waits(self._database.waiting.labels(name), self._database.seconds.labels(name))
@@ -107,15 +149,48 @@ class Metrics:
         self._database.idle.set(idle)
         self._database.limit.set(limit)
 
-    def exposition(self) -> bytes:
-        """All figures in Prometheus's text format. ``process_*`` are those of the process that is asked."""
+    def exposition(self, figures: Mapping[str, float] = NO_FIGURES) -> bytes:
+        """All figures in Prometheus's text format. ``process_*`` are those of the process that is asked.
+
+        ``figures`` are those of the database as a whole, found for this answer; :data:`FIGURES` explains each.
+        """
         answering = CollectorRegistry()
+        answering.register(_Found(figures))
         ProcessCollector(registry=answering)
         PlatformCollector(registry=answering)
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
             return generate_latest(self._registry) + generate_latest(answering)
         MultiProcessCollector(answering)  # type: ignore[no-untyped-call]
         return generate_latest(answering)
+
+
+class _Found(Collector):
+    """What was found for one answer: no process counts it."""
+
+    def __init__(self, figures: Mapping[str, float]) -> None:
+        self._figures = figures
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        for name, value in self._figures.items():
+            yield GaugeMetricFamily(name, FIGURES[name], value=value)
+
+
+class _Work:
+    """What the service does beside the requests. Each is there from the start, at 0: rates need that."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.sealing_failures = Counter(
+            "normata_sealing_failures",
+            "Rounds of sealing, and checkpoints, that failed.",
+            ["reason"],
+            registry=registry,
+        )
+        self.mails = Counter("normata_mails", "Messages, by what has become of them.", ["delivery"], registry=registry)
+        for reason in get_args(SealingFailure):
+            self.sealing_failures.labels(reason)
+        for delivery in ("sent", "failed"):
+            self.mails.labels(delivery)
 
 
 class _Database:

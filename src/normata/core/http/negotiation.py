@@ -1,4 +1,4 @@
-"""What a request's headers say of the answer that is wanted (RFC 9110, sections 8.8, 12 and 13)."""
+"""What a request's headers say: where it was sent to, and which answer is wanted (RFC 9110, 7.2, 8.8, 12 and 13)."""
 
 from __future__ import annotations
 
@@ -86,6 +86,14 @@ def matches(if_match: bytes, entity_tag: bytes) -> bool:
 def matches_any(if_match: bytes, body: bytes) -> bool:
     """Whether an If-Match names any representation of what is ``body`` without a coding."""
     return any(matches(if_match, entity_tag(body, coding)) for coding in (*CODINGS, "identity"))
+
+
+def without_port(host: str) -> str:
+    """A ``Host`` without its port (section 7.2)."""
+    return _PORT.sub("", host)
+
+
+_PORT = re.compile(r":[0-9]*$")  # an address of IPv6 stands in brackets
 
 
 def _weights(header: bytes) -> dict[str, float]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from normata.core.http import openapi_headers
+from normata.core.http import file_form, openapi_headers
 from normata.core.http.dry_run import DryRun
 from normata.core.http.openapi_changes import DRY_RUN_ANSWER, add_dry_run, change_parameters
 from normata.core.http.openapi_headers import (
@@ -61,7 +61,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 
 
 def _described(operation: Operation) -> dict[str, Any]:
-    """What the document says of an operation."""
+    """An operation in the document."""
     parameters = _parameters(operation)
     body = _request_body(operation) if isinstance(operation, ChangeOperation) and operation.takes_body else None
     return {
@@ -102,6 +102,7 @@ def _request_body(operation: ChangeOperation) -> dict[str, Any]:
             media_type: {"schema": dict(one.schema)} | ({} if one.example is None else {"example": one.example})
             for media_type, one in operation.body_formats.items()
         }
+        content[file_form.MEDIA_TYPE] = {"schema": dict(file_form.SCHEMA)}
     return {"required": operation.body_required, "content": content}
 
 

@@ -1,4 +1,4 @@
-"""What OpenAPI says of every change alike: that it can be tried without being done, and sent again."""
+"""The parts of the OpenAPI document that all changes share: dry runs and idempotency keys."""
 
 from __future__ import annotations
 

@@ -74,5 +74,5 @@ IF_MATCH = {
 
 
 def not_modified() -> dict[str, Any]:
-    """What an answer without a body says."""
+    """The response 304, which has no body."""
     return {"description": "The answer is still the one that `If-None-Match` names.", "headers": {**VALIDATORS}}

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of the interface as a whole: its conventions, and the tags of its operations."""
+"""The parts of the OpenAPI document about the whole interface: its conventions, and the tags of its operations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ An organization or anything in it that you may not see gets the same answer as w
   present in every answer, and `null` where there is no value. A body that makes or changes something is refused if it
   has an unknown field. Unknown parameters of a query are ignored.
 - Success is 200. It is 201 with `Location` for one new thing, and 304 for an answer that you have already.
-- Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`.
+- Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`. A request may use any offset of RFC
+  3339, or a plain date, which is midnight UTC.
 - Identifiers are opaque strings of 1 to 255 characters. In a path, an id is one percent-encoded segment. Where a
   request names an organization, it may use the slug instead.
 - Enums that list their values under `x-extensible-enum` are open: new values may appear, so accept values that you do

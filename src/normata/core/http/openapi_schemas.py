@@ -52,7 +52,10 @@ def query_parameters(query: type[BaseModel]) -> Iterator[Schema]:
     for name, value in schema.get("properties", {}).items():
         # A parameter is left out or has a value: there is no null in a query.
         alternatives = [one for one in value.get("anyOf", ()) if one != {"type": "null"}]
-        parameter = dict(ChainMap({name: part for name, part in value.items() if name != "anyOf"}, *alternatives))
+        parameter = {name: part for name, part in value.items() if name != "anyOf"}
+        parameter = (
+            {**parameter, "anyOf": alternatives} if len(alternatives) > 1 else dict(ChainMap(parameter, *alternatives))
+        )
         if parameter.get("default", "") is None:
             del parameter["default"]
         yield {
@@ -69,7 +72,7 @@ _BOUNDS = ("minLength", "maxLength", "pattern", "minimum", "maximum")
 
 
 def _open(schema: Any) -> None:
-    """Remove the bounds of values from the schema of an answer, and what the empty schema says already."""
+    """Remove from the schema of an answer the bounds of values, and what the empty schema implies."""
     for one in _within(schema):
         for name in _BOUNDS:
             if not isinstance(one.get(name), dict):  # a property may have such a name

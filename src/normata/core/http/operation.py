@@ -20,6 +20,8 @@ from normata.core.http.roles import Role, TokenScope
 from normata.core.schema.paging import OwnPageQuery, PageQuery, Query
 from normata.core.schema.table import Table
 
+_FAR = 1_000  # rows before a page, which a database counts past
+
 # Who may ask, over and above the token's scope: a member of the organization that it is about, with the operation's
 # role; anybody, about what is their own; or an operator of the instance.
 Authority = Literal["organization", "self", "operator"]
@@ -40,7 +42,7 @@ class Operation(ABC):
     """One method of one path.
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``.
-    ``authority`` tells who may ask. ``role`` is the least role in the organization, which counts where the authority is
+    ``authority`` says who may ask. ``role`` is the least role in the organization, which counts where the authority is
     an organization's, ``own_role`` the least for what is the caller's own, null where that makes no difference, and
     ``scope`` the least scope of the token. ``answer`` is the model of a success;
     null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
@@ -97,6 +99,17 @@ class ReadOperation(Operation):
     role: Role = "viewer"
     scope: TokenScope = "read"
 
+    def is_dear(self, query: Query) -> bool:
+        """Whether a request takes long enough to be limited: a report, a search, or a page far down a list.
+
+        The first page of a list that is cached is cheap, whatever is searched for.
+        """
+        if self.is_long:
+            return True
+        far = isinstance(query, OwnPageQuery) and (query.page - 1) * query.limit >= _FAR
+        is_first = isinstance(query, OwnPageQuery) and query.page == 1 and self.cached is not None
+        return far or bool(getattr(query, "search", None) and not is_first)
+
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
         """All that it can answer besides a success."""
@@ -115,12 +128,14 @@ class BodyFormat(NamedTuple):
     """A body that is no JSON of a model.
 
     ``read`` makes of its bytes, and of the query, what ``work`` is given; it runs on a thread of its own, since it may
-    take long. ``schema`` and ``example`` are OpenAPI's; there is no example of what is not text.
+    take long. ``schema`` and ``example`` are OpenAPI's; there is no example of what is not text. ``endings`` are those
+    of the names of such files, for a file in a form.
     """
 
     read: Callable[[bytes, Any], Any]
     schema: Mapping[str, Any]
     example: Any = None
+    endings: tuple[str, ...] = ()
 
 
 _JSON_ALONE: Mapping[str, BodyFormat] = {}
@@ -132,14 +147,17 @@ class ChangeOperation(Operation):
 
     ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
     null where it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
-    ``body_example``. ``body_types`` are the media types of ``body``. A body that is not ``body_required`` may be
-    absent, and one may have ``body_limit`` bytes, null for the setting's. ``has_rules`` tells that a body can break
-    rules that its schema does not have. ``creates`` tells that the answer is a new row: then it is 201, with its
-    address. ``is_conditional`` tells that it heeds ``If-Match`` (RFC 9110, section 13.1.1): ``work`` calls
-    :meth:`Request.require_current`. The answer to either, where it is not null, has the entity tag of what it shows.
-    ``answers_secret`` tells that the answer has what is shown once: it is not kept for a key, and has no entity tag.
-    ``changes_catalogs`` tells that it changes centralized catalogs, and with them the coverage of whoever has adopted
+    ``body_example``; such a body may also be a file in a form. ``body_types`` are the media types of ``body``. A body
+    that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes, null for the setting's.
+    ``has_rules`` is true where a body can break rules that its schema does not have. ``creates`` is true where the
+    answer is a new row: then it is 201, with its address. ``is_conditional`` is true where it heeds ``If-Match`` (RFC
+    9110, section 13.1.1): ``work`` calls :meth:`Request.require_current`. The answer to either, where it is not null,
+    has the entity tag of what it shows.
+    ``secret_fields`` are the members of the answer that are shown once: it is not stored for a key, and has no entity
+    tag, and a dry run has null in their place.
+    ``changes_catalogs`` is true if it changes centralized catalogs, and with them the coverage of whoever has adopted
     them. ``made_at`` is the path that what it ``creates`` is below, empty for its own.
+    ``exclusive`` is the name of what one request at a time may do, dry runs included; null where any may do it.
     ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
     the request, what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
     """
@@ -158,8 +176,9 @@ class ChangeOperation(Operation):
     query: type[Query] | None = None
     creates: bool = False
     is_conditional: bool = False
-    answers_secret: bool = False
+    secret_fields: tuple[str, ...] = ()
     changes_catalogs: bool = False
+    exclusive: Callable[[Transaction, Request], str] | None = None
     made_at: str = ""
     afterwards: Callable[[Request, Any, Any], Awaitable[Any]] | None = None
     role: Role = "editor"
@@ -181,6 +200,11 @@ class ChangeOperation(Operation):
         return self.body is not None or bool(self.body_formats)
 
     @property
+    def answers_secret(self) -> bool:
+        """Whether the answer has what is shown once."""
+        return bool(self.secret_fields)
+
+    @property
     def is_tagged(self) -> bool:
         """Whether its answer has an entity tag: that of what would be read now."""
         return (self.creates or self.is_conditional) and self.answer is not None and not self.answers_secret
@@ -199,6 +223,7 @@ class ChangeOperation(Operation):
             errors.Forbidden,
             problems.InvalidRequest,
             *((errors.RequestInProgress, errors.AnswerNotStored, errors.KeyReused) if self.takes_key else ()),
+            *((errors.ImportInProgress,) if self.exclusive is not None else ()),
             *(of_body if self.takes_body else ()),
             *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )

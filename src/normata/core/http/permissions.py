@@ -27,7 +27,7 @@ tokens and organizations takes `admin`. A member has one role in each organizati
 smaller ones allow:
 
 - a `viewer` reads;
-- an `editor` also writes records, statements and matches;
+- an `editor` also writes records, assessments and matches;
 - an `admin` also adopts frameworks, makes them, invites people, gives roles up to their own, and sees all events;
 - an `owner` also appoints and removes owners, and removes the organization.
 

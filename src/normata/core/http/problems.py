@@ -16,8 +16,9 @@ TYPE_BASE = "https://normata.dev/problems/"
 
 Part = Literal["query", "path", "header", "body"]
 
-# Which limit was reached: the requests of a token, those of an address, or the bad tokens of an address.
-LimitReason = Literal["token_rate", "address_rate", "bad_tokens"]
+# Which limit was reached: the requests of a token, those of an address, the bad tokens of an address, or the long reads
+# of an organization or a user.
+LimitReason = Literal["token_rate", "address_rate", "address_connections", "bad_tokens", "long_reads"]
 
 
 class FieldFault(BaseModel):
@@ -153,7 +154,7 @@ class UnsupportedMediaType(HttpError):
 
 
 class TooManyRequests(HttpError):
-    """The token or the address has exceeded its rate limit; ``Retry-After`` says when to retry."""
+    """A rate limit is exceeded, or too many long reads are in progress; ``Retry-After`` says when to retry."""
 
     detail = "This token has exceeded its rate limit; retry after the time in Retry-After."
 
@@ -198,8 +199,10 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     RequestTimeout: ErrorType(408, "request_timeout", "Request timeout"),
     errors.NotArchived: ErrorType(409, "not_archived", "Not archived"),
     errors.Archived: ErrorType(409, "archived", "Archived"),
+    errors.NotAssessed: ErrorType(409, "not_assessed", "Not assessed"),
     errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
     errors.InUse: ErrorType(409, "in_use", "In use"),
+    errors.NothingToUndo: ErrorType(409, "nothing_to_undo", "Nothing to undo"),
     errors.TokenSpansOrganizations: ErrorType(
         409, "token_spans_organizations", "The token is valid in other organizations"
     ),
@@ -209,6 +212,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.InvitationClosed: ErrorType(409, "invitation_closed", "The invitation is closed"),
     errors.RecordsRefused: ErrorType(409, "records_refused", "Records are refused"),
     errors.RequestInProgress: ErrorType(409, "request_in_progress", "The request is in progress"),
+    errors.ImportInProgress: ErrorType(409, "import_in_progress", "Another import is in progress"),
     errors.AnswerNotStored: ErrorType(409, "answer_not_stored", "The answer was not stored"),
     PreconditionFailed: ErrorType(412, "precondition_failed", "A precondition failed"),
     TooLarge: ErrorType(413, "too_large", "The body is too large"),
@@ -301,13 +305,15 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
 
 def headers_of(error: Exception) -> Mapping[str, str]:
     """The headers that the response to an error has in addition to those of every response."""
-    if isinstance(error, errors.RequestInProgress):
+    if isinstance(error, errors.RequestInProgress | errors.ImportInProgress):
         return {"Retry-After": "1"}
     return getattr(error, "headers", None) or {}
 
 
+_IN_PROGRESS = {"Retry-After": "With `request_in_progress` and `import_in_progress`: seconds to wait."}
 _HEADERS: Mapping[int | type[Exception], Mapping[str, str]] = {
-    errors.RequestInProgress: {"Retry-After": "With `request_in_progress`: seconds to wait."},
+    errors.RequestInProgress: _IN_PROGRESS,
+    errors.ImportInProgress: _IN_PROGRESS,
     401: {"WWW-Authenticate": "The challenge of RFC 6750."},
     405: {"Allow": "The methods that the resource supports."},
     429: {"Retry-After": "Seconds to wait."},

@@ -7,6 +7,7 @@ operation builds. A cached page costs one token lookup, which brings the caller,
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
@@ -146,9 +147,10 @@ class ReadEndpoint:
             answer = operation.build(transaction, request)
             return Page(revision, Content(encode(answer)), answer["total"] if in_pages else None)
 
-        return await self._services.database.read(
-            work, TenantScope(readable=(organization_id,)), is_long=operation.is_long
-        )
+        async with self._turn(request):
+            return await self._services.database.read(
+                work, TenantScope(readable=(organization_id,)), is_long=operation.is_long
+            )
 
     async def _in_format(self, formats: Formats, request: Request, context: RequestContext) -> Content:
         """The answer in the format that the request wants.
@@ -156,12 +158,19 @@ class ReadEndpoint:
         A report may be long: it is made on a thread of its own, so that others are served meanwhile.
         """
         chosen = formats.choose(request.query, context.headers.get(b"accept", b""))
-        found = await self._services.database.read(
-            lambda transaction: self._operation.build(transaction, request),
-            TenantScope(readable=(request.organization_id,)),
-            is_long=True,
-        )
-        return await asyncio.to_thread(formats.content, found, chosen)
+        async with self._turn(request):
+            found = await self._services.database.read(
+                lambda transaction: self._operation.build(transaction, request),
+                TenantScope(readable=(request.organization_id,)),
+                is_long=True,
+            )
+            return await asyncio.to_thread(formats.content, found, chosen)
+
+    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """The turn of a request that takes long; others need none."""
+        if not self._operation.is_dear(request.query):
+            return nullcontext()
+        return self._services.long_reads.turn(request.organization_id, request.caller.user_id)
 
     def _parse(self, query_string: bytes) -> _ParsedQuery:
         """Of a parameter that is repeated the last counts, but for those that are arrays."""

@@ -13,31 +13,27 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
-from granian.server import Server
 
 from normata.core import log
+from normata.core.http.connections import PERSISTENCE, ConnectionLimit
+from normata.core.http.supervisor import ENDING, GRACE, IDLE, LAST_ANSWERS, Supervisor
 from normata.settings import Settings
 
 # No client may stop a worker, whether it has a token or not. HTTP/2 is off: without TLS nobody needs it, and its
 # compressed headers make megabytes of a few kilobytes. The head of a request is small, and must arrive within ten
 # seconds. A connection without a request is closed after the same time.
-HTTP1 = HTTP1Settings(header_read_timeout=10_000, max_buffer_size=16_384)
+HTTP1 = HTTP1Settings(header_read_timeout=IDLE * 1_000, max_buffer_size=16_384)
 
 # The most connections of one worker, idle ones included; further ones wait. An idle one takes 3 kB of memory.
 CONNECTIONS = 8_192
 _OTHER_FILES = 256  # that a worker opens: database, log, libraries
-
-_GRACE = 10  # seconds that a worker gets to finish its requests before it is killed
-_YOUNG = 10.0  # seconds; a worker that dies within them counts as one that failed to start
-_ENDING = (signal.SIGINT, signal.SIGTERM)  # they end the main process and its workers in order
-
-_ATTEMPTS = 3  # to start a worker, before the service ends
 
 
 class AddressInUse(OSError):
@@ -53,13 +49,14 @@ def run(
     of what is served; benchmarks name others. ``announce`` is called once the address is taken.
     """
     address = _address(settings.host, settings.port)
-    for name, value in settings.model_dump().items():
+    for name, value in settings.model_dump(exclude_unset=True).items():  # workers tell a default from a choice, too
         os.environ[f"NORMATA_{name.upper()}"] = str(value)
+        os.environ.pop(f"NORMATA_{name.upper()}_FILE", None)  # it has been read
     with ExitStack() as ending:
         if settings.workers > 1:
             folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="normata-metrics-"))
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        server = _Server(
+        server = Supervisor(
             settings,
             application,
             address=address,
@@ -72,7 +69,6 @@ def run(
             loop=Loops.uvloop,
             websockets=False,
             log_enabled=False,  # it is no JSON; what it would report of workers is logged below
-            workers_kill_timeout=_GRACE,
         )
         if settings.workers > 1:
             _import_once(application)
@@ -140,87 +136,20 @@ def connection_limit() -> int:
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS, soft - _OTHER_FILES))
 
 
-class _Server(Server):  # type: ignore[misc,valid-type] # Granian chooses the class when it is imported
-    """Granian's server, with workers that are replaced when they die, each time with a line in the log.
+def _load(target: str, report_ready: Connection, close: Sequence[int]) -> Any:
+    """The application, in a worker process, which ends when the main process does.
 
-    Granian's own loop ends the service when a worker dies for the second time in five seconds.
+    Once it is there, it is reported. What is to ``close`` are the sockets of other workers.
     """
-
-    def __init__(self, settings: Settings, application: str, **options: Any) -> None:
-        super().__init__(application, **options)
-        self.has_failed = False
-        self._settings = settings
-
-    def _spawn_workers(self, *arguments: Any) -> None:
-        with _signals_blocked():
-            super()._spawn_workers(*arguments)
-
-    def _respawn_workers(self, *arguments: Any) -> None:
-        with _signals_blocked():
-            super()._respawn_workers(*arguments)
-
-    def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
-        failures: dict[int, int] = {}
-        while not self.interrupt_signal and not self.has_failed:
-            # Granian wakes this loop; the time-out is for two that die within the same moment.
-            self.main_loop_interrupt.wait(1)
-            self.main_loop_interrupt.clear()
-            if self.reload_signal:
-                self._reload(spawn_target, target_loader)
-            for worker in [worker for worker in self.wrks if not worker.is_alive()]:
-                is_young = time.monotonic() - worker.birth < _YOUNG
-                failures[worker.idx] = failures.get(worker.idx, 0) + 1 if is_young else 0
-                self._log_worker_exit(worker)
-                _remove_metrics(worker.inner.pid)
-                if self.interrupt_signal:
-                    break
-                if failures[worker.idx] >= _ATTEMPTS:
-                    self.has_failed = True
-                    self._log("error", "workers_keep_dying", attempts=_ATTEMPTS)
-                    break
-                self._respawn_workers([worker.idx], spawn_target, target_loader)
-                self._log("info", "worker_replaced", worker=worker.idx + 1, pid=self.wrks[worker.idx].inner.pid)
-        self.interrupt_children.clear()  # they have been replaced, so their deaths are no failure of the whole
-
-    def _log_worker_exit(self, worker: Any) -> None:
-        code = worker.inner.exitcode
-        ended_by = {one.value: one.name for one in signal.Signals}.get(-(code or 0))
-        self._log("error", "worker_died", worker=worker.idx + 1, pid=worker.inner.pid, exit_code=code, signal=ended_by)
-
-    def _log(self, level: str, event: str, **values: object) -> None:
-        import structlog  # noqa: PLC0415 - mostly no worker dies, and this process needs no log
-
-        log.configure(self._settings)
-        with suppress(OSError, ValueError):  # a log that cannot be written is no reason to leave the workers alone
-            getattr(structlog.get_logger("normata"), level)(event, **values)
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Hold back what ends processes while a block starts some: they get it once `_load` has made them ready."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _remove_metrics(pid: int) -> None:
-    """Take a process that has died out of the metrics: what it was doing then it does no more."""
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - mostly no worker dies
-
-        with suppress(OSError):
-            mark_process_dead(pid)  # type: ignore[no-untyped-call]
-
-
-def _load(target: str) -> Any:
-    """The application, in a worker process, which ends when the main process does."""
     # Until Granian handles signals here, a forked copy of the main process's handler would swallow them, and the main
     # process would wait for the worker in vain. Ctrl-C goes to all processes; the main process then ends the workers.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(LAST_ANSWERS, _end_persistence)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    for descriptor in close:
+        os.close(descriptor)
     main = multiprocessing.parent_process()
     if main is not None:
         threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()
@@ -233,8 +162,19 @@ def _load(target: str) -> Any:
         log.configure(Settings())
         structlog.get_logger("normata").error("worker_cannot_start", pid=os.getpid(), exc_info=error)
         raise SystemExit(1) from None
+    settings = Settings()
+    proxies = settings.trusted_proxies.split(",") if settings.trusted_proxies else []
+    limit = ConnectionLimit(settings.address_connections, settings.port, workers=settings.workers, exempt=proxies)
+    limit.start()
     _spare_what_stays()
+    with report_ready:
+        report_ready.send(True)
     return application
+
+
+def _end_persistence(*_signal: object) -> None:
+    """Have each answer close its connection."""
+    PERSISTENCE.ends = True
 
 
 def _spare_what_stays() -> None:
@@ -260,5 +200,5 @@ def _end_with(main: int | None) -> None:
     with suppress(OSError, ValueError):
         structlog.get_logger("normata").error("main_process_gone", pid=os.getpid(), main=main)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
+    time.sleep(GRACE)
     os._exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from normata.core.changes.idempotency import InProgress
@@ -10,6 +10,8 @@ from normata.core.changes.unit_of_work import Changes
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.http.caller import Authenticator, Caller
+from normata.core.http.exclusive import Exclusive
+from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
@@ -31,6 +33,9 @@ class Services:
     requests_by_token: Limit
     bad_tokens_by_address: Limit
     metrics: Metrics
+    figures: Callable[[], Awaitable[Mapping[str, float]]]
     pages: PageCache
     in_progress: InProgress
+    exclusive: Exclusive
+    long_reads: LongReads
     means: Means

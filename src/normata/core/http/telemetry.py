@@ -14,7 +14,7 @@ _PROTOCOL = "http/protobuf"
 
 
 class TracingImpossible(CommandError):
-    """Tracing is asked for, and cannot be done; the message says why in one sentence."""
+    """Tracing is turned on and cannot work; the message is the reason, in one sentence."""
 
 
 def exporter() -> str:

@@ -42,7 +42,7 @@ _PROBES = frozenset({"/livez", "/readyz", "/metrics"})
 
 
 class Tracing:
-    """Makes spans, and sends them where the environment says."""
+    """Makes spans, and sends them as the environment configures."""
 
     def __init__(self) -> None:
         named = {SERVICE_NAME: "normata", SERVICE_VERSION: __version__}  # unless the environment has other names
@@ -54,7 +54,7 @@ class Tracing:
         _redirect_logs()
 
     def close(self) -> None:
-        """Send what is left, and end; it may take as long as OTEL_EXPORTER_OTLP_TIMEOUT says."""
+        """Send what is left, and end; it may take as long as OTEL_EXPORTER_OTLP_TIMEOUT."""
         self.provider.shutdown()
 
     def around(self, application: ASGIApp) -> ASGIApp:
@@ -176,7 +176,7 @@ def _describe(span: trace.Span, name: str, scope: Scope, status: int) -> None:
 
 
 def _mark_failed(span: trace.Span, error_type: str) -> None:
-    """Mark a span as failed, by a word; what an exception says may be what people wrote."""
+    """Mark a span as failed, by an error code; the message of an exception may contain what people wrote."""
     span.set_attribute("error.type", error_type)
     span.set_status(StatusCode.ERROR)
 

@@ -30,9 +30,9 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
         case "missing":
             message = "is required"
         case "greater_than_equal":
-            message = f"must be at least {context['ge']}"
+            message = f"must be at least {_number(context['ge'])}"
         case "less_than_equal":
-            message = f"must be at most {context['le']}"
+            message = f"must be at most {_number(context['le'])}"
         case "string_too_short":
             message = f"must have at least {_characters(context['min_length'])}"
         case "string_too_long":
@@ -61,6 +61,10 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
         case _:
             message = str(error["msg"])[:1].lower() + str(error["msg"])[1:]
     return _CODES.get(kind, "invalid"), message, allowed
+
+
+def _number(bound: float) -> str:
+    return str(int(bound) if bound == int(bound) else bound)
 
 
 def _characters(count: int) -> str:

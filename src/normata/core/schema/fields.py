@@ -1,4 +1,4 @@
-"""The types of the domain's fields: how a value is stored, checked and described on the wire, said once."""
+"""The types of the domain's fields: how a value is stored, validated and described in OpenAPI, in one place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 from sqlalchemy import Boolean, Dialect, Double, Integer, String
@@ -13,8 +14,9 @@ from sqlalchemy.orm import mapped_column
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from normata.core.db.types import Conversion, Document, UtcTimestamp, format_timestamp, text
-from normata.core.schema.table import CODED
-from normata.core.schema.text import UNSEEN, fold
+from normata.core.schema.addresses import LONGEST_EMAIL, is_domain
+from normata.core.schema.table import CODED, EMAIL
+from normata.core.schema.text import BLANK, UNSEEN
 
 # --- Text
 
@@ -28,7 +30,7 @@ Identifier = Annotated[
 ]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
 # What people are asked for: at least one character of it can be seen, and nothing in it is hidden.
-_VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}][^{UNSEEN}]*$"
+_VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}{BLANK}][^{UNSEEN}]*$"
 VisibleName = Annotated[
     str, StringConstraints(min_length=1, max_length=500, pattern=_VISIBLE), mapped_column(text(500))
 ]
@@ -43,23 +45,38 @@ Token = Annotated[
 ]
 
 
-def _folds_short(value: str) -> str:
-    """Folding can make a text longer (ß becomes ss), and it is the folded address that has to fit."""
-    if len(fold(value)) > 320:
-        raise ValueError("must have at most 320 characters, ß and the like counted as what they stand for")
+def _in_a_domain(value: str) -> str:
+    if not is_domain(value.rpartition("@")[2]):
+        raise ValueError("must have a domain after the @ that can exist, such as example.org, in small letters")
     return value
 
 
 _EMAIL = r"^[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+$"
 Email = Annotated[
-    str,
-    AfterValidator(_folds_short),
-    StringConstraints(max_length=320, pattern=_EMAIL),
-    mapped_column(text(320)),
+    str, StringConstraints(max_length=LONGEST_EMAIL, pattern=_EMAIL), mapped_column(text(LONGEST_EMAIL), info=EMAIL)
 ]
 # What people are asked for. A bundle may have addresses of before this rule.
 _VISIBLE_EMAIL = rf"^[^@\s{UNSEEN}]+@[^@\s{UNSEEN}]+$"
-VisibleEmail = Annotated[str, AfterValidator(_folds_short), StringConstraints(max_length=320, pattern=_VISIBLE_EMAIL)]
+VisibleEmail = Annotated[
+    str, StringConstraints(max_length=LONGEST_EMAIL, pattern=_VISIBLE_EMAIL), AfterValidator(_in_a_domain)
+]
+
+# An address that a browser can open: nothing that runs, as `javascript:` does.
+_WEB_ADDRESS = rf"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@\\{UNSEEN}]+([/?#][^\s{UNSEEN}]*)?$"
+
+
+def _of_a_host(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError(IN_WORDS[_WEB_ADDRESS])
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_of_a_host), StringConstraints(max_length=1_000, pattern=_WEB_ADDRESS)]
 
 # What is said of a text that does not match, where the pattern would tell people little.
 IN_WORDS = {
@@ -67,6 +84,7 @@ IN_WORDS = {
     _SLUG: "must have no blanks and no slashes, and be neither . nor ..",
     _EMAIL: "must be an address of e-mail, such as kim@example.org",
     _VISIBLE_EMAIL: "must be an address of e-mail, such as kim@example.org",
+    _WEB_ADDRESS: "must be an address of the web, such as https://www.example.org/",
 }
 
 
@@ -106,7 +124,15 @@ Timestamp = Annotated[
             "format": "date-time",
             "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$",
             "examples": ["2026-11-20T09:14:03.120Z"],
-        }
+        },
+        mode="serialization",
+    ),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}],
+            "examples": ["2026-11-20T09:14:03.120Z", "2026-11-20T10:14:03+01:00", "2026-11-20"],
+        },
+        mode="validation",
     ),
     mapped_column(UtcTimestamp()),
 ]
@@ -145,6 +171,8 @@ def _finite(document: Any) -> Any:
 Count = Annotated[int, Field(ge=-MAX_NUMBER, le=MAX_NUMBER), mapped_column(Integer)]
 ShortId = Annotated[int, Field(ge=1, le=MAX_NUMBER), mapped_column(Integer)]
 Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
+# What requests say of a probability or an impact: 1 is the least. 2.5 lies between 2 and 3.
+Scale = Annotated[float, Field(ge=1, le=5, allow_inf_nan=False)]
 Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 

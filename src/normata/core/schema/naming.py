@@ -28,7 +28,7 @@ class Name(Wire):
     is_live: bool = Field(
         description="False for what is archived or removed, for frameworks that are not adopted, and their controls."
     )
-    control_id: str | None = Field(description="The control that a statement is about; null for all else.")
+    control_id: str | None = Field(description="The control that an assessment is about; null for all else.")
 
 
 class NameQuery(PageQuery):

@@ -133,7 +133,7 @@ def fetch_page(
     """The rows of one page in ``order`` and how many there are in all, in two statements at most.
 
     It takes one where the total is given, or the first page has room left. ``order`` must be total (end with an id), so
-    that pages never overlap. ``scans`` tells that the database has to look at every row anyway: then it counts them
+    that pages never overlap. ``scans`` is true where the database has to look at every row anyway: then it counts them
     along with the page, where there is one. ``count`` counts the rows; null to have a statement do it.
     """
     page = rows.order_by(*order).limit(query.limit).offset(query.offset)

@@ -23,9 +23,9 @@ class Table(DeclarativeBase):
     change; ``generated`` has those that are made from others where a new row lacks them.
 
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
-    ``bulky`` tells that rows come by the thousand, as the contents of catalogs do: a load of them is one change.
+    ``bulky`` is true where rows come by the thousand, as the contents of catalogs do: a load of them is one change.
     ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
-    ``transient`` tells that rows are of use for some days at most: one that names a person who is erased is deleted.
+    ``transient`` is true where rows are of use for some days at most: one that names a person who is erased is deleted.
     ``readable`` has the only columns that the service may read on a database with grants; null for all.
     ``event_columns`` has the only ones that events show; null for the readable ones.
     """
@@ -156,6 +156,16 @@ def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any
     return mapped_column(info={"due": Due(tuple(at), tuple(once))})
 
 
+def may_name(table: str) -> MappedColumn[Any]:
+    """An opaque id of another system, which may happen to name a row of ``table``: then people see its name."""
+    return mapped_column(info={"may_name": table})
+
+
+def written_as(hint: Any) -> MappedColumn[Any]:
+    """A column whose values requests write as ``hint`` has it. What was loaded may be different, and stays."""
+    return mapped_column(info={"written": hint})
+
+
 def names_person() -> MappedColumn[Any]:
     """A column that has the name of a person, and nothing else."""
     return mapped_column(info={"names_person": True})
@@ -164,6 +174,9 @@ def names_person() -> MappedColumn[Any]:
 # The info of a text column whose values the program makes or knows: hashes, enums, ids. No person is named there. What
 # says nothing of this kind is taken for a text that people write, and is looked through when a person is erased.
 CODED = {"coded": True}
+
+# The info of a column that has an address of e-mail: whose it is follows from all of it, and from nothing like it.
+EMAIL = {"email": True}
 
 
 def erased_to(value: str | None) -> dict[str, Any]:

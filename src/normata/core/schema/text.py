@@ -7,6 +7,8 @@ import unicodedata
 
 # What nobody sees, as part of a pattern: control characters, line breaks, and what turns the direction of text round.
 UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+# What takes part in visible text, as joiners do, and shows nothing alone.
+BLANK = r"\xad\u115f\u1160\u200b-\u200d\u2060\u2800\u3164\ufeff"
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 _DIGITS = re.compile(r"[0-9]+")
@@ -52,7 +54,8 @@ def natural_key(value: str) -> str:
     return _DIGITS.sub(number, fold(value))
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What a formula begins with, or may follow; also in full width, which some spreadsheets take for the same.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def harmless(cell: str) -> str:

@@ -37,6 +37,11 @@ def columns(table: type[Table]) -> list[Column[Any]]:
     return [column for column in sql_table(table).columns if not column.info.get("derived")]
 
 
+def listed_columns(table: type[Table]) -> list[Column[Any]]:
+    """Those of them that lists have, whose fields are fixed: bundles and details may have more."""
+    return [column for column in columns(table) if not column.info.get("unlisted")]
+
+
 @cache
 def wire_names(table: type[Table]) -> dict[str, str]:
     """Column name → wire name, for the columns seen on the wire, in order."""
@@ -50,9 +55,10 @@ def as_wire(table: type[Table], row: Any) -> dict[str, Any]:
 
 @cache
 def wire(table: type[Table]) -> type[BaseModel]:
-    """The model of a row in an answer, named and described as the class is: every field required."""
+    """The model of a row in a list, named and described as the class is: every field required."""
+    listed = listed_columns(table)
     fields: dict[str, Any] = {
-        column.name: (hint, Field(**_described(column))) for column, hint in _typed_columns(table)
+        column.name: (hint, Field(**_described(column))) for column, hint in _typed_columns(table) if column in listed
     }
     return create_model(table.__name__, __base__=Wire, __doc__=table.__doc__, **fields)
 
@@ -75,7 +81,7 @@ def body_model(
     """
     fields: dict[str, Any] = {
         column.name: (
-            hint,
+            _written(column, hint),
             Field(**_described(column))
             if column.name in required
             else Field(default_factory=lambda: None, **_described(column)),
@@ -89,6 +95,13 @@ def body_model(
 def _typed_columns(table: type[Table]) -> list[tuple[Column[Any], Any]]:
     hints = get_type_hints(table, include_extras=True)
     return [(column, _unmapped(hints[column.name])) for column in columns(table)]
+
+
+def _written(column: Column[Any], hint: Any) -> Any:
+    written = column.info.get("written")
+    if written is None:
+        return hint
+    return written | None if column.nullable else written
 
 
 def _unmapped(hint: Any) -> Any:

@@ -20,9 +20,9 @@ from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope, Transaction
 from normata.core.db.types import UtcTimestamp, format_timestamp, now, text
 from normata.core.http.roles import Role
+from normata.core.schema.addresses import email_key
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
 from normata.core.schema.table import new_id, sql_table
-from normata.core.schema.text import fold
 from normata.errors import AlreadyMember, InvitationClosed, NotFound
 from normata.identity import memberships, users
 from normata.identity.authority import lock_members, require_role
@@ -49,7 +49,7 @@ class Invited(NamedTuple):
 
 
 def link(public_url: str, secret: str) -> str:
-    """The address that a person opens. ``public_url`` is the setting of this name, never what a request says."""
+    """The address that a person opens. ``public_url`` is the setting of this name, never taken from a request."""
     return f"{public_url.rstrip('/')}{PATH}?secret={secret}"
 
 
@@ -70,8 +70,8 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
     lock_members(unit, organization_id)
     if unit.scalar(_IS_REMOVED, {"organization": organization_id}):
         raise NotFound("The organization was removed.")
-    folded = fold(email)
-    parameters = {"organization": organization_id, "email": folded}
+    key = email_key(email)
+    parameters = {"organization": organization_id, "email": key}
     member = unit.scalar(_MEMBER_WITH, parameters)
     if member is not None:
         raise AlreadyMember(member)
@@ -82,7 +82,7 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
         "id": new_id(),
         "organization_id": organization_id,
         "email": email,
-        "email_folded": folded,
+        "email_folded": key,
         "role": role,
         "created_at": unit.moment,
         "created_by": unit.actor.user_id,
@@ -112,7 +112,7 @@ def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
 
 def revoke_of_address(unit: UnitOfWork, email: str) -> Sequence[str]:
     """End all open invitations to an address, of whatever organization, and return their ids. For commands."""
-    found = unit.rows(_OPEN_OF_ADDRESS, {"email": fold(email)})
+    found = unit.rows(_OPEN_OF_ADDRESS, {"email": email_key(email)})
     for one in found:
         _end(unit, one)
     return [one.id for one in found]
@@ -187,7 +187,7 @@ def _lookup(name: str, column: str) -> Lookup:
     )
 
 
-# By the digest of the secret; and by an address, as `fold` makes it, for who has proved to have it.
+# By the digest of the secret; and by an address, as `email_key` makes it, for who has proved to have it.
 INVITATION_LOOKUP = _lookup("normata_invitation", "digest")
 INVITATIONS_OF_ADDRESS = _lookup("normata_invitations_of_address", "email_folded")
 

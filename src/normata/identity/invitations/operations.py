@@ -162,12 +162,12 @@ their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_s
         body=InvitationCreation,
         body_required=True,
         body_example={"organizationId": "org-harbourlight", "email": "kim@harbourlight.example", "role": "editor"},
-        has_rules=True,  # an address has to fit once its letters are folded
+        has_rules=True,  # what follows the @ has to be a domain
         work=_invite,
         present=lambda sent: sent.invitation,
         writes=invitations.INVITING_WRITES,
         creates=True,
-        answers_secret=True,
+        secret_fields=("link",),
         afterwards=_mailed,
         answer=InvitationSent,
         answer_description="The invitation, with its link.",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from normata.core.http.operation import Operation, ReadOperation
+from pydantic import Field
+
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
+from normata.core.schema.fields import VisibleName
 from normata.core.schema.paging import Query
+from normata.core.schema.wire import Input
+from normata.identity import users
 from normata.identity.me import whoami
 
 ORGANIZATION: dict[str, Any] = {
@@ -16,12 +21,30 @@ ORGANIZATION: dict[str, Any] = {
     "role": "admin",
 }
 
+
+class MePatch(Input):
+    """The changes of the caller. Omitted fields stay as they are."""
+
+    name: Annotated[VisibleName, Field(default_factory=str, description="The name that others see.")]
+
+
+_ME = {
+    "id": "user-dana",
+    "name": "Dana Demo",
+    "email": "dana@harbourlight.example",
+    "isOperator": False,
+    "tokenId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
+    "scope": "write",
+    "organizationId": None,
+    "organizations": [ORGANIZATION],
+}
+
 OPERATIONS: tuple[Operation, ...] = (
     ReadOperation(
         path="/me/",
         operation_id="getMe",
         tag="Account",
-        summary="Ask who you are",
+        summary="Get yourself",
         description="""\
 The user whom the token acts as, what the token may do, and the organizations that it sees, each with your role in it. A
 token that is narrowed to an organization sees no other.""",
@@ -30,15 +53,31 @@ token that is narrowed to an organization sees no other.""",
         build=lambda transaction, request: whoami.me(transaction, request.caller),
         answer=whoami.Me,
         answer_description="Who you are.",
-        example={
-            "id": "user-dana",
-            "name": "Dana Demo",
-            "email": "dana@harbourlight.example",
-            "isOperator": False,
-            "tokenId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
-            "scope": "write",
-            "organizationId": None,
-            "organizations": [ORGANIZATION],
-        },
+        example=_ME,
+    ),
+    ChangeOperation(
+        http_method="PATCH",
+        path="/me/",
+        operation_id="changeMe",
+        tag="Account",
+        summary="Change your name",
+        description="""\
+Changes the name that others see: in the lists of members, in the history and beside what you are responsible for. The
+token needs the scope `admin`. A token that is narrowed to an organization is refused, since all your organizations see
+the name; so is a service account, which `PATCH /service-accounts/{id}/` renames.""",
+        authority="self",
+        role="viewer",
+        scope="admin",
+        work=lambda unit, request: whoami.change(
+            unit, request.caller, request.body.name if "name" in request.body.model_fields_set else None
+        ),
+        present=lambda answer: answer,
+        writes=users.RENAME_WRITES,
+        body=MePatch,
+        body_required=True,
+        body_example={"name": "Dana Demo"},
+        answer=whoami.Me,
+        answer_description="Who you are.",
+        example=_ME,
     ),
 )

@@ -7,13 +7,15 @@ from typing import Any
 from pydantic import Field
 from sqlalchemy import bindparam, select
 
+from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction
 from normata.core.http.caller import Caller
 from normata.core.http.roles import Role, TokenScope
 from normata.core.schema.paging import OwnPageQuery, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
-from normata.errors import NotFound
+from normata.errors import Forbidden, NotFound
+from normata.identity import users
 from normata.identity.model import Membership, Operator, Organization, User
 
 
@@ -48,7 +50,7 @@ def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
     organizations = transaction.rows(_OWN.order_by(*_ORDER), _parameters(caller))
     return {
         "id": caller.user_id,
-        "name": caller.user_name,
+        "name": caller.user_name if user is None else user.name,
         "email": None if user is None else user.email,
         "isOperator": transaction.scalar(_OPERATOR_ROW, {"user": caller.user_id}) is not None,
         "tokenId": caller.token_id,
@@ -56,6 +58,19 @@ def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
         "organizationId": caller.narrowed_to,
         "organizations": [as_wire(row) for row in organizations],
     }
+
+
+def change(unit: UnitOfWork, caller: Caller, name: str | None) -> dict[str, Any]:
+    """Give the caller another name, and return :func:`me`. Raises Forbidden.
+
+    All organizations of a person see the name, and the admins of a service account's give it one.
+    """
+    user = unit.row(_USER_ROW, {"user": caller.user_id})
+    if caller.narrowed_to is not None or user is None or user.organization_id is not None:
+        raise Forbidden("Only a person can do this, with a token that is not narrowed to an organization.")
+    if name is not None:
+        users.rename(unit, caller.user_id, name)
+    return me(unit, caller)
 
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> dict[str, Any]:
@@ -96,5 +111,5 @@ _OWN = (
     )
 )
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
-_USER_ROW = select(_USER.c.email).where(_USER.c.id == bindparam("user"))
+_USER_ROW = select(_USER.c.email, _USER.c.name, _USER.c.organization_id).where(_USER.c.id == bindparam("user"))
 _OPERATOR_ROW = select(_OPERATOR.c.user_id).where(_OPERATOR.c.user_id == bindparam("user"))

@@ -23,8 +23,8 @@ from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, now, text
+from normata.core.schema.addresses import email_key
 from normata.core.schema.table import new_id, sql_table
-from normata.core.schema.text import fold
 from normata.errors import NotFound
 from normata.identity.errors import SignInRefused
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
@@ -63,7 +63,7 @@ async def find(database: Database, person: Person) -> Known:
         return _known(row, row.identity_id, invited)
     if person.email is None:
         raise SignInRefused("email_not_verified")
-    for row in await database.look_up(ADDRESS_LOOKUP, fold(person.email), person.issuer):
+    for row in await database.look_up(ADDRESS_LOOKUP, email_key(person.email), person.issuer):
         if row.operator is not None:
             raise SignInRefused("operator_not_connected")
         if row.other_identity is not None:
@@ -94,7 +94,7 @@ async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
     """The open invitations to the address that the provider has verified."""
     if person.email is None:
         return ()
-    found = await database.look_up(INVITATIONS_OF_ADDRESS, fold(person.email))
+    found = await database.look_up(INVITATIONS_OF_ADDRESS, email_key(person.email))
     return tuple(row for row in found if row.expires_at > now())
 
 
@@ -200,7 +200,7 @@ def _address(email: str, issuer: str, *, source: str, number: str) -> str:
 
 
 # Nobody is signed in yet, so these go past row-level security. One row at most: the provider's person, or the user with
-# an address, as `fold` makes it.
+# an address, as `email_key` makes it.
 IDENTITY_LOOKUP = Lookup(
     name="normata_identity_lookup",
     arguments=("of_issuer", "of_subject"),

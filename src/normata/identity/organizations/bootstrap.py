@@ -28,7 +28,7 @@ class Bootstrapped(NamedTuple):
 def bootstrap(
     unit: UnitOfWork, *, organization: str, email: str, name: str | None = None, slug: str | None = None
 ) -> Bootstrapped:
-    """Make an organization with its owner, and a link that signs the owner in; again there is but another link.
+    """Create an organization with its owner, and a link that signs the owner in; again there is but another link.
 
     ``name`` is the person's, the address where it is null. Raises CommandError where there is an organization of this
     slug that somebody else owns, or that was removed.

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects import postgresql
 
+from normata.core.changes.jobs import JOB_WRITES, schedule
 from normata.core.changes.source import FaultyInput, Row
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.changes.writing import BODY
@@ -19,18 +20,21 @@ from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Membership, Organization, User
 
 CREATION_WRITES = (insert_of(Organization),)
-RENAMING_WRITES = (update_of(Organization, "name"),)
+CHANGE_WRITES = (update_of(Organization, "name", "stale_assessments"), *JOB_WRITES)
 REMOVAL_WRITES = (update_of(Organization, "removed_at"), update_of(Membership, "removed_at"))
+
+LAPSES = "lapses"  # the job that has assessments lapse, or count again, as their organization wants it
+_NEW = {"removed_at": None, "stale_assessments": "FLAG"}
 
 
 def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:
-    """Make an organization without members, and return its row.
+    """Create an organization without members, and return its row.
 
     Without a slug it gets one that is made from its name. Raises FaultyInput where a slug that is given is taken: that
     of an organization that was removed, too.
     """
     for one in [slug] if slug is not None else _slugs(name):
-        row = unit.row(_CREATE, {"id": organization_id, "name": name.strip(), "slug": one, "removed_at": None})
+        row = unit.row(_CREATE, {"id": organization_id, "name": name.strip(), "slug": one, **_NEW})
         if row is not None:
             unit.publish(Change("create", Organization, organization_id, organization_id, row._asdict()))
             return row
@@ -44,14 +48,23 @@ def _slugs(name: str) -> Iterator[str]:
     yield from (f"{slug}-{number}" for number in count(2))
 
 
-def rename(unit: UnitOfWork, organization_id: str, name: str) -> Any:
-    """Give an organization another name, and return its row. Raises NotFound and InsufficientRole."""
+def change(
+    unit: UnitOfWork, organization_id: str, *, name: str | None = None, stale_assessments: str | None = None
+) -> Any:
+    """Change what is given of an organization, and return its row. Raises NotFound and InsufficientRole.
+
+    What follows for assessments that are stale is done by a job, at once.
+    """
     before = _found(unit, organization_id)
     require_role(unit, organization_id, "admin")
-    if before.name == name.strip():
+    new_name = before.name if name is None else name.strip()
+    stale = stale_assessments or before.stale_assessments
+    if (before.name, before.stale_assessments) == (new_name, stale):
         return before
-    row = unit.row(_RENAME, {"organization": organization_id, "new_name": name.strip()})
+    row = unit.row(_CHANGE, {"organization": organization_id, "new_name": new_name, "new_stale": stale})
     _publish(unit, "update", before, row)
+    if stale != before.stale_assessments:
+        schedule(unit, LAPSES, organization_id, "", unit.moment)
     return row
 
 
@@ -119,7 +132,12 @@ _CREATE = (
     .on_conflict_do_nothing(index_elements=[_TABLE.c.slug])
     .returning(*_TABLE.c)
 )
-_RENAME = update(_TABLE).where(_IS_THIS).values(name=bindparam("new_name")).returning(*_TABLE.c)
+_CHANGE = (
+    update(_TABLE)
+    .where(_IS_THIS)
+    .values(name=bindparam("new_name"), stale_assessments=bindparam("new_stale"))
+    .returning(*_TABLE.c)
+)
 _REMOVE = update(_TABLE).where(_IS_THIS).values(removed_at=_MOMENT).returning(*_TABLE.c)
 _RESTORE = update(_TABLE).where(_IS_THIS).values(removed_at=None).returning(*_TABLE.c)
 _END_MEMBERSHIPS = (

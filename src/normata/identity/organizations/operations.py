@@ -18,12 +18,19 @@ from normata.identity.invitations.operations import SENT, InvitationSent, Sendin
 from normata.identity.me import whoami
 from normata.identity.me.operations import ORGANIZATION
 from normata.identity.model import Organization as OrganizationTable
+from normata.identity.model import StaleAssessments
 from normata.identity.organizations import commands as organization_life
 from normata.settings import Settings
 
 
 class OwnOrganizationPage(Page[whoami.OwnOrganization]):
     """A page of the organizations that the caller is a member of."""
+
+
+_STALE_ASSESSMENTS = (
+    "What becomes of an assessment whose `reviewBy` has passed: `FLAG` shows that it is stale, and with `LAPSE` its"
+    " status counts as not assessed as well, until it is confirmed or assessed anew."
+)
 
 
 class Organization(Wire):
@@ -33,6 +40,7 @@ class Organization(Wire):
     name: str
     slug: str = Field(description="A readable name for addresses, unique among all organizations.")
     removed_at: Timestamp | None = Field(description="When it was removed; null while it is there.")
+    stale_assessments: StaleAssessments = Field(description=_STALE_ASSESSMENTS)
 
 
 class OrganizationCreated(Organization):
@@ -52,9 +60,10 @@ class OrganizationCreation(Input):
 
 
 class OrganizationPatch(Input):
-    """What is to change of an organization."""
+    """What is to change of an organization. What is omitted or null stays as it is."""
 
-    name: Annotated[VisibleName, Field(description="The new name.")]
+    name: Annotated[VisibleName | None, Field(description="The new name.")] = None
+    stale_assessments: Annotated[StaleAssessments | None, Field(description=_STALE_ASSESSMENTS)] = None
 
 
 class _Made(NamedTuple):
@@ -69,8 +78,15 @@ def _create(unit: UnitOfWork, request: Request) -> _Made:
     return _Made(row, sending(unit, made, request.means[Settings].public_url))
 
 
+def _change(unit: UnitOfWork, request: Request) -> Any:
+    body: OrganizationPatch = request.body
+    return organization_life.change(unit, request.id, name=body.name, stale_assessments=body.stale_assessments)
+
+
 def _as_wire(row: Any) -> dict[str, Any]:
-    return {"id": row.id, "name": row.name, "slug": row.slug, "removedAt": row.removed_at}
+    return {"id": row.id, "name": row.name, "slug": row.slug, "removedAt": row.removed_at} | {
+        "staleAssessments": row.stale_assessments
+    }
 
 
 async def _mailed(request: Request, made: _Made, answer: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +99,7 @@ _ORGANIZATION: dict[str, Any] = {
     "name": "Harbourlight Robotics",
     "slug": "harbourlight",
     "removedAt": None,
+    "staleAssessments": "FLAG",
 }
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -123,9 +140,9 @@ member, or where the token is narrowed to another one.""",
         path="/organizations/",
         operation_id="createOrganization",
         tag="Members",
-        summary="Make an organization",
+        summary="Create an organization",
         description="""\
-Makes an organization, and invites its owner as `POST /invitations/` invites a member. Until they accept, it has no
+Creates an organization, and invites its owner as `POST /invitations/` invites a member. Until they accept, it has no
 members. It takes an operator of the instance, and a token of the scope `admin`. The operator sees nothing of the
 organization by it.""",
         authority="operator",
@@ -138,7 +155,7 @@ organization by it.""",
         present=lambda made: {**_as_wire(made.organization), "invitation": made.owner.invitation},
         writes=(*organization_life.CREATION_WRITES, *invitations.INVITING_WRITES),
         creates=True,
-        answers_secret=True,
+        secret_fields=("link",),
         afterwards=_mailed,
         answer=OrganizationCreated,
         answer_description="The organization, and the invitation of its owner.",
@@ -147,6 +164,7 @@ organization by it.""",
             "name": "Brightleaf",
             "slug": "brightleaf",
             "removedAt": None,
+            "staleAssessments": "FLAG",
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
@@ -161,23 +179,24 @@ organization by it.""",
         path="/organizations/{id}/",
         operation_id="changeOrganization",
         tag="Members",
-        summary="Rename an organization",
+        summary="Change an organization",
         description="""\
-Gives an organization another name. Its slug stays, since addresses have it. All members see the new name with their
-next request.""",
+Changes the name of an organization, or what becomes of stale assessments. Its slug stays, since addresses have it. All
+members see the new name with their next request. A change of `staleAssessments` is followed by a job within a minute:
+with `LAPSE` the assessments whose `reviewBy` has passed lapse, and with `FLAG` those that have lapsed count again.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,
         id_description=_ID,
         body=OrganizationPatch,
         body_required=True,
-        body_example={"name": "Harbourlight Robotics"},
-        work=lambda unit, request: organization_life.rename(unit, request.id, request.body.name),
+        body_example={"name": "Harbourlight Robotics", "staleAssessments": "LAPSE"},
+        work=_change,
         present=_as_wire,
-        writes=organization_life.RENAMING_WRITES,
+        writes=organization_life.CHANGE_WRITES,
         answer=Organization,
         answer_description="The organization as it is now.",
-        example=_ORGANIZATION,
+        example=_ORGANIZATION | {"staleAssessments": "LAPSE"},
     ),
     ChangeOperation(
         http_method="DELETE",

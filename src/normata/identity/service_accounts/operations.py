@@ -106,10 +106,10 @@ member it can still be looked up.""",
         path="/service-accounts/",
         operation_id="createServiceAccount",
         tag="Members",
-        summary="Make a service account",
+        summary="Create a service account",
         description="""\
-Makes a user for a program. It is a member of this organization alone, has tokens, and nobody can sign in as it. So the
-work of a program does not end when a person leaves.""",
+Creates a user for a program. It is a member of this organization alone, has tokens, and nobody can sign in as it. So
+the work of a program does not end when a person leaves.""",
         role="admin",
         scope="admin",
         body=ServiceAccountCreation,

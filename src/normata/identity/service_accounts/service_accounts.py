@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
-from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
 from normata.core.schema.table import new_id, sql_table
@@ -21,7 +21,7 @@ from normata.identity.model import Membership, User
 ServiceRole = Literal["viewer", "editor", "admin"]
 
 CREATION_WRITES = (*users.CREATION_WRITES, *memberships.JOINING_WRITES)
-CHANGE_WRITES = (update_of(User, "name"), *members.ROLE_WRITES)
+CHANGE_WRITES = (*users.RENAME_WRITES, *members.ROLE_WRITES)
 
 
 class ServiceAccount(Wire):
@@ -35,7 +35,7 @@ class ServiceAccount(Wire):
 
 
 def create(unit: UnitOfWork, organization_id: str, name: str, role: ServiceRole) -> Any:
-    """Make a service account, and return its row. Raises NotFound, InsufficientRole and Forbidden."""
+    """Create a service account, and return its row. Raises NotFound, InsufficientRole and Forbidden."""
     require_role(unit, organization_id, "admin", role)
     user_id = new_id()
     users.create(unit, user_id, email=None, name=name, organization_id=organization_id)
@@ -54,11 +54,8 @@ def change(unit: UnitOfWork, user_id: str, *, name: str | None = None, role: Ser
         raise MemberRemoved
     if role is not None:
         members.change_role(unit, before.member_id, role)
-    if name is not None and name.strip() != before.name:
-        unit.rows(_RENAME, {"user": user_id, "new_name": name.strip()})
-        known = {"id": user_id, "organization_id": before.organization_id, "removed_at": None, "name": before.name}
-        after = known | {"name": name.strip()}
-        unit.publish(Change("update", User, before.organization_id, user_id, after, known))
+    if name is not None:
+        users.rename(unit, user_id, name)
     return unit.row(_ONE, {"user": user_id})
 
 
@@ -116,4 +113,3 @@ _EVERY = select(
     _MEMBER.c.removed_at,
 ).join(_MEMBER, (_MEMBER.c.user_id == _USER.c.id) & (_MEMBER.c.organization_id == _USER.c.organization_id))
 _ONE = _EVERY.where(_USER.c.id == bindparam("user"))
-_RENAME = update(_USER).where(_USER.c.id == bindparam("user")).values(name=bindparam("new_name"))

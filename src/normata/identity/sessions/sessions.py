@@ -122,6 +122,12 @@ def open_sessions(transaction: Transaction, user_id: str, moment: str) -> list[A
     return transaction.rows(OPEN.order_by(*ORDER), when_open(user_id, moment))
 
 
+def means_of(transaction: Transaction, session_id: str) -> Means | None:
+    """By what means a session of the user in scope began; null where there is no such session."""
+    means: Means | None = transaction.scalar(_MEANS, {"session": session_id})
+    return means
+
+
 def when_open(user_id: str, moment: str) -> dict[str, str]:
     """The parameters of :data:`OPEN` for a user's sessions at ``moment``."""
     idle_since = format_timestamp(datetime.fromisoformat(moment) - IDLE)
@@ -156,6 +162,7 @@ _END_OTHERS = (
     .values(ended_at=_MOMENT)
     .returning(*_SHOWN)
 )
+_MEANS = select(_SESSION.c.means).where(_SESSION.c.id == bindparam("session"))
 _FIND = select(*_SHOWN).where(_SESSION.c.id == bindparam("session"), _IS_OWN)
 OPEN = select(*_SHOWN).where(
     _IS_OWN,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from urllib.parse import quote
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import bindparam, insert, select, update
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.lookup import Lookup
@@ -15,6 +16,7 @@ from normata.identity.secrets import digest_of, new_secret
 from normata.identity.sign_in_model import SignInLink
 
 LIFETIME = timedelta(minutes=15)
+_PAUSE = timedelta(minutes=2)  # between two links that are mailed to the same person
 PATH = "/sign-in/link/"
 
 CREATE_WRITES = (insert_of(SignInLink),)
@@ -36,9 +38,24 @@ def create(unit: UnitOfWork, user_id: str) -> str:
     return secret
 
 
-def link(public_url: str, secret: str) -> str:
-    """The address that a person opens. ``public_url`` is the setting of this name, never what a request says."""
-    return f"{public_url.rstrip('/')}{PATH}?secret={secret}"
+def create_again(unit: UnitOfWork, user_id: str) -> str | None:
+    """The secret of a new link for a user; null where there is one of a moment ago.
+
+    Anybody can ask for it, so it must not fill a mailbox.
+    """
+    since = format_timestamp(datetime.fromisoformat(unit.moment) - _PAUSE)
+    if unit.row(_RECENT, {"user": user_id, "since": since}) is not None:
+        return None
+    return create(unit, user_id)
+
+
+def link(public_url: str, secret: str, *, return_to: str = "") -> str:
+    """The address that a person opens, who then comes to the path ``return_to``.
+
+    ``public_url`` is the setting of this name, never taken from a request.
+    """
+    address = f"{public_url.rstrip('/')}{PATH}?secret={secret}"
+    return f"{address}&return_to={quote(return_to, safe='')}" if return_to else address
 
 
 def use(unit: UnitOfWork, link_id: str) -> None:
@@ -77,6 +94,9 @@ SIGN_IN_LINK_LOOKUP = Lookup(
 
 _LINK = sql_table(SignInLink)
 _CREATE = insert(_LINK).values({column.name: bindparam(column.name, type_=column.type) for column in _LINK.c})
+_RECENT = select(_LINK.c.id).where(
+    _LINK.c.user_id == bindparam("user"), _LINK.c.created_at > bindparam("since", type_=_LINK.c.created_at.type)
+)
 _USE = (
     update(_LINK)
     .where(

@@ -6,10 +6,9 @@ import asyncio
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
-from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -19,16 +18,17 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, upd
 from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, text
+from normata.core.http.fair_queue import FairQueue, QueueFull
+from normata.core.http.rate_limit import network_of
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.errors import DomainError
+from normata.identity.errors import SignInRefused
 from normata.identity.sign_in_model import Password
-
-T = TypeVar("T")
 
 SHORTEST = 15  # characters: NIST SP 800-63B-4, section 3.1.1.2, for what is the only factor
 LONGEST = 1_000  # bytes
-_MOST_WAITING = 50  # for one of the threads that hash; each takes some tenths of a second
+_MOST_WAITING = 3  # of an address, for one of the threads that hash; each takes some tenths of a second
 
 SET_WRITES = (insert_of(Password), update_of(Password, "hash", "changed_at"))
 REHASH_WRITES = (update_of(Password, "hash"),)
@@ -42,10 +42,6 @@ class UnfitPassword(DomainError):
     def __init__(self, fault: str) -> None:
         super().__init__()
         self.fault = fault
-
-
-class Crowded(Exception):
-    """Too many passwords wait to be compared."""
 
 
 def normal(password: str) -> str:
@@ -99,26 +95,34 @@ def _without_known(plain: str, about: Sequence[str | None]) -> str:
 class Hashing:
     """Hashes and compares passwords with Argon2id, by the second recommended option of RFC 9106 (section 4).
 
-    That takes 64 MiB and a tenth of a second each, so threads do it, no more at once than there are processors, and
-    no more than some wait: else a flood of guesses would take all memory, or all time.
+    That takes 64 MiB and a tenth of a second each, so threads do it, no more at once than there are processors. The
+    turns are fair between addresses, and few of each wait: else a flood of guesses would take all memory, or all time.
     """
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher()  # its defaults are this option
-        self._slots = asyncio.Semaphore(min(4, os.cpu_count() or 1))
-        self._waiting = 0
+        self._queue = FairQueue(min(4, os.cpu_count() or 1), waiting=_MOST_WAITING)
         self._nobodys = ""
 
+    @asynccontextmanager
+    async def turn(self, address: str) -> AsyncIterator[None]:
+        """Wait until a request from an address may hash, and compare, within the block. Raises SignInRefused."""
+        try:
+            async with self._queue.turn(network_of(address)):
+                yield
+        except QueueFull:
+            raise SignInRefused("too_many_waiting", wait=1) from None
+
     async def hashed(self, password: str) -> str:
-        """The hash to store of a password. Raises Crowded."""
-        return await self._on_thread(lambda: self._hasher.hash(normal(password)))
+        """The hash to store of a password. Call it in one's :meth:`turn`."""
+        return await asyncio.to_thread(self._hasher.hash, normal(password))
 
     async def is_right(self, password: str, stored: str | None) -> bool:
-        """Whether a password is the one that ``stored`` was made from.
+        """Whether a password is the one that ``stored`` was made from. Call it in one's :meth:`turn`.
 
-        It takes as long where there is none (null), so that the time does not show who has one. Raises Crowded.
+        It takes as long where there is none (null), so that the time does not show who has one.
         """
-        return await self._on_thread(lambda: self._matches(password, stored))
+        return await asyncio.to_thread(self._matches, password, stored)
 
     def is_outdated(self, stored: str) -> bool:
         """Whether ``stored`` was made with other parameters than those of today."""
@@ -131,16 +135,6 @@ class Hashing:
             self._hasher.verify(stored or self._nobodys, normal(password))
             return stored is not None
         return False
-
-    async def _on_thread(self, work: Callable[[], T]) -> T:
-        if self._waiting >= _MOST_WAITING:
-            raise Crowded
-        self._waiting += 1
-        try:
-            async with self._slots:
-                return await asyncio.to_thread(work)
-        finally:
-            self._waiting -= 1
 
 
 def store(unit: UnitOfWork, user_id: str, hashed: str) -> None:
@@ -192,7 +186,7 @@ def _lookup(name: str, column: str) -> Lookup:
     )
 
 
-PASSWORD_BY_EMAIL = _lookup("normata_password_by_email", "email_folded")  # as `fold` makes it
+PASSWORD_BY_EMAIL = _lookup("normata_password_by_email", "email_folded")  # as `email_key` makes it
 PASSWORD_OF_USER = _lookup("normata_password_of_user", "id")
 
 _PASSWORD = sql_table(Password)

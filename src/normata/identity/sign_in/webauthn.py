@@ -110,7 +110,7 @@ def user_handle(user_id: str) -> bytes:
 
 
 def challenge_of(response: Mapping[str, Any]) -> str:
-    """The challenge that a browser says it has answered. Raises SignInRefused."""
+    """The challenge that the browser's answer names. Raises SignInRefused."""
     try:
         challenge = orjson.loads(_decoded(response["response"]["clientDataJSON"]))["challenge"]
     except (ValueError, TypeError, LookupError):

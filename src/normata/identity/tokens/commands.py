@@ -157,12 +157,19 @@ def revoke_reaching(unit: UnitOfWork, token_id: str) -> Any:
     return end(unit, unit.row(_ONE, {"token": token_id}), here.organization_id)
 
 
-def make_for_account(unit: UnitOfWork, caller: Caller, user_id: str, wanted: TokenWanted) -> Issued:
-    """A new token of a service account. Raises NotFound, InsufficientRole, Forbidden and FaultyInput."""
+def make_for_account(
+    unit: UnitOfWork, caller: Caller, user_id: str, wanted: TokenWanted, organization: str | None
+) -> Issued:
+    """A new token of a service account, whose ``organization`` (its id or slug) may be named.
+
+    Raises InsufficientRole, Forbidden, FaultyInput, and NotFound, also where it is the account of another organization.
+    """
     account = unit.row(_ACCOUNT, {"user": user_id})
     if account is None or account.organization_id is None or account.removed_at is not None:
         raise NotFound
     unit.require_reach(account.organization_id)
+    if organization is not None and seen(unit, organization) != account.organization_id:
+        raise NotFound
     _require_scope(caller, wanted)
     return issue(
         unit,

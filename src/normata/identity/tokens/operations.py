@@ -34,8 +34,26 @@ class OwnTokenCreation(TokenWanted):
     ]
 
 
+class AccountTokenCreation(TokenWanted):
+    """A token of a service account to make."""
+
+    organization_id: Annotated[
+        OrganizationId | None,
+        Field(
+            default_factory=lambda: None,
+            description="The organization that it is narrowed to: the id or the slug of the service account's own, as"
+            " if it were left out or null.",
+        ),
+    ]
+
+
 def _make_own(unit: UnitOfWork, request: Request) -> Issued:
     return token_life.make_own(unit, request.caller, request.body, request.body.organization_id)
+
+
+def _make_for_account(unit: UnitOfWork, request: Request) -> Issued:
+    body = request.body
+    return token_life.make_for_account(unit, request.caller, request.id, body, body.organization_id)
 
 
 def _revoke_own(unit: UnitOfWork, request: Request) -> Any:
@@ -63,7 +81,7 @@ _SHOWN_ONCE = """\
 The answer has the token itself, this once: it is stored nowhere, so note it. With an `Idempotency-Key` the answer is
 not stored either: a repeat is answered 409 `answer_not_stored`. Revoke the token then, and make another one with a new
 key.
-A dry run shows a token that is good for nothing."""
+A dry run shows no token: `token` is null there."""
 _EXPIRES = "Unless `expiresAt` says otherwise, it expires in 90 days. Null is for never."
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -104,11 +122,11 @@ to the same one; others are not there.""",
         path="/me/tokens/",
         operation_id="createOwnToken",
         tag="Tokens",
-        summary="Make a token",
+        summary="Create a token",
         description=f"""\
-Makes a token of your own. Its scope is at most that of the token of the request. It reaches the organizations that you
-are a member of, or the one that it is narrowed to. A token that is narrowed makes only tokens that are narrowed to the
-same organization. {_EXPIRES}
+Creates a token of your own. Its scope is at most that of the token of the request. It reaches the organizations that
+you are a member of, or the one that it is narrowed to. A token that is narrowed makes only tokens that are narrowed to
+the same organization. {_EXPIRES}
 
 {_SHOWN_ONCE}""",
         authority="self",
@@ -122,7 +140,7 @@ same organization. {_EXPIRES}
         present=token_life.new_as_wire,
         writes=CREATION_WRITES,
         creates=True,
-        answers_secret=True,
+        secret_fields=("token",),
         answer=NewToken,
         answer_description="The token.",
         example=_TOKEN | _SECRET,
@@ -156,7 +174,7 @@ harmless. A token that is narrowed to an organization can end those that are nar
         description="""\
 Every token that reaches the organization, newest first: those that are narrowed to it, those of its service accounts
 included, and those of its members that are narrowed to none (`organizationId` is null). Of the latter the name is not
-told, because they reach other organizations as well.""",
+shown, because they reach other organizations as well.""",
         role="admin",
         scope="admin",
         query=ReachingQuery,
@@ -210,26 +228,26 @@ once the user is no member any more it does not reach the organization either.""
         path="/service-accounts/{id}/tokens/",
         operation_id="createServiceAccountToken",
         tag="Tokens",
-        summary="Make a token of a service account",
+        summary="Create a token of a service account",
         description=f"""\
-Makes a token of a service account. It is narrowed to the account's organization. Its scope is at most that of the token
-of the request. {_EXPIRES} It is listed at `/tokens/`, and revoked there.
+Creates a token of a service account. It is narrowed to the account's organization. Its scope is at most that of the
+token of the request. {_EXPIRES} It is listed at `/tokens/`, and revoked there.
 
 {_SHOWN_ONCE}""",
         role="admin",
         scope="admin",
         about=User,
         id_description="The id of the service account.",
-        body=TokenWanted,
+        body=AccountTokenCreation,
         body_required=True,
         body_example=_WANTED,
         has_rules=True,
-        work=lambda unit, request: token_life.make_for_account(unit, request.caller, request.id, request.body),
+        work=_make_for_account,
         present=token_life.new_as_wire,
         writes=CREATION_WRITES,
         creates=True,
         made_at="/tokens/",
-        answers_secret=True,
+        secret_fields=("token",),
         answer=NewToken,
         answer_description="The token.",
         example=_TOKEN | {"userId": "user-inventory"} | _SECRET,

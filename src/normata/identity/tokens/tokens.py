@@ -20,8 +20,8 @@ from sqlalchemy import bindparam, func, insert, select, update
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
+from normata.core.schema.addresses import email_key
 from normata.core.schema.table import new_id, sql_table
-from normata.core.schema.text import fold
 from normata.errors import CommandError, NotFound
 from normata.identity import organization_lookup as organizations
 from normata.identity.authority import lock_members
@@ -73,7 +73,7 @@ class NoSuchUser(LookupError):
 
 
 class NoMember(CommandError):
-    """The user is no member of the organization that the token is to be narrowed to; the message says so."""
+    """The user is no member of the organization that the token is to be narrowed to."""
 
 
 class Issued(NamedTuple):
@@ -204,7 +204,7 @@ def revoke(unit: UnitOfWork, token_id: str) -> bool:
 
 def _user_named(transaction: Transaction, name: str, *, removed: bool = False) -> Any:
     """The user with this email address or id; with ``removed`` also one who was removed. Raises NoSuchUser."""
-    found = transaction.row(_BY_EMAIL, {"email": fold(name)}) or transaction.row(_USER, {"user": name})
+    found = transaction.row(_BY_EMAIL, {"email": email_key(name)}) or transaction.row(_USER, {"user": name})
     if found is None or (found.removed_at is not None and not removed):
         raise NoSuchUser(name)
     return found

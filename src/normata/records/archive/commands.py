@@ -25,7 +25,7 @@ Kind = type[Restorable]
 
 
 class Outcome(NamedTuple):
-    """What has become of one record: ``refusal`` tells why nothing has, null where it was done."""
+    """The outcome for one record: ``refusal`` is why nothing was done, null where it was."""
 
     kind: Kind
     id: str

@@ -23,6 +23,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import Identifier, Timestamp, parse_timestamp
@@ -60,8 +61,9 @@ class KindsQuery(OrganizationQuery):
         return tuple(path for path in KINDS if self.kind is None or path in self.kind)
 
     @classmethod
+    @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """See :meth:`Query.read`; of kinds all values count."""
+        """The query; of kinds all values count."""
         found: dict[str, Any] = dict(pairs)
         if cls.repeated in found:
             found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]

@@ -19,6 +19,7 @@ _DUE_PAGE: dict[str, Any] = {
             "kind": "tasks",
             "id": "task-rotate-signing-keys",
             "label": "Plan the renewal of the robot root key",
+            "controlId": None,
             "what": "deadline",
             "at": "2026-10-30T16:00:00.000Z",
             "overdue": True,
@@ -28,6 +29,7 @@ _DUE_PAGE: dict[str, Any] = {
             "kind": "auditItems",
             "id": "finding-supplier-annex",
             "label": "Framework agreements without a security clause",
+            "controlId": None,
             "what": "deadline",
             "at": "2026-11-27T16:00:00.000Z",
             "overdue": False,
@@ -47,7 +49,8 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="List what is due",
         description="""\
 What is overdue in the organization or due within the next days (`within`), across all kinds of records, soonest first:
-`deadline`, `dueDate`, `nextReviewAt`, `contractExpiry` and `notificationDeadline`. A record with two such dates may be
+`deadline`, `dueDate`, `nextReviewAt`, `contractExpiry` and `notificationDeadline`, and `reviewBy` of assessments. A
+record with two such dates may be
 listed twice. Archived records are omitted, and so are completed ones: a task that is `DONE` or
 `CANCELLED`; a finding that is `RESOLVED`, `VERIFIED` or `CLOSED`; a review that has a `finishedAt`; an incident that
 is `CLOSED`, or whose authority was notified; a vendor that is `TERMINATED`; a policy that is `RETIRED`; the due date of

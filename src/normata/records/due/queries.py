@@ -8,37 +8,81 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import BindParameter, Select, TextClause, bindparam, literal_column, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    TextClause,
+    bindparam,
+    literal_column,
+    select,
+    union_all,
+)
+from sqlalchemy import Table as SqlTable
 from sqlalchemy import text as sql_text
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.types import UtcTimestamp, format_timestamp, now, text
+from normata.core.db.types import UtcTimestamp, format_timestamp, now, passes_at, text
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
-from normata.core.schema.table import sql_table
+from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import Wire
+from normata.frameworks.model import REVIEW_IS_DUE, Control, ControlCoverage
 from normata.identity.model import Membership, User
 from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
 from normata.records.base import Restorable, where_due
 
 
 class DueDate(NamedTuple):
-    """A date of a kind by which something has to be done."""
+    """A date by which something has to be done: of a kind of records, or of assessments.
 
-    kind: type[Restorable]
+    ``responsible`` is the column that names who answers for a row; null where there is none.
+    """
+
+    table: type[Table]
     column: str
+    responsible: str | None
+
+    @property
+    def kind(self) -> type[Restorable]:
+        """The kind, of a date of records."""
+        assert issubclass(self.table, Restorable)  # noqa: S101 - narrows the type
+        return self.table
+
+    def sql(self) -> SqlTable:
+        """The table, for Core statements."""
+        return sql_table(self.table)
 
     def is_open(self) -> TextClause:
-        """Where a record is live and the date still has to be met. One index has just these records."""
-        return sql_text(where_due(self.column, self.kind.sql().c[self.column].info["due"]))
+        """Where a row is live and the date still has to be met. One index has just these rows."""
+        if issubclass(self.table, Restorable):
+            return sql_text(where_due(self.column, self.sql().c[self.column].info["due"]))
+        return sql_text(REVIEW_IS_DUE)
+
+    def label(self) -> ColumnElement[Any]:
+        """What people know a row by: of an assessment it is the name of its control."""
+        if issubclass(self.table, Restorable):
+            return self.sql().c[self.table.title_column()]
+        return select(_CONTROL.c.name).where(_CONTROL.c.id == self.sql().c.control_id).scalar_subquery()
 
 
 @cache
 def due_dates() -> tuple[DueDate, ...]:
     """The dates of all kinds."""
     return tuple(
-        DueDate(kind, column.name) for kind in Restorable.kinds for column in kind.sql().c if "due" in column.info
+        DueDate(kind, column.name, kind.responsible)
+        for kind in Restorable.kinds
+        for column in kind.sql().c
+        if "due" in column.info
     )
+
+
+REVIEW = DueDate(ControlCoverage, "review_by", "owner_id")
+
+
+def all_due_dates() -> tuple[DueDate, ...]:
+    """Those of all kinds, and the review of assessments."""
+    return (*due_dates(), REVIEW)
 
 
 class Responsible(Wire):
@@ -49,11 +93,15 @@ class Responsible(Wire):
 
 
 class DueItem(Wire):
-    """A date of a record by which something has to be done."""
+    """A date of a record, or of an assessment, by which something has to be done."""
 
-    kind: str = Field(description="The kind of the record: the first segment of its address, such as `tasks`.")
+    kind: str = Field(
+        description="The kind of the record: the first segment of its address, such as `tasks`. Of an assessment it is"
+        " `controlCoverages`."
+    )
     id: str
-    label: str = Field(description="The name or title of the record.")
+    label: str = Field(description="The name or title of the record, or the name of the control that was assessed.")
+    control_id: str | None = Field(description="The control of an assessment; null for records.")
     what: str = Field(description="The field of the record that has the date, such as `deadline`.")
     at: Timestamp = Field(description="The date.")
     overdue: bool = Field(description="Whether the date has passed. A date without a time passes when its day ends.")
@@ -91,6 +139,7 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
             "kind": row.kind,
             "id": row.id,
             "label": row.label,
+            "controlId": row.control_id,
             "what": row.what,
             "at": row.at,
             "overdue": is_overdue(row.at, moment),
@@ -103,17 +152,12 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
     return envelope(items, total, query)
 
 
-_MIDNIGHT = "T00:00:00.000Z"
-
-
 def is_overdue(at: str, moment: str) -> bool:
-    """Whether a date has passed. A plain date is stored as midnight, and passes when its day (of UTC) ends."""
-    if at.endswith(_MIDNIGHT):
-        return at[: -len(_MIDNIGHT)] < moment[: -len(_MIDNIGHT)]
-    return at < moment
+    """Whether a date has passed."""
+    return passes_at(at) <= moment
 
 
-_MEMBER, _USER = sql_table(Membership), sql_table(User)
+_CONTROL, _MEMBER, _USER = sql_table(Control), sql_table(Membership), sql_table(User)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _MINE = select(_MEMBER.c.id).where(_MEMBER.c.organization_id == _ORGANIZATION, _MEMBER.c.user_id == bindparam("user"))
 _NAMES = (
@@ -126,18 +170,19 @@ _NAMES = (
 @cache
 def _due(*, mine: bool) -> Select[Any]:
     """What is due before ``until``, of all kinds; of what is ``mine`` those that the user answers for."""
-    some = [_of(date, mine=mine) for date in due_dates() if date.kind.responsible is not None or not mine]
+    some = [_of(date, mine=mine) for date in all_due_dates() if date.responsible is not None or not mine]
     every = union_all(*some).subquery("due")
     return select(*every.c)
 
 
 def _of(date: DueDate, *, mine: bool) -> Select[Any]:
-    kind, table = date.kind, date.kind.sql()
-    member = literal_column("NULL", text()) if kind.responsible is None else table.c[kind.responsible]
+    table = date.sql()
+    member = literal_column("NULL", text()) if date.responsible is None else table.c[date.responsible]
     found = select(
-        literal_column(f"'{kind.path}'", text()).label("kind"),
+        literal_column(f"'{date.table.array}'", text()).label("kind"),
         table.c.id,
-        table.c[kind.title_column()].label("label"),
+        date.label().label("label"),
+        (table.c.control_id if date.table is ControlCoverage else literal_column("NULL", text())).label("control_id"),
         literal_column(f"'{to_camel(date.column)}'", text()).label("what"),
         table.c[date.column].label("at"),
         member.label("member_id"),

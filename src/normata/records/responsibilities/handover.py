@@ -1,4 +1,8 @@
-"""What a member answers for: every live record that names them, whatever the field. And how it is handed over."""
+"""What a member answers for: every live record that names them, whatever the field, and every assessment.
+
+And how it is handed over. An assessment goes by its control, here as in its address: the kind is ``controls``, the id
+that of the control. That of a framework that the organization has left is not counted: nobody sees or changes it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 from pydantic.alias_generators import to_camel
-from sqlalchemy import CompoundSelect, Select, bindparam, func, literal_column, select, union_all
+from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, bindparam, func, literal_column, select, union_all
 
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.changes.unit_of_work import UnitOfWork
@@ -17,8 +21,12 @@ from normata.core.db.security import Write, together
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import text
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
+from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import Wire
+from normata.coverage.assessments import ASSESSMENT_WRITES, AssessmentInput, assess
+from normata.coverage.recompute import lock_coverage
 from normata.errors import Archived, NotFound
+from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
 from normata.identity.members.members import member_named
 from normata.identity.model import Membership
 from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
@@ -26,14 +34,20 @@ from normata.records.base import Restorable
 from normata.records.writing import change, change_writes
 
 MAX_AT_ONCE = 200  # records that one request hands over
+CONTROLS = "controls"  # the kind that assessments go by
 
 
 class Responsibility(Wire):
-    """A field of a live record that names the member."""
+    """A field of a live record, or of an assessment, that names the member."""
 
-    kind: str = Field(description="The kind of the record: the first segment of its address, such as `tasks`.")
-    id: str
-    label: str = Field(description="The name or title of the record.")
+    kind: str = Field(
+        description="The kind of the record: the first segment of its address, such as `tasks`; of an assessment it is "
+        "`controls`."
+    )
+    id: str = Field(description="The id of the record; of an assessment that of its control.")
+    label: str = Field(
+        description="The name or title of the record; of an assessment the identifier and the name of its control."
+    )
     field: str = Field(description="The field that names the member, such as `ownerId`.")
 
 
@@ -67,8 +81,8 @@ def hand_over(
 ) -> HandoverOutcome:
     """Have another member answer for what a member answers for: of these kinds, or of all.
 
-    Each record is changed as a PATCH changes it, with its event and its notification, up to :data:`MAX_AT_ONCE` of
-    them. Raises NotFound, InsufficientRole and FaultyInput.
+    Each record and assessment is changed as a PATCH changes it, with its event and its notification, up to
+    :data:`MAX_AT_ONCE` of them. Raises NotFound, InsufficientRole and FaultyInput.
     """
     member = member_named(unit, member_id)
     if member is None:
@@ -76,10 +90,19 @@ def hand_over(
     unit.require_reach(member.organization_id)
     chosen = frozenset(_by_path() if kinds is None else kinds)
     _require_fit(unit, member, to_member_id, chosen)
+    if CONTROLS in chosen:
+        lock_coverage(unit, member.organization_id)  # so that what is found is still there when it is changed
     handed: dict[str, int] = {}
-    for (path, record_id), fields in _first(unit, member, chosen).items():
+    first = _first(unit, member, chosen)
+    if controls := [row_id for path, row_id in first if path == CONTROLS]:
+        assess(unit, member.organization_id, [_assigned(control, to_member_id) for control in controls])
+        handed[CONTROLS] = len(controls)
+    for (path, record_id), fields in first.items():
+        kind = _by_path()[path]
+        if not issubclass(kind, Restorable):
+            continue
         try:
-            change(unit, _by_path()[path], record_id, dict.fromkeys(fields, to_member_id))
+            change(unit, kind, record_id, dict.fromkeys(fields, to_member_id))
         except (Archived, NotFound):
             continue  # a moment ago: nobody answers for it any more
         handed[path] = handed.get(path, 0) + 1
@@ -89,7 +112,13 @@ def hand_over(
 
 def handover_writes() -> tuple[Write, ...]:
     """What :func:`hand_over` writes."""
-    return together(*(change_writes(kind) for kind in _by_path().values()))
+    kinds = (kind for kind in _by_path().values() if issubclass(kind, Restorable))
+    return together(ASSESSMENT_WRITES, *(change_writes(kind) for kind in kinds))
+
+
+def _assigned(control_id: str, to_member_id: str) -> AssessmentInput:
+    """That a member answers for the assessment of a control; the rest of it stays as it is."""
+    return AssessmentInput(Row(ControlCoverage.array, BODY, "", {}), {"owner_id": to_member_id}, control_id=control_id)
 
 
 def _require_fit(unit: UnitOfWork, member: Any, to_member_id: str, kinds: frozenset[str]) -> None:
@@ -121,34 +150,56 @@ def _first(unit: UnitOfWork, member: Any, kinds: frozenset[str]) -> dict[tuple[s
 
 
 @cache
-def member_columns(kind: type[Restorable]) -> tuple[str, ...]:
-    """The columns of a kind that name members."""
-    table = Membership.__tablename__
-    return tuple(column.name for column in kind.sql().c if column.info.get("refers_to") == table)
+def member_columns(table: type[Table]) -> tuple[str, ...]:
+    """The columns of a kind, or of assessments, that name members."""
+    members = Membership.__tablename__
+    return tuple(column.name for column in sql_table(table).c if column.info.get("refers_to") == members)
 
 
 @cache
-def _by_path() -> dict[str, type[Restorable]]:
-    """The kinds whose records name members, by their paths."""
-    return {kind.path: kind for kind in Restorable.kinds if member_columns(kind)}
+def _by_path() -> dict[str, type[Table]]:
+    """What members answer for: the kinds whose records name members, and assessments, by their paths."""
+    by_path: dict[str, type[Table]] = {CONTROLS: ControlCoverage}
+    by_path.update((kind.path, kind) for kind in Restorable.kinds if member_columns(kind))
+    return by_path
+
+
+def counted_columns() -> frozenset[tuple[str, str]]:
+    """The tables and columns by which members answer for something."""
+    return frozenset(
+        (str(table.__tablename__), column) for table in _by_path().values() for column in member_columns(table)
+    )
 
 
 def _parameters(member: Any) -> dict[str, Any]:
     return {"organization": member.organization_id, "member": member.id}
 
 
-def _named_by(kind: type[Restorable], column: str) -> Select[Any]:
-    table = kind.sql()
-    return select(
-        literal_column(f"'{kind.path}'", text()).label("kind"),
-        table.c.id,
-        table.c[kind.title_column()].label("label"),
+def _named_by(kind: type[Table], column: str) -> Select[Any]:
+    path = next(path for path, one in _by_path().items() if one is kind)
+    table = sql_table(kind)
+    row_id, label = _known_by(kind)
+    found = select(
+        literal_column(f"'{path}'", text()).label("kind"),
+        row_id.label("id"),
+        label.label("label"),
         literal_column(f"'{to_camel(column)}'", text()).label("field"),
-    ).where(
-        table.c.organization_id == bindparam("organization"),
-        table.c[column] == bindparam("member"),
-        table.c.archived_at.is_(None),
+    ).where(table.c.organization_id == bindparam("organization"), table.c[column] == bindparam("member"))
+    if issubclass(kind, Restorable):
+        return found.where(table.c.archived_at.is_(None))
+    return found.join_from(table, _CONTROL, _CONTROL.c.id == table.c.control_id).join(
+        _ADOPTION,
+        and_(
+            _ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c.organization_id == table.c.organization_id
+        ),
     )
+
+
+def _known_by(kind: type[Table]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """The id that the address of a row has, and what people know it by."""
+    if issubclass(kind, Restorable):
+        return kind.sql().c.id, kind.sql().c[kind.title_column()]
+    return _CONTROL.c.id, _CONTROL.c.identifier + " " + _CONTROL.c.name
 
 
 @cache
@@ -167,6 +218,9 @@ def _counts() -> Select[Any]:
 
 
 @cache
-def _records(kind: type[Restorable], column: str) -> Select[Any]:
-    table = kind.sql()
-    return _named_by(kind, column).order_by(table.c.id).limit(bindparam("most"))
+def _records(kind: type[Table], column: str) -> Select[Any]:
+    row_id, _label = _known_by(kind)
+    return _named_by(kind, column).order_by(row_id).limit(bindparam("most"))
+
+
+_CONTROL, _ADOPTION = sql_table(Control), sql_table(FrameworkAdoption)

@@ -36,7 +36,8 @@ class RemovedMember(Wire):
 
     member: Member = Field(description="The member.")
     responsibilities: dict[str, int] = Field(
-        description="The live records that name the member, by kind; `POST /members/{id}/handover/` hands them over."
+        description="The live records and assessments that name the member, by kind; "
+        "`POST /members/{id}/handover/` hands them over."
     )
 
 
@@ -50,7 +51,7 @@ class Handover(Input):
             default_factory=lambda: None,
             min_length=1,
             max_length=100,
-            description="The kinds of records, such as `tasks`; all by default.",
+            description="The kinds of records, such as `tasks`, and `controls` for assessments; all by default.",
         ),
     ]
 
@@ -104,8 +105,9 @@ last owner cannot be removed: 409 `last_owner`. Removing somebody twice is safe.
         tag="Members",
         summary="List the responsibilities of a member",
         description="""\
-The live records that name a member as their owner, assignee, coordinator or approver, by kind; a record that names the
-member in two fields is listed twice. This includes removed members.""",
+The live records that name a member as their owner, assignee, coordinator or approver, and the assessments that name the
+member as their owner, by kind; a record that names the member in two fields is listed twice. An assessment is listed by
+its control. This includes removed members.""",
         about=Membership,
         id_description=MEMBER_ID,
         query=PageQuery,
@@ -134,8 +136,8 @@ member in two fields is listed twice. This includes removed members.""",
         tag="Members",
         summary="Hand over the responsibilities of a member",
         description=f"""\
-Makes another member of the organization responsible for the live records that name a member: up to
-{MAX_AT_ONCE} records in a request, either all of them or none. Each is changed as by `PATCH`, with an event,
+Makes another member of the organization responsible for the live records and the assessments that name a member: up to
+{MAX_AT_ONCE} of them in a request, either all of them or none. Each is changed as by `PATCH`, with an event,
 and the new responsible member is notified. While `more` is true, send the request again.""",
         role="editor",
         about=Membership,

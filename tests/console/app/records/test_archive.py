@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from normata.console.filters import moment
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, Task
 from tests.console.app.conftest import People
@@ -112,7 +113,7 @@ def test_the_archive_says_who_when_why_and_what_is_in_the_way(shared: People) ->
     page = shared["viewer"].get(f"{ARCHIVE}?search=Put+away")
     said = text_of(page)
     day = stored(shared, Task, task)["archivedAt"]
-    assert f"Put away Task {day[:10]} {day[11:16]} UTC Admin It is done." in said
+    assert f"Put away Task {moment(day).striptags()} Admin It is done." in said
     page = shared["viewer"].get(f"{ARCHIVE}?kind=labels&search=taken")
     assert "A live record has the same slug." in text_of(page)
     assert page_of(Label, record_id(Label, "namesake")) in Parsed(page).links

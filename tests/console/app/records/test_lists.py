@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from normata.console.filters import day
 from normata.records.base import Restorable
 from normata.records.fields import fields_of
 from normata.records.kinds import Label, Task
@@ -64,7 +65,7 @@ def test_an_empty_list_says_what_to_do(readers: People) -> None:
 
 def test_what_is_overdue_is_marked(readers: People) -> None:
     page = text_of(readers["viewer"].get(page_of(Task)))
-    assert "2026-02-10 Overdue" in page
+    assert "10 Feb 2026 Overdue" in page
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +76,7 @@ def test_a_record_shows_all_its_fields(kind: type[Restorable], readers: People) 
     assert f'<h1 class="whole">{record[kind.title_column()]}</h1>' in page.text
     for field in fields_of(kind):
         if field.sort == "moment" and record[field.name]:
-            assert record[field.name][:10] in said
+            assert day(record[field.name]).striptags() in said
     assert "History" in said
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from normata.core.http import server as serving
 from normata.core.http.server import HTTP1
-from tests.core.http.serving.processes import PATIENCE, Processes, Serve
+from tests.core.http.serving.processes import PATIENCE, Processes, Serve, wait_for
 from tests.server import PLAIN
 
 SECONDS = HTTP1.header_read_timeout / 1_000
@@ -77,7 +77,7 @@ def test_idle_connections_lock_nobody_out_and_are_closed(serve: Serve) -> None:
         if hard < 3_000:
             pytest.skip("this process may not open enough connections")
         resource.setrlimit(resource.RLIMIT_NOFILE, (3_000, hard))
-    server = serve(1)
+    server = serve(1, NORMATA_ADDRESS_CONNECTIONS="0")
     with ExitStack() as stack:
         opened = [stack.enter_context(connection(server)) for _ in range(1_500)]
         started = time.monotonic()
@@ -92,6 +92,45 @@ def test_idle_connections_lock_nobody_out_and_are_closed(serve: Serve) -> None:
             assert one.recv(65_536) == b""
         assert time.monotonic() - started < SECONDS + 20
     assert server.answers()
+
+
+def connect(server: Processes, source: str) -> socket.socket:
+    """A connection from an address of the loopback interface."""
+    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE, source_address=(source, 0))
+
+
+def is_open(one: socket.socket) -> bool:
+    """Whether the server has not closed a connection that has had no answer."""
+    one.setblocking(False)
+    try:
+        return bool(one.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="connections have no limit there")
+def test_an_address_has_a_number_of_connections(serve: Serve) -> None:
+    """The newest beyond it are closed, without harm to others, and a trusted proxy has as many as it likes."""
+    server = serve(1, NORMATA_ADDRESS_CONNECTIONS="20", NORMATA_TRUSTED_PROXIES="127.0.0.3,127.0.0.4/32")
+    head = GET.replace(b"GET /livez", b"POST /labels/") + b"Content-Length: 1\r\n"
+    with ExitStack() as stack:
+
+        def opened(source: str, count: int) -> list[socket.socket]:
+            made = [stack.enter_context(connect(server, source)) for _ in range(count)]
+            for one in made:
+                one.sendall(head)
+            return made
+
+        first, other, proxy = opened("127.0.0.1", 15), opened("127.0.0.2", 10), opened("127.0.0.3", 60)
+        wait_for(server.answers)
+        late = opened("127.0.0.1", 40)
+        wait_for(lambda: sum(map(is_open, late)) <= 5)
+        assert [sum(map(is_open, group)) for group in (first, other, proxy)] == [15, 10, 60]
+        with connect(server, "127.0.0.2") as one:
+            one.sendall(GET + b"\r\n")
+            assert one.recv(65_536).startswith(b"HTTP/1.1 200")
 
 
 def test_there_are_never_more_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:

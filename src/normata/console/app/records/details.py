@@ -10,6 +10,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
+from normata.console.app.events import UNSHOWN
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import (
     Kind,
@@ -35,7 +36,7 @@ _OURS = ("id", "organizationId", "archivedAt")  # said elsewhere on the page, or
 # The order of short fields. Tokens, and the short id, stand below the title.
 _PLACES: tuple[tuple[str, ...], ...] = (("reference",), ("moment", "flag"), ("text", "number"), ("foreign", "count"))
 _SELDOM = frozenset({"slug", "order", "createdAt", "updatedAt"})
-_NOT_SHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "archivedAt"})  # of an event
+_NOT_SHOWN = UNSHOWN | {"archivedAt"}  # of an event
 
 
 class Referrers(NamedTuple):

@@ -49,7 +49,7 @@ async def show_new(page_request: OrganizationRequest) -> Response:
 
 
 async def make(page_request: OrganizationRequest) -> Response:
-    """Make a record, once, however often the form is sent."""
+    """Create a record, once, however often the form is sent."""
     kind, form = kind_of(page_request), await _sent(page_request)
     entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
     started = Started(key=form.get("key") or page_request.new_key())
@@ -96,7 +96,7 @@ async def change(page_request: OrganizationRequest) -> Response:
         return page_request.go(page_request.path("records", kind.path, record_id), done)
     if refusal.code != "precondition_failed":
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
-    # What they changed stands in the form now, but where the person has changed the same: that stays, theirs is told.
+    # What they changed stands in the form now, but where the person has changed the same: that stays, theirs is shown.
     record = await page_request.ask_one(api_query)
     theirs, started = _filled(kind, record)
     mine = {entry.field.name for entry in changed}

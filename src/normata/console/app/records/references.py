@@ -89,6 +89,8 @@ def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
         return "controls", item["controlId"]
     if target == "frameworks" and not item["isLive"]:  # what adopting it again would bring
         return target, item["id"], "adoption"
+    if target == "memberships" and item["isLive"]:
+        return "settings", "members", item["id"]
     return (target, item["id"]) if target in ("controls", "frameworks") and item["isLive"] else ()
 
 

@@ -1,19 +1,14 @@
-"""The note after an archiving or a restore, with what takes it back.
-
-What the note is about is in the address, so that it works without script. It is signed with the secret of the session:
-nobody else can make a link that claims something was done here.
-"""
+"""The note after an archiving or a restore, with what undoes it."""
 
 from __future__ import annotations
 
-import hmac
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from normata.console.app.api_calls import ApiQuery, Query
+from normata.console.app.notes import is_proved, proof_of
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.page_request import SESSION_COOKIE
 from normata.records.archive.queries import KINDS
 
 _MOST = 100  # records that an address names
@@ -37,7 +32,7 @@ class Undo(NamedTuple):
 
 def archived_notice(page_request: OrganizationRequest, archive_id: str) -> Query:
     """What the address has after records were archived."""
-    return {"undo": archive_id, "proof": _proof(page_request, "undo", [archive_id])}
+    return {"undo": archive_id, "proof": proof_of(page_request, "undo", [archive_id])}
 
 
 def restored_notice(page_request: OrganizationRequest, records: Sequence[RecordName]) -> Query:
@@ -45,7 +40,7 @@ def restored_notice(page_request: OrganizationRequest, records: Sequence[RecordN
     names = [joined(*record) for record in records]
     if len(names) > _MOST or sum(map(len, names)) > _LONGEST:
         return {"done": "restored_many"}
-    return {"restored": names, "proof": _proof(page_request, "restored", names)}
+    return {"restored": names, "proof": proof_of(page_request, "restored", names)}
 
 
 def joined(kind: str, record_id: str) -> str:
@@ -66,10 +61,8 @@ class UndoQueries:
         query = page_request.request.query_params
         self._archive_id = query.get("undo", "")
         self._restored = query.getlist("restored")
-        proof = query.get("proof", "")
         what, values = ("undo", [self._archive_id]) if self._archive_id else ("restored", self._restored)
-        is_ours = hmac.compare_digest(proof.encode(), _proof(page_request, what, values).encode())
-        self.api_queries = self._questions() if is_ours and any(values) else []
+        self.api_queries = self._questions() if any(values) and is_proved(page_request, what, values) else []
 
     def _questions(self) -> list[ApiQuery]:
         if self._archive_id:
@@ -95,8 +88,3 @@ class UndoQueries:
             return Undo("archived", total, labels, "restore", [("archiveId", self._archive_id)])
         fields = [("selected", joined(kind, item["id"])) for kind, item in items]
         return Undo("restored", total, labels, "archive", fields)
-
-
-def _proof(page_request: OrganizationRequest, what: str, values: Sequence[str]) -> str:
-    signed = "\0".join([page_request.membership.organization_id, what, *values])
-    return hmac.digest(page_request.cookie(SESSION_COOKIE).encode(), signed.encode(), "sha256").hex()[:32]

@@ -27,7 +27,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 
 async def create(page_request: OrganizationRequest) -> Response:
-    """Make a service account."""
+    """Create a service account."""
     form = await page_request.fields()
     typed = {"name": form.get("name"), "role": form.get("role")}
     outcome = await page_request.change("createServiceAccount", body=typed, key=form.get("key"))

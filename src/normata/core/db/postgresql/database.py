@@ -129,7 +129,7 @@ class PostgreSQL(Database):
 
     @override
     def exists(self) -> str | None:
-        """A server says so itself."""
+        """The server reports it itself."""
         return None
 
     @override
@@ -138,7 +138,10 @@ class PostgreSQL(Database):
         rights.secure(connection, self._role, metadata, security)
 
     @override
-    def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
+    def faults(
+        self, transaction: Transaction, metadata: MetaData, security: Security, *, only_schema: bool = False
+    ) -> Iterator[str]:
+        del only_schema  # a server keeps files and references by itself, so there is nothing else to look at
         return rights.faults(_own(transaction).fetch, self._role, metadata, security)
 
     @override

@@ -14,7 +14,7 @@ from normata.core.db.security import Security
 class Grant(NamedTuple):
     """A privilege on a table, or on a column of it where there is one.
 
-    ``everybody`` tells that it is PUBLIC's and not the role's, ``grantable`` that it may be handed on.
+    ``everybody`` is true where it is PUBLIC's and not the role's, ``grantable`` that it may be handed on.
     """
 
     privilege: str

@@ -173,7 +173,7 @@ class Heartbeat:
             self._reason = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
 
     async def _commit(self, server: Server | None, began: float) -> ServerStatus | None:
-        """Confirm the primary with a commit, and note what follows from that; what it says, or null."""
+        """Confirm the primary with a commit, and note what follows; returns its status, or null."""
         assert server is not None  # noqa: S101 - narrows the type
         probe = self._probes[server.address]
         found = await probe.status(commit=True)

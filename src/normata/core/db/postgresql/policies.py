@@ -51,7 +51,7 @@ class Policy:
         return f"{_OURS}{self.command.lower()}"
 
     def clauses(self) -> str:
-        """What CREATE POLICY says of it after its role."""
+        """The part of CREATE POLICY after its role."""
         using = "" if self.using is None else f" USING ({self.using})"
         return using if self.check is None else f"{using} WITH CHECK ({self.check})"
 

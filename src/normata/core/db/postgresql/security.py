@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, exc
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
-from normata.core.db.postgresql import grants, lookup, policies
+from normata.core.db.postgresql import grants, lookup, policies, schema
 from normata.core.db.postgresql.lookup import Ask
 from normata.core.db.security import Security
 from normata.errors import Unavailable
@@ -47,9 +47,12 @@ def secure(connection: Connection, role: str, metadata: MetaData, security: Secu
 
 
 def faults(ask: Ask, role: str, metadata: MetaData, security: Security) -> Iterator[str]:
-    """What is wrong with indexes, functions, policies and grants, a sentence each."""
+    """What is wrong with indexes, triggers, functions, policies and grants, a sentence each."""
     for (name,) in ask(_INVALID_INDEXES):
         yield f"the index {name} is not valid; rebuild it with REINDEX"
+    dialect = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
+    quote = dialect.identifier_preparer
+    yield from schema.faults(ask, metadata, quote)
     bound = ask(_IS_NOT_BOUND, role)
     if not bound:
         yield f"there is no role {role}; run `normata migrate`"
@@ -59,11 +62,9 @@ def faults(ask: Ask, role: str, metadata: MetaData, security: Security) -> Itera
         return
     if not ask(_MAY_USE_SCHEMA, role)[0][0]:
         yield f"the role {role} may not use the schema public; run `normata migrate`"
-    dialect = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
     for one in security.lookups:
         yield from lookup.faults(ask, role, one, dialect)
     writes = security.by_table()
-    quote = dialect.identifier_preparer
     yield from policies.faults(
         ask,
         role,

@@ -183,7 +183,7 @@ def warnings_of(connection: asyncpg.Connection[Any]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What a server said of itself at a moment."""
+    """The status that a server reported at a moment."""
 
     system: int  # which cluster of servers it belongs to
     timeline: str
@@ -203,7 +203,7 @@ class ServerStatus:
 
 
 async def fetch_status(connection: asyncpg.Connection[Any], *, commit: bool = False, within: float) -> ServerStatus:
-    """What the server at the other end says of itself; with ``commit``, in a transaction that it commits as a change.
+    """The status that a connection's server reports; with ``commit``, in a transaction that it commits as a change.
 
     Raises asyncpg's errors, TimeoutError among them.
     """
@@ -219,7 +219,7 @@ async def fetch_status(connection: asyncpg.Connection[Any], *, commit: bool = Fa
 
 
 class HostProbe:
-    """Asks one host; ``reason`` says why it has last been silent."""
+    """Asks one host for its status; ``reason`` is why it last did not answer."""
 
     def __init__(self, hosts: Hosts, address: str, closing: BackgroundClosing, patience: float) -> None:
         self.address = address
@@ -230,7 +230,7 @@ class HostProbe:
         self._connection: asyncpg.Connection[Any] | None = None
 
     async def status(self, *, commit: bool = False) -> ServerStatus | None:
-        """What the host says of itself, and with ``commit`` after it has committed; null where it does not in time."""
+        """The status of the host, with ``commit`` after a commit of its own; null where it does not answer in time."""
         try:
             async with asyncio.timeout(self._patience):
                 status, warnings = await self._status(commit=commit)
@@ -246,7 +246,7 @@ class HostProbe:
         return None
 
     async def _status(self, *, commit: bool) -> tuple[ServerStatus, Sequence[str]]:
-        """What the host says, and its warnings; over a new connection where the open one turns out to be lost."""
+        """The status of the host, and its warnings; over a new connection where the open one turns out to be lost."""
         if self._connection is not None:
             try:
                 return await self._status_over(self._connection, commit=commit)

@@ -65,7 +65,7 @@ EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
 
 
 def settings(role: str, scope: TenantScope, timeout: float, timeline: str, mode: Mode) -> str:
-    """What tells a transaction who acts, which tenants are in scope, and how long anything may take.
+    """What sets the role of a transaction, the tenants in its scope, and its timeouts.
 
     A server of another timeline refuses it with ANOTHER_SERVER.
 

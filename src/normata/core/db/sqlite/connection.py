@@ -159,6 +159,7 @@ class Connections:
         self._file = file
         self._options = options
         self._idle: list[tuple[sqlite3.Connection, _Identity]] = []
+        self._opened = 0
 
     @contextmanager
     def lease(self) -> Iterator[sqlite3.Connection]:
@@ -185,6 +186,15 @@ class Connections:
         self._idle.append((connection, identity))
         return found
 
+    def data_version(self) -> tuple[int, int]:
+        """Differs from before if another connection may have changed the file. Raises Unavailable and sqlite3.Error.
+
+        The numbers of two connections mean nothing to each other, so the connection is counted, too. It is for one
+        thread that uses one connection at a time.
+        """
+        ((version,),) = self.fetch("PRAGMA data_version", ())
+        return self._opened, version
+
     def close(self) -> None:
         """Close those that nobody uses."""
         while self._idle:
@@ -195,6 +205,7 @@ class Connections:
             try:
                 connection, identity = self._idle.pop()
             except IndexError:
+                self._opened += 1
                 return self._file.open(**self._options)
             try:
                 if identity == self._file.identity():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,24 @@ from normata.core.db.database import BadDatabaseUrl, Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.monitoring import Monitor
 from normata.core.db.security import Security
-from normata.core.db.sqlite.connection import Connections, File, begin
+from normata.core.db.sqlite import schema
+from normata.core.db.sqlite.connection import File, begin
 from normata.core.db.sqlite.dry_runs import DryRuns
+from normata.core.db.sqlite.lookup_cache import LookupCache
 from normata.core.db.sqlite.reader import Reader
 from normata.core.db.sqlite.transaction import SQLiteTransaction
 from normata.core.db.sqlite.writer import Writer
-from normata.core.db.statements import Rows, statements_for
+from normata.core.db.statements import statements_for
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation, T, TenantScope, Transaction, Work
 from normata.errors import Unavailable
 from normata.settings import Settings
+
+_PROBED_FOR = 3.0  # seconds for which a write that has worked is believed to work again
+
+
+def last_backup(database: Path) -> Path:
+    """The empty file beside a database whose time is that of the last backup."""
+    return Path(f"{database}.last-backup")
 
 
 class SQLite(Database):
@@ -45,9 +56,9 @@ class SQLite(Database):
         self._reader = Reader(self._file, self._statements, self._timeout, monitor)
         self._dry_runs = DryRuns(self._file, self._statements, self._timeout, monitor)
         self._writer = Writer(self._file, self._statements, self._timeout, monitor, free_lock=self._dry_runs.interrupt)
-        self._lookup_connections = Connections(self._file, waits=False, only_reads=True, cache_mib=2)
-        self._prepared: dict[str, tuple[str, Rows]] = {}  # the lookups, by name
+        self._lookups = LookupCache(self._file, self._statements)
         self._closed = False
+        self._probe_after = 0.0
 
     @override
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
@@ -72,15 +83,18 @@ class SQLite(Database):
         """
         if self._closed:
             raise Unavailable(ENDING, "ending")
-        sql, rows = self._prepared.get(lookup.name) or self._prepare(lookup)
         try:
-            return rows(self._lookup_connections.fetch(sql, arguments))
+            return self._lookups.look_up(lookup, arguments)
         except sqlite3.Error:
+            sql, rows = self._lookups.prepared(lookup)
             return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
 
     @override
     async def require_ready(self) -> None:
-        """The file is this machine's own."""
+        """The file takes a write: a full disk, or one that can only be read, shows in nothing else."""
+        if time.monotonic() >= self._probe_after:
+            await self._writer.run(_write_anything)
+            self._probe_after = time.monotonic() + _PROBED_FOR
 
     @override
     def read_now(self, work: Work[T]) -> T:
@@ -121,18 +135,35 @@ class SQLite(Database):
         """SQLite has no rights to grant or revoke."""
 
     @override
-    def faults(self, transaction: Transaction, metadata: MetaData, security: Security) -> Iterator[str]:
-        del metadata, security
+    def faults(
+        self, transaction: Transaction, metadata: MetaData, security: Security, *, only_schema: bool = False
+    ) -> Iterator[str]:
+        del security
         reading = _own(transaction)
         try:
-            for (finding,) in reading.fetch("PRAGMA integrity_check"):
+            for (finding,) in () if only_schema else reading.fetch("PRAGMA integrity_check"):
                 if finding != "ok":
                     yield f"the database is damaged: {finding}"
-            for broken in reading.fetch("PRAGMA foreign_key_check"):
+            for broken in () if only_schema else reading.fetch("PRAGMA foreign_key_check"):
                 yield _broken(broken)
+            yield from schema.faults(reading.fetch, metadata)
         except (sqlite3.DatabaseError, Unavailable) as error:
             reading.failure = None  # it is reported here
             yield f"the database is damaged: {error}"
+
+    @override
+    def figures(self) -> Mapping[str, float]:
+        found: dict[str, float] = {"normata_database_log_bytes": 0}  # there is no file before the first that opens it
+        with suppress(OSError):
+            found["normata_database_free_bytes"] = shutil.disk_usage(self.path.absolute().parent).free
+        for name, path, attribute in (
+            ("normata_database_size_bytes", self.path, "st_size"),
+            ("normata_database_log_bytes", Path(f"{self.path}-wal"), "st_size"),
+            ("normata_last_backup_timestamp_seconds", last_backup(self.path), "st_mtime"),
+        ):
+            with suppress(OSError):
+                found[name] = getattr(path.stat(), attribute)
+        return found
 
     @override
     def scrub(self) -> bool:
@@ -170,14 +201,8 @@ class SQLite(Database):
         self._writer.close()
         self._dry_runs.close()
         self._reader.close()
-        self._lookup_connections.close()
+        self._lookups.close()
         self._engine.dispose()
-
-    def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
-        """A lookup's statement, and what makes rows of what it returns."""
-        arguments = (f"?{number}" for number, _ in enumerate(lookup.arguments, 1))
-        prepared = self._prepared[lookup.name] = lookup.sql(*arguments), self._statements.rows(lookup.columns)
-        return prepared
 
     def _connect(self) -> sqlite3.Connection:
         return self._file.open(keeps_references=False)[0]
@@ -186,6 +211,12 @@ class SQLite(Database):
         """Begin the transaction ourselves: sqlite3 would begin it late, and only before it writes."""
         driver: Any = connection.connection.driver_connection
         begin(driver, time.monotonic() + self._timeout)
+
+
+def _write_anything(transaction: Transaction) -> None:
+    """Change a number in the head of the file that SQLite leaves to applications, and that nothing here reads."""
+    ((version,),) = _own(transaction).fetch("PRAGMA user_version")
+    _own(transaction).fetch(f"PRAGMA user_version = {1 - min(version, 1)}")
 
 
 def _own(transaction: Transaction) -> SQLiteTransaction:

@@ -22,7 +22,7 @@ _AFTER = "_after_"
 
 
 class UnusableSchema(CommandError):
-    """The database is not one that this version can bring up to date; the message says why in one sentence."""
+    """The database cannot be upgraded by this version; the message is the reason, in one sentence."""
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from normata.db.types import document, text, timestamp
+from normata.core.db.types import document, text, timestamp
 ${imports if imports else ""}
 
 revision = ${repr(up_revision)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from alembic import command
@@ -23,21 +24,36 @@ def configuration(connection: Connection, metadata: MetaData) -> Config:
     return config
 
 
-def prepare(database: Database, metadata: MetaData, security: Security, *, finish: bool = True) -> None:
+def _do_not_look(_connection: Connection) -> None:
+    pass
+
+
+def prepare(
+    database: Database,
+    metadata: MetaData,
+    security: Security,
+    *,
+    finish: bool = True,
+    look_before: Callable[[Connection], None] = _do_not_look,
+    look_after: Callable[[Connection], None] = _do_not_look,
+) -> None:
     """Bring the schema up to date and secure it, all or nothing, however many processes try at once.
 
-    Without ``finish`` the last steps are left that remove what the version before still needs; a new database has no
-    such version. Raises UnusableSchema where the database holds something else or was made by a newer version.
+    ``look_before`` and ``look_after`` see the database in that transaction; what they raise undoes it. Without
+    ``finish`` the last steps are left that remove what the version before still needs; a new database has no such
+    version. Raises UnusableSchema where the database holds something else or was made by a newer version.
     """
     database.read_now(require_usable)
     found = database.read_now(version)
     target = head() if finish or found is None else max(needed(), found)
 
     def upgrade(connection: Connection) -> None:
+        look_before(connection)
         try:
             command.upgrade(configuration(connection, metadata), target)
         except AlembicError as error:  # a newer version has brought it up to date while this one waited
             raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program") from error
         database.secure(connection, metadata, security)
+        look_after(connection)
 
     database.alter_now(upgrade)

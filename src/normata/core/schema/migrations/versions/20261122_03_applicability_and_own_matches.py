@@ -6,7 +6,6 @@ import sqlalchemy as sa
 from alembic import op
 
 from normata.core.db.types import now, text, timestamp
-from normata.coverage.engine import Level, compute_ranked
 
 revision = "20261122_03"
 down_revision = "20261122_02"
@@ -39,54 +38,6 @@ def upgrade() -> None:
             deferrable=True,
         )
 
+    # What they hold is computed by 20261124_22, by the rules of its version.
     op.add_column("effective_coverage", sa.Column("own", sa.Integer(), server_default="0", nullable=False))
     op.add_column("effective_coverage", sa.Column("rank", sa.Integer(), server_default="0", nullable=False))
-    connection = op.get_bind()
-    for organization_id in connection.scalars(sa.text("SELECT id FROM organization ORDER BY id")).all():
-        _compute(connection, organization_id)
-
-
-def _compute(connection: sa.Connection, organization_id: str) -> None:
-    """Coverage by the rules of this version, with what is new of it."""
-    key = {"organization": organization_id}
-    parents = connection.execute(
-        sa.text(
-            "SELECT id, parent_id FROM control WHERE framework_id IN"
-            " (SELECT framework_id FROM framework_adoption WHERE organization_id = :organization)"
-        ),
-        key,
-    ).all()
-    matches = connection.execute(
-        sa.text(
-            "SELECT source_control_id, target_control_id, match_level FROM control_match"
-            " WHERE organization_id IS NULL OR organization_id = :organization"
-        ),
-        key,
-    ).all()
-    stated = connection.execute(
-        sa.text("SELECT control_id, coverage_status FROM control_coverage WHERE organization_id = :organization"), key
-    ).all()
-    computed, ranks = compute_ranked(
-        dict(map(tuple, parents)),
-        [(source, target, Level(level)) for source, target, level in matches],
-        {control: Level(level) for control, level in stated},
-    )
-    rows = [
-        {
-            **key,
-            "control": control,
-            "status": int(found.effective),
-            "indirect": found.indirect,
-            "own": int(found.own),
-            "rank": ranks.get(control, 0),
-        }
-        for control, found in computed.items()
-    ]
-    if rows:
-        connection.execute(
-            sa.text(
-                "UPDATE effective_coverage SET status = :status, is_indirect = :indirect, own = :own, rank = :rank"
-                " WHERE organization_id = :organization AND control_id = :control"
-            ),
-            rows,
-        )

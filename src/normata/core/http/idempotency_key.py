@@ -20,7 +20,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class InvalidKey(ValueError):
-    """The header names no key; ``fault`` says why."""
+    """The header has no valid key; ``fault`` is the reason."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -49,10 +49,12 @@ def key_of(scope: Scope) -> str | None:
     return key
 
 
-def keyed(operation: Operation, scope: Scope, body: bytes, *, user_id: str, key: str) -> KeyedRequest:
+def keyed(
+    operation: Operation, scope: Scope, content_type: bytes, body: bytes, *, user_id: str, key: str
+) -> KeyedRequest:
     """The request, as it is known again when it comes with the same key."""
     fingerprint = sha256()
-    for part in (scope["query_string"], context_of(scope).headers.get(b"content-type", b""), body):
+    for part in (scope["query_string"], content_type, body):
         fingerprint.update(b"%d:%b" % (len(part), part))  # with its length, so that nothing can move to the next part
     path = operation.path.replace("{id}", path_id(scope))
     return KeyedRequest(user_id, key, operation.method, path, fingerprint.hexdigest())

@@ -1,0 +1,17 @@
+"""Names on one line, as long as names may be."""
+
+from __future__ import annotations
+
+LONGEST_NAME = 500
+LONGEST_SHORT_TEXT = 1_000
+
+
+def one_line(text: str, longest: int) -> str:
+    """The text on one line, cut between words, with an ellipsis where it was cut."""
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return line
+    cut = line[: longest - 1]
+    if line[longest - 1] != " ":  # the cut goes through a word; a single word that fills the line is cut all the same
+        cut = cut.rpartition(" ")[0] or cut
+    return cut.rstrip(" .:;,") + "…"

@@ -1,0 +1,298 @@
+"""Every picture of the console: SVG made here, with words in it for those who do not see it, and no style of its own.
+
+Colours are classes of the style sheet (``full``, ``h3``), so that light, dark and print follow. Positions are
+attributes. What has links in it is a group; all else is one image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
+
+from normata.console.texts import text
+
+Counts = Mapping[str, int]
+
+LEVELS = ("full", "partial", "none")
+_SHAPES = {"full": "●", "partial": "◐", "none": "○", "excluded": "⊘"}
+_TONES = {"FULL": "full", "PARTIAL": "partial", "NONE": "none"}
+_HEATS = 5
+
+
+def tone(level: str | None) -> str:
+    """The class of a status; that of what is out where there is none."""
+    return _TONES.get(level or "", "out")
+
+
+def summary(counts: Counts) -> str:
+    """Counts by status as words: ``42 full, 46 partial, 5 none``."""
+    return text("app.bar", full=counts["full"], partial=counts["partial"], none=counts["none"])
+
+
+def meter(counts: Counts, size: str = "", name: str = "") -> Markup:
+    """How much of something is full, partial and none, as a bar; ``size`` is thick, thin or empty."""
+    whole = sum(counts[level] for level in LEVELS)
+    label = f"{name}: {summary(counts)}" if name else summary(counts)
+    parts, left = [], 0.0
+    for level in LEVELS:
+        width = 100 * counts[level] / whole if whole else 0
+        if width:
+            parts.append(f'<rect class="f {level}" x="{left:.2f}%" width="{width:.2f}%" height="100%"/>')
+            if left:
+                parts.append(f'<line class="gap" x1="{left:.2f}%" x2="{left:.2f}%" y1="0" y2="100%"/>')
+        left += width
+    return Markup(  # noqa: S704 - of numbers and our own classes; the label is escaped
+        f'<svg class="meter {size}" role="img" aria-label="{escape(label)}"><title>{escape(label)}</title>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def legend(counts: Counts, more: Sequence[tuple[str, int]] = ()) -> Markup:
+    """The numbers of a meter with their shapes; ``more`` are others, as pairs of words and number."""
+    lines = [
+        f'<li class="{level}"><i aria-hidden="true">{_SHAPES[level]}</i><b>{counts[level]:,}</b> '
+        f"{escape(text(f'status.{level.upper()}').lower())}</li>"
+        for level in LEVELS
+    ]
+    lines += [f"<li><b>{number:,}</b> {escape(words)}</li>" for words, number in more]
+    return Markup(f'<ul class="legend">{"".join(lines)}</ul>')  # noqa: S704 - as above
+
+
+def growth(before: float, after: float, name: str) -> Markup:
+    """What a share is, and what it would be, both in percent."""
+    label = escape(name)
+    return Markup(  # noqa: S704 - as above
+        f'<svg class="meter thin" role="img" aria-label="{label}"><title>{label}</title>'
+        f'<rect class="f out" width="{before:.2f}%" height="100%"/>'
+        f'<rect class="f full" x="{before:.2f}%" width="{max(after - before, 0):.2f}%" height="100%"/></svg>'
+    )
+
+
+class Axis(NamedTuple):
+    """A row or a column of a matrix."""
+
+    id: str
+    label: str
+    name: str
+
+
+_CELL, _ROW, _LEFT, _WIDE_LABEL = 46, 34, 232, 7
+
+
+def matrix(
+    *,
+    name: str,
+    about: str,
+    rows: Sequence[Axis],
+    columns: Sequence[Axis],
+    counts: Mapping[tuple[str, str], int],
+    href: Callable[[str, str], str],
+    chosen: tuple[str, str] | None = None,
+) -> Markup:
+    """Counts for each pair of a row and a column, shaded by how many; what counts leads to ``href`` of the pair."""
+    most = max((counts.get((row.id, column.id), 0) for row in rows for column in columns), default=0)
+    is_long = any(len(column.label) > _WIDE_LABEL for column in columns)
+    top = 84 if is_long else 26
+    width, height = _LEFT + _CELL * len(columns), top + _ROW * len(rows)
+    parts = []
+    for number, column in enumerate(columns):
+        x, y = _LEFT + _CELL * number + _CELL / 2, top - 8
+        turned = f' transform="rotate(-50 {x:.0f} {y})"' if is_long else ' class="mid"'
+        parts.append(
+            f'<text x="{x:.0f}" y="{y}"{turned}><title>{escape(column.name)}</title>{escape(column.label)}</text>'
+        )
+    for number, row in enumerate(rows):
+        y = top + _ROW * number
+        label = f"{row.label} {row.name}" if row.name != row.label else row.label
+        parts.append(
+            f'<text x="0" y="{y + 21}"><title>{escape(label)}</title>{escape(_short(label, _MOST_LETTERS))}</text>'
+        )
+        for place, column in enumerate(columns):
+            count = counts.get((row.id, column.id), 0)
+            x = _LEFT + _CELL * place
+            box = f'x="{x + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}" rx="4"'
+            if not count:
+                parts.append(f'<rect class="h0" {box}/>')
+                continue
+            heat = max(1, -(-_HEATS * count // most))
+            mark = " chosen" if chosen == (row.id, column.id) else ""
+            words = escape(text("picture.pair", row=row.label, column=column.label, count=count))
+            parts.append(
+                f'<a href="{escape(href(row.id, column.id))}"{" aria-current=true" if mark else ""}>'
+                f'<title>{words}</title><rect class="h{heat}{mark}" {box}/>'
+                f'<text class="mid" x="{x + _CELL // 2}" y="{y + 21}">{count}</text></a>'
+            )
+    return _group(name, about, f"0 0 {width} {height}", "".join(parts), width)
+
+
+class Node(NamedTuple):
+    """A control in a neighbourhood: ``level`` is its status, ``tag`` what its framework is called."""
+
+    id: str
+    label: str
+    name: str
+    tag: str
+    level: str | None
+
+
+class Tie(NamedTuple):
+    """What leads from one control to another: ``is_full`` for a full match, ``is_live`` where a result rests on it."""
+
+    source: str
+    target: str
+    is_full: bool
+    is_live: bool = False
+
+
+_NODE_WIDTH, _NODE_HEIGHT, _STEP_X, _STEP_Y = 176, 46, 224, 58
+_MOST_LETTERS = 32
+_NAME_LETTERS = 26
+
+
+def neighbourhood(
+    *,
+    name: str,
+    about: str,
+    heads: Sequence[str],
+    layers: Sequence[Sequence[Node]],
+    ties: Sequence[Tie],
+    me: str,
+    href: Callable[[str], str],
+) -> Markup:
+    """Controls in layers from left to right, and what leads from one to the next. ``me`` is the one in the middle."""
+    rows = max(map(len, layers), default=1)
+    height = rows * _STEP_Y
+    places: dict[tuple[int, str], tuple[float, float]] = {}
+    for layer, nodes in enumerate(layers):
+        above = (rows - len(nodes)) * _STEP_Y / 2
+        for number, node in enumerate(nodes):
+            places[layer, node.id] = (layer * _STEP_X, above + number * _STEP_Y)
+    parts = [
+        f'<text x="{layer * _STEP_X}" y="-10">{escape(head)}</text>'
+        for layer, head in enumerate(heads)
+        if layers[layer]
+    ]
+    for tie in ties:
+        for layer in range(len(layers) - 1):
+            if (layer, tie.source) in places and (layer + 1, tie.target) in places:
+                (x1, y1), (x2, y2) = places[layer, tie.source], places[layer + 1, tie.target]
+                x1, y1, y2 = x1 + _NODE_WIDTH, y1 + _NODE_HEIGHT / 2, y2 + _NODE_HEIGHT / 2
+                middle = (x1 + x2) / 2
+                kind = f"tie{'' if tie.is_full else ' part'}{' live' if tie.is_live else ''}"
+                parts.append(
+                    f'<path class="{kind}" d="M{x1:g} {y1:g}C{middle:g} {y1:g} {middle:g} {y2:g} {x2 - 6:g} {y2:g}"/>'
+                    f'<path class="{"f full" if tie.is_live else "arrow"}" d="M{x2 - 7:g} {y2 - 4:g} {x2:g} {y2:g} '
+                    f'{x2 - 7:g} {y2 + 4:g}z"/>'
+                )
+    for layer, nodes in enumerate(layers):
+        for node in nodes:
+            x, y = places[layer, node.id]
+            status = text(f"status.{node.level}") if node.level else text("status.not_assessed")
+            parts.append(
+                f'<a href="{escape(href(node.id))}"><title>{escape(f"{node.label} {node.name}: {status}")}</title>'
+                f'<rect class="node{" me" if node.id == me else ""}" x="{x:g}" y="{y:g}" width="{_NODE_WIDTH}" '
+                f'height="{_NODE_HEIGHT}" rx="8"/>'
+                f'<circle class="f {tone(node.level)}" cx="{x + 15:g}" cy="{y + 17:g}" r="4.5"/>'
+                f'<text class="t" x="{x + 26:g}" y="{y + 21:g}">{escape(_short(node.label, 13))}</text>'
+                f'<text class="fin" x="{x + _NODE_WIDTH - 10:g}" y="{y + 21:g}">{escape(_short(node.tag, 9))}</text>'
+                f'<text x="{x + 11:g}" y="{y + 38:g}">{escape(_short(node.name, _NAME_LETTERS))}</text></a>'
+            )
+    width = (len(layers) - 1) * _STEP_X + _NODE_WIDTH
+    return _group(name, about, f"-2 -26 {width + 4} {height + 22}", "".join(parts), width)
+
+
+class Point(NamedTuple):
+    """A moment on a timeline: where it is, from 0 to 1, and what it says."""
+
+    at: float
+    label: str
+    tone: str = "info"
+
+
+def timeline(name: str, about: str, points: Sequence[Point], spans: Sequence[tuple[float, float, str]] = ()) -> Markup:
+    """Moments on a line, and spans between two of them as pairs of places from 0 to 1 with the class of a meaning."""
+    parts = ['<line class="grid" x1="1%" x2="99%" y1="24" y2="24"/>']
+    parts += [
+        f'<rect class="f {kind}" x="{1 + 98 * start:.2f}%" y="20" width="{98 * max(end - start, 0):.2f}%" '
+        f'height="8" rx="4"/>'
+        for start, end, kind in spans
+    ]
+    for number, point in enumerate(points):
+        x = 1 + 98 * point.at
+        anchor = "" if x < 12 else "fin" if x > 88 else "mid"
+        parts.append(
+            f'<circle class="f {point.tone}" cx="{x:.2f}%" cy="24" r="6"/>'
+            f'<text class="{anchor}" x="{x:.2f}%" y="{14 if number % 2 else 48}">{escape(point.label)}</text>'
+        )
+    return Markup(  # noqa: S704 - as above
+        f'<svg class="fit" height="56" role="img" aria-label="{escape(name)}"><title>{escape(name)}</title>'
+        f"<desc>{escape(about)}</desc>{''.join(parts)}</svg>"
+    )
+
+
+def square(
+    *,
+    name: str,
+    about: str,
+    across: str,
+    up: str,
+    counts: Mapping[tuple[int, int], int],
+    href: Callable[[int, int], str],
+    size: int = 5,
+) -> Markup:
+    """Counts in a square of two values from 1 to ``size``, the worse the redder: vendors now, risks one day."""
+    cell, parts = 56, []
+    for y in range(size, 0, -1):
+        parts.append(f'<text class="fin" x="22" y="{(size - y) * cell + 34}">{y}</text>')
+        for x in range(1, size + 1):
+            left, top = 30 + (x - 1) * cell, (size - y) * cell
+            share = x * y / size**2
+            kind = "none" if share >= 0.6 else "partial" if share >= 0.24 else "full"
+            side = f'width="{cell - 2}" height="{cell - 2}" rx="4"'
+            box = f'<rect class="cell {kind}" x="{left + 1}" y="{top + 1}" {side}/>'
+            count = counts.get((x, y), 0)
+            if not count:
+                parts.append(box)
+                continue
+            words = escape(text("picture.square", across=across, x=x, up=up, y=y, count=count))
+            parts.append(
+                f'<a href="{escape(href(x, y))}"><title>{words}</title>{box}'
+                f'<text class="cnt {kind}" x="{left + cell // 2}" y="{top + cell // 2 + 5}">{count}</text></a>'
+            )
+    bottom = size * cell
+    parts += [
+        f'<text class="mid" x="{30 + (x - 1) * cell + cell // 2}" y="{bottom + 18}">{x}</text>'
+        for x in range(1, size + 1)
+    ]
+    parts.append(f'<text class="mid" x="{30 + bottom // 2}" y="{bottom + 38}">{escape(across)}</text>')
+    parts.append(
+        f'<text class="mid" transform="rotate(-90 4 {bottom // 2})" x="4" y="{bottom // 2}">{escape(up)}</text>'
+    )
+    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), 360)
+
+
+def _short(words: str, most: int) -> str:
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def _group(name: str, about: str, box: str, inner: str, width: float) -> Markup:
+    """A picture with links in it, which may be wider than the page."""
+    return Markup(  # noqa: S704 - what is not ours was escaped where it was put in
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(text("picture.of", name=name))}">'
+        f'<svg viewBox="{box}" width="{width:g}" class="fit-to" role="group" aria-label="{escape(name)}">'
+        f"<title>{escape(name)}</title><desc>{escape(about)}</desc>{inner}</svg></div>"
+    )
+
+
+PICTURES: Mapping[str, Callable[..., Any]] = {
+    "meter": meter,
+    "legend": legend,
+    "growth": growth,
+    "matrix": matrix,
+    "neighbourhood": neighbourhood,
+    "timeline": timeline,
+    "square": square,
+    "tone": tone,
+}

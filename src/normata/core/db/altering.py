@@ -1,0 +1,56 @@
+"""Reading within :meth:`normata.core.db.database.Database.alter_now`, as a transaction that the domain knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, inspect
+from typing_extensions import override
+
+from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, TenantScope, Transaction
+
+
+class AlteringTransaction(Transaction):
+    """A transaction on a connection of SQLAlchemy's, in which the schema is being changed."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @override
+    def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
+        result = self._connection.execute(statement, dict(parameters))
+        return list(result.all()) if result.returns_rows else []
+
+    @override
+    def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
+        if parameters:
+            self._connection.execute(statement, [dict(one) for one in parameters])
+
+    @override
+    def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
+        return iter(self.rows(statement, parameters))
+
+    @override
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """Who changes the schema keeps every other such out."""
+
+    @override
+    def try_lock(self, name: str) -> bool:
+        return True
+
+    @override
+    def check_constraints(self) -> None:
+        """The commit does."""
+
+    @override
+    def extend(self, scope: TenantScope) -> None:
+        """Whoever changes the schema is held to no scope."""
+
+    @override
+    def tables(self) -> frozenset[str]:
+        return frozenset(inspect(self._connection).get_table_names())
+
+    @override
+    def analyze(self, written: Mapping[str, int]) -> None:
+        """Nothing is written that plans depend on."""

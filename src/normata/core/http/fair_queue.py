@@ -1,0 +1,76 @@
+"""Turns at what takes much time or memory: few at once, and fair between those who wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+_MOST_WAITING = 1_000  # of all keys together: more would wait longer than anybody does
+
+
+class QueueFull(Exception):
+    """Too many wait for a turn, of this key or of all."""
+
+
+class FairQueue:
+    """Lets ``at_once`` calls through at a time, while at most ``waiting`` of each key wait.
+
+    Turns go round the keys that wait (round robin), so that who calls much waits behind themselves alone. Each process
+    has its own.
+    """
+
+    def __init__(self, at_once: int, *, waiting: int) -> None:
+        self._at_once = self._free = at_once
+        self._most_waiting = waiting
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the key whose turn is next comes first
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has a turn, or waits for one."""
+        return self._free == self._at_once
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        """Wait for the turn of a key, and have it for the block. Raises QueueFull at once."""
+        if self._free:  # then nobody waits
+            self._free -= 1
+        else:
+            await self._wait(key)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _wait(self, key: str) -> None:
+        line = self._waiting.get(key, ())
+        if len(line) >= self._most_waiting or sum(map(len, self._waiting.values())) >= _MOST_WAITING:
+            raise QueueFull
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it was cancelled just after its turn had come
+                self._pass_on()
+            else:
+                self._leave(key, turn)
+            raise
+
+    def _leave(self, key: str, turn: asyncio.Future[None]) -> None:
+        line = self._waiting[key]
+        line.remove(turn)
+        if not line:
+            del self._waiting[key]
+
+    def _pass_on(self) -> None:
+        """Give the turn that has ended to the next key, which then goes behind all others."""
+        key = next(iter(self._waiting), None)
+        if key is None:
+            self._free += 1
+            return
+        line = self._waiting.pop(key)
+        line.popleft().set_result(None)
+        if line:
+            self._waiting[key] = line

@@ -1,0 +1,227 @@
+"""The main process: it starts the workers, replaces those that die, and on SIGHUP all of them.
+
+Granian's own loop ends the service when a worker dies for the second time in five seconds, and its reload resets the
+connections that wait for the worker that ends.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from granian.net import SocketSpec  # type: ignore[attr-defined] # it is what Granian's server imports
+from granian.server import Server
+
+from normata.core import log
+from normata.settings import Settings
+
+IDLE = 10  # seconds after which a connection without a request is closed
+GRACE = 10  # seconds that a worker gets to finish its requests when the service ends
+ENDING = (signal.SIGINT, signal.SIGTERM)  # they end the main process and its workers in order
+LAST_ANSWERS = signal.SIGUSR1  # has a worker ask the clients to close their connections
+
+_YOUNG = 10.0  # seconds; a worker that dies within them counts as one that failed to start
+_ATTEMPTS = 3  # to start a worker, before the service ends
+_START = 120.0  # seconds that a worker gets to start when it is to replace another one
+_LAST_REQUESTS = 300.0  # seconds that a replaced worker gets to finish its requests
+_CLOSING = IDLE + 1.0  # seconds; by then no connection of a replaced worker is without a request
+
+
+@dataclass
+class _Replaced:
+    """A worker that finishes its requests, while another one has its place."""
+
+    worker: Any
+    since: float
+    is_terminated: bool = False
+
+
+class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the class when it is imported
+    """Granian's server, with workers that are replaced when they die, each time with a line in the log.
+
+    SIGHUP replaces all workers, one after the other, without a failed request. The new one takes connections from the
+    same socket before the old one stops to. The old one answers with `Connection: close` for as long as a connection
+    may be idle, and ends then: a request that is sent while the server closes its connection would be lost (RFC 9112,
+    section 9.5).
+    """
+
+    def __init__(self, settings: Settings, application: str, **options: Any) -> None:
+        super().__init__(application, workers_kill_timeout=GRACE, **options)
+        self.has_failed = False
+        self._settings = settings
+        self._sockets: list[Any] = []  # on Linux one for each worker
+        self._replaced: list[_Replaced] = []
+        self._had_terminal = _has_terminal()
+
+    def startup(self, *arguments: Any) -> None:
+        """Take the address and start the workers."""
+        if sys.platform == "linux":
+            multiprocessing.set_start_method("fork", force=True)  # workers share what is imported, and the sockets
+        ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
+        super().startup(*arguments)
+        if ignores_hangup:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def signal_handler_reload(self, *arguments: Any) -> None:
+        """SIGHUP: replace the workers; or end, if it came because the terminal has been closed."""
+        if self._had_terminal and not _has_terminal():
+            self.signal_handler_interrupt()
+        else:
+            super().signal_handler_reload(*arguments)
+
+    def _init_shared_socket(self) -> None:
+        """Open a socket for each worker. It stays open when the worker ends, with the connections that wait in it.
+
+        Linux spreads the connections over the sockets. By itself Granian has each worker open one.
+        """
+        if sys.platform != "linux":
+            super()._init_shared_socket()
+            return
+        spec = SocketSpec(self.bind_addr, self.bind_port, self.backlog)
+        self._sockets = [spec.build() for _ in range(self.workers)]
+        self._ssp = self._sso = None
+
+    def _drop_shared_socket(self) -> None:
+        super()._drop_shared_socket()
+        for one in self._sockets:
+            os.close(one.get_fd())
+
+    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:
+        if self._sockets:
+            self._shd = self._sockets[idx]
+        others = [one.get_fd() for number, one in enumerate(self._sockets) if number != idx]
+        receiver, sender = multiprocessing.Pipe(duplex=False)
+        worker = super()._spawn_worker(idx, target, partial(callback_loader, report_ready=sender, close=others))
+        worker.ready = receiver
+        return worker
+
+    def _spawn_workers(self, *arguments: Any) -> None:
+        with _signals_blocked():
+            super()._spawn_workers(*arguments)
+
+    def _respawn_workers(self, *arguments: Any) -> None:
+        with _signals_blocked():
+            super()._respawn_workers(*arguments)
+
+    def _stop_workers(self) -> None:
+        self.wrks.extend(one.worker for one in self._replaced)
+        super()._stop_workers()
+
+    def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
+        failures: dict[int, int] = {}
+        while not self.interrupt_signal and not self.has_failed:
+            # Granian wakes this loop; the time-out is for two that die within the same moment.
+            self.main_loop_interrupt.wait(1)
+            self.main_loop_interrupt.clear()
+            if self.reload_signal:
+                self._reload(spawn_target, target_loader)
+            self._end_replaced()
+            for worker in [worker for worker in self.wrks if not worker.is_alive()]:
+                is_young = time.monotonic() - worker.birth < _YOUNG
+                failures[worker.idx] = failures.get(worker.idx, 0) + 1 if is_young else 0
+                self._log_worker_exit(worker)
+                _remove_metrics(worker.inner.pid)
+                if self.interrupt_signal:
+                    break
+                if failures[worker.idx] >= _ATTEMPTS:
+                    self.has_failed = True
+                    self._log("error", "workers_keep_dying", attempts=_ATTEMPTS)
+                    break
+                self._respawn_workers([worker.idx], spawn_target, target_loader)
+                self._log("info", "worker_replaced", worker=worker.idx + 1, pid=self.wrks[worker.idx].inner.pid)
+        self.interrupt_children.clear()  # they have been replaced, so their deaths are no failure of the whole
+
+    def _reload(self, spawn_target: Any, target_loader: Any) -> None:
+        """Replace each worker by a new one. Those whose successor does not start serve on."""
+        self.reload_signal = False
+        for idx, old in enumerate(self.wrks):
+            try:
+                with _signals_blocked():
+                    new = self._spawn_worker(idx, spawn_target, target_loader)
+                    new.start()
+            except OSError as error:  # no memory, or no process is left
+                self._log("error", "reload_failed", worker=idx + 1, pid=None, reason=str(error))
+                return
+            if not self._gets_ready(new):
+                new.kill()
+                if not self.interrupt_signal:
+                    reason = "the new worker did not start"
+                    self._log("error", "reload_failed", worker=idx + 1, pid=new.inner.pid, reason=reason)
+                return
+            self.wrks[idx] = new
+            old.interrupt_by_parent = True  # its end is no failure
+            if old.is_alive():
+                os.kill(old.inner.pid, LAST_ANSWERS)
+            self._replaced.append(_Replaced(old, time.monotonic()))
+            self._log("info", "worker_reloaded", worker=idx + 1, pid=new.inner.pid, replaced=old.inner.pid)
+
+    def _gets_ready(self, worker: Any) -> bool:
+        """Wait until a new worker can serve. False where it dies, takes too long, or the service is to end."""
+        end = time.monotonic() + _START
+        while worker.is_alive() and time.monotonic() < end and not self.interrupt_signal:
+            if worker.ready.poll(0.1):
+                with suppress(EOFError):
+                    return bool(worker.ready.recv())
+        return False
+
+    def _end_replaced(self) -> None:
+        """Stop the workers that were replaced long enough ago."""
+        for one in list(self._replaced):
+            age = time.monotonic() - one.since
+            if not one.worker.is_alive():
+                _remove_metrics(one.worker.inner.pid)
+                self._replaced.remove(one)
+            elif age > _CLOSING and not one.is_terminated:
+                one.worker.terminate()
+                one.is_terminated = True
+            elif age > _CLOSING + _LAST_REQUESTS:
+                one.worker.kill()
+
+    def _log_worker_exit(self, worker: Any) -> None:
+        code = worker.inner.exitcode
+        ended_by = {one.value: one.name for one in signal.Signals}.get(-(code or 0))
+        self._log("error", "worker_died", worker=worker.idx + 1, pid=worker.inner.pid, exit_code=code, signal=ended_by)
+
+    def _log(self, level: str, event: str, **values: object) -> None:
+        import structlog  # noqa: PLC0415 - mostly no worker dies, and this process needs no log
+
+        log.configure(self._settings)
+        with suppress(OSError, ValueError):  # a log that cannot be written is no reason to leave the workers alone
+            getattr(structlog.get_logger("normata"), level)(event, **values)
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Hold back what ends processes while a block starts some: they get it once they are ready for it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _has_terminal() -> bool:
+    """Whether this process has a terminal that controls it: one that sends SIGHUP when it is closed."""
+    try:
+        with Path("/dev/tty").open("rb", buffering=0):
+            return True
+    except OSError:
+        return False
+
+
+def _remove_metrics(pid: int) -> None:
+    """Take a process that has ended out of the metrics: what it was doing then it does no more."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - mostly no worker dies
+
+        with suppress(OSError):
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]

@@ -1,0 +1,15 @@
+"""addresses of e-mail are compared exactly, and no longer as they look."""
+
+from __future__ import annotations
+
+from alembic import op
+
+from normata.core.schema.migrations.email_keys import fill_email_keys
+
+revision = "20261124_10"
+down_revision = "20261124_01"
+
+
+def upgrade() -> None:
+    """Apply the change."""
+    fill_email_keys(op.get_bind())

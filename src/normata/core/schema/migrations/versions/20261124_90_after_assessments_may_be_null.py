@@ -1,0 +1,67 @@
+"""what says nothing of a status is not assessed, and what applied applies as its framework has it.
+
+That is a step after: the version before takes neither for null. What that version has stored of coverage meanwhile is
+computed anew, and what is not assessed is in no conflict. Steps of the same release that come before it are put
+in front of it, and it names the last of them.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from normata.core.db.types import now, text, timestamp
+from normata.coverage.upgrading import MATCHES_THAT_COUNT, compute_anew
+
+revision = "20261124_90"
+down_revision = "20261124_32"
+
+_RULE = "NOT_ASSESSED"  # of `normata.coverage.upgrades`
+
+_ASSESSMENT = sa.table(
+    "control_coverage",
+    sa.column("organization_id", text(255)),
+    sa.column("control_id", text(255)),
+    sa.column("coverage_status", sa.Integer()),
+    sa.column("coverage_gap", text()),
+    sa.column("is_applicable", sa.Boolean()),
+    sa.column("justification", text()),
+    sa.column("reasons", text()),
+)
+_CHANGE = sa.table(
+    "upgrade_change",
+    sa.column("organization_id", text(255)),
+    sa.column("control_id", text(255)),
+    sa.column("rule", text(64)),
+    sa.column("status_before", text(64)),
+    sa.column("changed_at", timestamp()),
+)
+
+
+def upgrade() -> None:
+    """Apply the change."""
+    columns = _ASSESSMENT.c
+    says_nothing_of_status = sa.and_(
+        columns.coverage_status == 0,
+        sa.func.trim(sa.func.coalesce(columns.coverage_gap, "")) == "",
+        sa.or_(
+            sa.func.trim(sa.func.coalesce(columns.justification, "")) != "",
+            columns.reasons != "",
+            columns.is_applicable.is_(False),
+        ),
+    )
+    op.execute(
+        _CHANGE.insert().from_select(
+            ["organization_id", "control_id", "rule", "status_before", "changed_at"],
+            sa.select(
+                columns.organization_id,
+                columns.control_id,
+                sa.literal(_RULE),
+                sa.literal("NONE"),
+                sa.literal(now(), timestamp()),
+            ).where(says_nothing_of_status),
+        )
+    )
+    op.execute(_ASSESSMENT.update().where(says_nothing_of_status).values(coverage_status=None))
+    op.execute(_ASSESSMENT.update().where(columns.is_applicable.is_(True)).values(is_applicable=None))
+    compute_anew(op.get_bind(), MATCHES_THAT_COUNT)

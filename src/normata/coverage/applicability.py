@@ -1,0 +1,190 @@
+"""Which controls of adopted frameworks apply to an organization.
+
+What the assessment of a control says of that decides. Where it says nothing (null), the nearest group above it whose
+assessment says something does. A mandatory control applies unless its own assessment, which no longer may, has excluded
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import BindParameter, bindparam, select
+
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import Transaction, batches
+from normata.core.db.upsert import upsert
+from normata.core.schema.table import sql_table
+from normata.coverage.engine import Place, upwards
+from normata.coverage.graph import GraphTooLarge
+from normata.coverage.hierarchy import BELOW, groups_above
+from normata.frameworks.counting import is_group
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, FrameworkAdoption
+
+
+class Scope(NamedTuple):
+    """What decides whether a control applies, besides what is above it.
+
+    ``decision`` is what its assessment says, null where that says nothing.
+    """
+
+    is_group: bool
+    is_mandatory: bool
+    decision: bool | None
+
+
+def applies(scope: Scope, decision_above: bool | None) -> bool:
+    """Whether a control applies; ``decision_above`` is that of the nearest group above it that has one."""
+    if scope.decision is not None:
+        return scope.decision
+    if scope.is_mandatory:
+        return True
+    return decision_above is not False
+
+
+def not_applicable(places: Mapping[str, Place], scopes: Mapping[str, Scope]) -> Iterator[str]:
+    """The controls that do not apply, of whole frameworks."""
+    decided_from: dict[str | None, bool | None] = {None: None}  # by the parent that it begins with
+    decisions = {control: scope.decision for control, scope in scopes.items() if scope.is_group}
+    for control, scope in scopes.items():
+        parent = places[control].parent
+        if parent not in decided_from:
+            decided_from[parent] = nearest_decision(upwards(parent, places), decisions)
+        if not applies(scope, decided_from[parent]):
+            yield control
+
+
+def settle(unit: UnitOfWork, organization_id: str, controls: Collection[str], most: int) -> set[str]:
+    """Store whether controls apply, and those below them; returns those that have begun or stopped to, or are new.
+
+    ``controls`` are new, have moved, or have another assessment of this. Raises GraphTooLarge where that is
+    more than ``most`` controls; then nothing has been stored.
+    """
+    key = {"organization": organization_id}
+    concerned = {*controls}
+    for batch in batches(sorted(controls)):
+        concerned.update(unit.scalars(BELOW.limit(most + 1), {"ids": batch}))
+    if len(concerned) > most:
+        raise GraphTooLarge
+    above, rows = _around(unit, key, concerned)
+    decisions = {control: row.decision for control, row in rows.items()}
+    changed = []
+    for control in sorted(concerned & rows.keys()):
+        row = rows[control]
+        now = applies(_scope(row, decisions), nearest_decision(above.get(control, ()), decisions))
+        if row.applies is None or row.applies != now:
+            changed.append({**key, "control": control, "status": "NONE", "own": "NONE", "indirect": False, "now": now})
+    for some in batches(changed):
+        unit.execute_many(_UPSERT, some)
+    return {str(row["control"]) for row in changed}
+
+
+def without_decisions(
+    transaction: Transaction, organization_id: str, control: str, most: int
+) -> dict[str, bool] | None:
+    """The controls that would begin or stop to apply, if the assessment of one did not say that; null if too many."""
+    key = {"organization": organization_id}
+    concerned = {control, *transaction.scalars(BELOW.limit(most + 1), {"ids": [control]})}
+    if len(concerned) > most:
+        return None
+    above, rows = _around(transaction, key, concerned)
+    decisions = {one: None if one == control else row.decision for one, row in rows.items()}
+    found = {
+        one: applies(_scope(rows[one], decisions), nearest_decision(above.get(one, ()), decisions))
+        for one in concerned & rows.keys()
+    }
+    return {one: then for one, then in found.items() if then != rows[one].applies}
+
+
+def _around(
+    transaction: Transaction, key: Mapping[str, str], controls: Collection[str]
+) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """The groups above controls, and what decides of all of these."""
+    above = groups_above(transaction, controls)
+    rows = {
+        row.id: row
+        for batch in batches(sorted({*controls}.union(*above.values())))
+        for row in transaction.rows(_SCOPES, {**key, "ids": batch})
+    }
+    return above, rows
+
+
+def nearest_decision(groups: Iterable[str], decisions: Mapping[str, bool | None]) -> bool | None:
+    """What is decided by the first of these groups of which something is."""
+    return next((found for group in groups if (found := decisions.get(group)) is not None), None)
+
+
+def excluding_groups(transaction: Transaction, organization_id: str, controls: Collection[str]) -> dict[str, Any]:
+    """The nearest group with a decision above each control of which nothing is decided, where it is excluded.
+
+    They are rows with id, identifier, name, decision, justification and reasons, by the control below.
+    """
+    above = groups_above(transaction, controls)
+    decided = {
+        row.id: row
+        for batch in batches(sorted({group for groups in above.values() for group in groups}))
+        for row in transaction.rows(_DECIDED, {"organization": organization_id, "ids": batch})
+    }
+    nearest = {
+        control: next((decided[group] for group in groups if group in decided), None)
+        for control, groups in above.items()
+    }
+    return {control: row for control, row in nearest.items() if row is not None and not row.decision}
+
+
+def scopes_of(rows: Iterable[Any], decisions: Mapping[str, bool | None]) -> dict[str, Scope]:
+    """What decides of controls, from rows with id, is_group and is_mandatory."""
+    return {row.id: _scope(row, decisions) for row in rows}
+
+
+def _scope(row: Any, decisions: Mapping[str, bool | None]) -> Scope:
+    return Scope(row.is_group, row.is_mandatory, decisions.get(row.id))
+
+
+_CONTROL, _ADOPTION = sql_table(Control), sql_table(FrameworkAdoption)
+_STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+
+SCOPE_COLUMNS: Sequence[Any] = (
+    _CONTROL.c.id,
+    is_group().label("is_group"),
+    _CONTROL.c.is_mandatory,
+)
+_of_control = (_STATEMENT.c.control_id == _CONTROL.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION)
+_DECIDED = (
+    select(
+        _CONTROL.c.id,
+        _CONTROL.c.identifier,
+        _CONTROL.c.name,
+        _STATEMENT.c.is_applicable.label("decision"),
+        _STATEMENT.c.justification,
+        _STATEMENT.c.reasons,
+    )
+    .join(_STATEMENT, _of_control)
+    .where(_CONTROL.c.id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(None))
+)
+_SCOPES = (
+    select(*SCOPE_COLUMNS, _STATEMENT.c.is_applicable.label("decision"), _EFFECTIVE.c.applies)
+    .join(
+        _ADOPTION,
+        (_ADOPTION.c.framework_id == _CONTROL.c.framework_id) & (_ADOPTION.c.organization_id == _ORGANIZATION),
+    )
+    .outerjoin(_STATEMENT, _of_control)
+    .outerjoin(_EFFECTIVE, (_EFFECTIVE.c.control_id == _CONTROL.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION))
+    .where(_CONTROL.c.id.in_(_IDS))
+)
+_UPSERT = upsert(
+    _EFFECTIVE,
+    {
+        "organization_id": _ORGANIZATION,
+        "control_id": bindparam("control"),
+        "status": bindparam("status", type_=_EFFECTIVE.c.status.type),
+        "own": bindparam("own", type_=_EFFECTIVE.c.own.type),
+        "is_indirect": bindparam("indirect", type_=_EFFECTIVE.c.is_indirect.type),
+        "applies": bindparam("now", type_=_EFFECTIVE.c.applies.type),
+    },
+    key=("organization_id", "control_id"),
+    update=("applies",),
+)

@@ -1,0 +1,139 @@
+"""Conflicts: assessments that cannot be right beside what matches, or other assessments, say.
+
+An assessment says NONE or PARTIAL where a FULL match leads to the control from a FULL control. Or it says FULL of a
+group below which an applicable requirement is assessed less. The effective status stays what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
+
+from sqlalchemy import BindParameter, bindparam, or_, select, update
+
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.table import sql_table
+from normata.coverage.hierarchy import below_groups, groups_above
+from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
+
+Conflict = Literal["MATCHES", "BELOW"]
+CONFLICT_DESCRIPTION = (
+    "Why the assessment cannot be right: `MATCHES` if a match makes the control `FULL` that is assessed less, `BELOW`"
+    " if it is assessed `FULL` and a requirement below it is assessed less."
+)
+
+
+def concerned_by(unit: UnitOfWork, organization_id: str, changed: Collection[str]) -> set[str]:
+    """The controls that may have come into conflict, or out of it, by changes of these."""
+    targets = {
+        target
+        for batch in batches(sorted(changed))
+        for target in unit.scalars(_TARGETS, {"organization": organization_id, "ids": batch})
+    }
+    above = groups_above(unit, changed)
+    return {*changed, *targets, *(group for groups in above.values() for group in groups)}
+
+
+def settle_conflicts(
+    unit: UnitOfWork, organization_id: str, controls: Collection[str] | None = None
+) -> dict[str, Conflict | None]:
+    """Store which of these controls are in conflict, null for all; returns those of which that has changed."""
+    key = {"organization": organization_id}
+    found: dict[str, Conflict | None] = {}
+    for rows in _assessed(unit, key, controls):
+        now = conflicts_of(unit, organization_id, rows)
+        for row in rows:
+            if row.conflict != now.get(row.control_id):
+                found[row.control_id] = now.get(row.control_id)
+    changes = [{**key, "control": control, "new": conflict} for control, conflict in sorted(found.items())]
+    for batch in batches(changes):
+        unit.execute_many(_STORE, batch)
+    return found
+
+
+def current_conflicts(transaction: Transaction, organization_id: str) -> dict[str, Conflict]:
+    """The conflicts that follow from what is stored, for a comparison with those that are stored."""
+    [rows] = _assessed(transaction, {"organization": organization_id}, None)
+    return conflicts_of(transaction, organization_id, rows)
+
+
+def conflicts_of(transaction: Transaction, organization_id: str, rows: Iterable[Any]) -> dict[str, Conflict]:
+    """The conflicts among rows with the assessed and the effective status."""
+    key = {"organization": organization_id}
+    assessed = [row for row in rows if row.applies and row.assessed is not None]
+    less = [row for row in assessed if row.assessed != "FULL" and row.status == "FULL"]
+    found: dict[str, Conflict] = {row.control_id: "MATCHES" for row in less if not row.is_group}
+    for batch in batches([row.control_id for row in less if row.is_group]):  # roll-up alone is no conflict
+        found.update(dict.fromkeys(transaction.scalars(_MATCHED, {**key, "ids": batch}), "MATCHES"))
+    for batch in batches([row.control_id for row in assessed if row.assessed == "FULL" and row.is_group]):
+        found.update(dict.fromkeys(transaction.scalars(_LESS_BELOW, {**key, "ids": batch}), "BELOW"))
+    return found
+
+
+def _assessed(
+    transaction: Transaction, key: Mapping[str, str], controls: Collection[str] | None
+) -> Iterable[list[Any]]:
+    if controls is None:
+        return [transaction.rows(_ASSESSED, key)]
+    return [transaction.rows(_ASSESSED_AMONG, {**key, "ids": batch}) for batch in batches(sorted(controls))]
+
+
+_CONTROL, _MATCH = sql_table(Control), sql_table(ControlMatch)
+_STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+
+_ASSESSED = (
+    select(
+        _EFFECTIVE.c.control_id,
+        _EFFECTIVE.c.conflict,
+        _EFFECTIVE.c.status,
+        applies(_EFFECTIVE).label("applies"),
+        assessed_status().label("assessed"),
+        is_group().label("is_group"),
+    )
+    .join(_CONTROL, _CONTROL.c.id == _EFFECTIVE.c.control_id)
+    .outerjoin(
+        _STATEMENT,
+        (_STATEMENT.c.control_id == _EFFECTIVE.c.control_id) & (_STATEMENT.c.organization_id == _ORGANIZATION),
+    )
+    .where(
+        _EFFECTIVE.c.organization_id == _ORGANIZATION,
+        or_(assessed_status().is_not(None), _EFFECTIVE.c.conflict.is_not(None)),
+    )
+)
+_ASSESSED_AMONG = _ASSESSED.where(_EFFECTIVE.c.control_id.in_(_IDS))
+
+_from_full = select(_MATCH.c.target_control_id).where(_MATCH.c.match_level == "FULL", match_counts(_ORGANIZATION))
+_TARGETS = _from_full.where(_MATCH.c.source_control_id.in_(_IDS))
+_MATCHED = (
+    _from_full.join(_EFFECTIVE, _EFFECTIVE.c.control_id == _MATCH.c.source_control_id)
+    .where(
+        _MATCH.c.target_control_id.in_(_IDS),
+        _EFFECTIVE.c.organization_id == _ORGANIZATION,
+        _EFFECTIVE.c.status == "FULL",
+        applies(_EFFECTIVE),
+    )
+    .distinct()
+)
+_below = below_groups()
+_LESS_BELOW = (
+    select(_below.c.group_id)
+    .join(
+        _EFFECTIVE,
+        (_EFFECTIVE.c.control_id == _below.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION),
+    )
+    .join(
+        _STATEMENT,
+        (_STATEMENT.c.control_id == _below.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION),
+    )
+    .where(_below.c.is_requirement, applies(_EFFECTIVE), assessed_status() < "FULL")
+    .distinct()
+)
+_STORE = (
+    update(_EFFECTIVE)
+    .where(_EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.control_id == bindparam("control"))
+    .values(conflict=bindparam("new", type_=_EFFECTIVE.c.conflict.type))
+)

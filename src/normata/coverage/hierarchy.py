@@ -1,0 +1,56 @@
+"""What is above and below controls, however deep, in a few statements for however many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import CTE, BindParameter, bindparam, select
+
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.table import sql_table
+from normata.coverage.engine import Place, upwards
+from normata.frameworks.counting import is_group, is_requirement
+from normata.frameworks.model import Control
+
+
+def groups_above(transaction: Transaction, controls: Collection[str]) -> dict[str, list[str]]:
+    """The groups above those of these controls that have any, the nearest first."""
+    places = {
+        row.id: Place(row.parent_id, row.is_group)
+        for batch in batches(sorted(controls))
+        for row in transaction.rows(_PLACES_ABOVE, {"ids": batch})
+    }
+    found: dict[str, list[str]] = {}
+    for control in controls:
+        parent = places[control].parent if control in places else None
+        groups = [name for name in upwards(parent, places) if places[name].is_group]
+        if groups:
+            found[control] = groups
+    return found
+
+
+def below_groups() -> CTE:
+    """All that is below each of the groups ``ids``, with the columns group_id, id and is_requirement."""
+    below = (
+        select(_CONTROL.c.parent_id.label("group_id"), _CONTROL.c.id, is_requirement().label("is_requirement"))
+        .where(_CONTROL.c.parent_id.in_(_IDS))
+        .cte("below", recursive=True)
+    )
+    return below.union(
+        select(below.c.group_id, _CONTROL.c.id, is_requirement()).join(below, _CONTROL.c.parent_id == below.c.id)
+    )
+
+
+_CONTROL = sql_table(Control)
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+
+_below = select(_CONTROL.c.id).where(_CONTROL.c.parent_id.in_(_IDS)).cte("below", recursive=True)
+_below = _below.union(select(_CONTROL.c.id).join(_below, _CONTROL.c.parent_id == _below.c.id))
+BELOW = select(_below.c.id)  # the controls below those named by ``ids``
+
+# Not UNION ALL: where parents lead round in a circle it has to end.
+_above = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.id.in_(_IDS)).cte("above", recursive=True)
+_above = _above.union(select(_CONTROL.c.id, _CONTROL.c.parent_id).join(_above, _CONTROL.c.id == _above.c.parent_id))
+_PLACES_ABOVE = select(_above.c.id, _above.c.parent_id, is_group().label("is_group")).join(
+    _CONTROL, _CONTROL.c.id == _above.c.id
+)

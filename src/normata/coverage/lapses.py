@@ -1,0 +1,114 @@
+"""Lapses: where an organization wants it, the status of an assessment counts no more once its review is overdue.
+
+A job sees to it, so that it happens without anybody who asks. It goes by how things are: the assessments that should
+have lapsed lapse, and where the organization no longer wants that, those that have lapsed count again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, or_, select, update
+from sqlalchemy import text as sql_text
+
+from normata.core.changes.jobs import DueJob, JobType
+from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import UtcTimestamp
+from normata.core.schema.table import sql_table
+from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
+from normata.coverage.staleness import is_overdue
+from normata.frameworks.model import HAS_LAPSED, MAY_LAPSE, ControlCoverage
+from normata.identity.model import Organization
+from normata.identity.organizations.commands import LAPSES as NAME
+
+AT_ONCE = 500  # assessments in one transaction
+
+
+def lapse(unit: UnitOfWork, organization_id: str, moment: str) -> int:
+    """Have assessments lapse that are overdue at a moment, or count again, as the organization wants it.
+
+    Returns how many did. There may be more where these were :data:`AT_ONCE`.
+    """
+    lock_coverage(unit, organization_id)
+    key = {"organization": organization_id}
+    lapses = unit.scalar(_SETTING, key) == "LAPSE"
+    found = unit.rows(_OVERDUE, {**key, "moment": moment}) if lapses else unit.rows(_LAPSED, key)
+    if not found:
+        return 0
+    changed = [(row._asdict(), row._asdict() | _after(row, lapses=lapses)) for row in found]
+    unit.execute_many(
+        _UPDATE,
+        [{f"new_{name}": row[name] for name in ("id", *_LAPSE_COLUMNS)} for _, row in changed],
+    )
+    ids = [row.control_id for row in found]
+    bring_up_to_date(unit, organization_id, Touched(lapsed=ids) if lapses else Touched(assessed=ids))
+    action = "lapse" if lapses else "reinstate"
+    for before, after in changed:
+        unit.publish(Change(action, ControlCoverage, organization_id, after["id"], after, before))
+    return len(found)
+
+
+def _after(row: Any, *, lapses: bool) -> dict[str, Any]:
+    """What a lapse makes of an assessment, or the end of one."""
+    if lapses:
+        return {"coverage_status": None, "lapsed_status": row.coverage_status, "lapsed_at": row.review_due_at}
+    return {"coverage_status": row.lapsed_status, "lapsed_status": None, "lapsed_at": None}
+
+
+def _run(unit: UnitOfWork, job: DueJob) -> str | None:
+    return job.moment if lapse(unit, job.owner, job.moment) == AT_ONCE else None
+
+
+def _find(transaction: Transaction, organizations: Sequence[str], moment: str) -> list[str]:
+    """Those of these organizations where assessments should lapse, or count again."""
+    return transaction.scalars(_ORGANIZATIONS, {"organizations": organizations, "moment": moment})
+
+
+_LAPSE_COLUMNS = ("coverage_status", "lapsed_status", "lapsed_at")
+
+LAPSES = JobType(
+    NAME,
+    _run,
+    writes=(update_of(ControlCoverage, *_LAPSE_COLUMNS, "review_due_at"), *COVERAGE_WRITES),
+    find=_find,
+    is_long=True,
+)
+
+_TABLE, _OWNER = sql_table(ControlCoverage), sql_table(Organization)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_MOMENT: BindParameter[str] = bindparam("moment", type_=UtcTimestamp())
+_SHOULD_LAPSE: ColumnElement[bool] = and_(sql_text(MAY_LAPSE), is_overdue(_MOMENT))
+_SETTING = select(_OWNER.c.stale_assessments).where(_OWNER.c.id == _ORGANIZATION)
+
+
+def _first(condition: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(*_TABLE.c)
+        .where(_TABLE.c.organization_id == _ORGANIZATION, condition)
+        .order_by(_TABLE.c.id)
+        .limit(AT_ONCE)
+    )
+
+
+_OVERDUE = _first(_SHOULD_LAPSE)
+_LAPSED = _first(and_(sql_text(HAS_LAPSED)))
+
+
+def _exists(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return select(_TABLE.c.id).where(_TABLE.c.organization_id == _OWNER.c.id, condition).exists()
+
+
+_ORGANIZATIONS = select(_OWNER.c.id).where(
+    _OWNER.c.id.in_(bindparam("organizations", expanding=True)),
+    or_(
+        and_(_OWNER.c.stale_assessments == "LAPSE", _exists(_SHOULD_LAPSE)),
+        and_(_OWNER.c.stale_assessments == "FLAG", _exists(and_(sql_text(HAS_LAPSED)))),
+    ),
+)
+_UPDATE = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("new_id"))
+    .values({name: bindparam(f"new_{name}", type_=_TABLE.c[name].type) for name in _LAPSE_COLUMNS})
+)

@@ -1,0 +1,289 @@
+"""What happened to the records and assessments of the demo before they became what its bundles say: who, when and why.
+
+Bundles know one state of a record. Here are the steps to it: each record is created with what could be known then, and
+changed when its own dates say that something happened to it. Reasons and mistakes are in ``history.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import cache
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from normata.core.schema.fields import parse_timestamp
+
+Values = Mapping[str, Any]
+Action = Literal["create", "change", "archive", "restore"]
+
+OFFICER = "user-ines"  # who sees to what nobody answers for
+_DEPUTY = "user-dana"  # who assigns to her
+_CHECKS = "user-tomasz"
+_ASSESSORS = ("user-ines", "user-tomasz", "user-lukas", "user-femke", "user-priya")
+
+# A date of a record, what is written with it, and the status that it brings.
+_DATED: Mapping[str, tuple[tuple[str, ...], str | None]] = {
+    "detectedAt": ((), "TRIAGED"),
+    "authorityNotifiedAt": (("notificationNotes",), "CONTAINED"),
+    "dataSubjectsNotifiedAt": ((), None),
+    "resolvedAt": (("rootCause",), "RESOLVED"),
+    "closedAt": (("lessonsLearned",), "CLOSED"),
+    "verifiedAt": (("verifiedById", "verifiedByName", "verificationNote"), "VERIFIED"),
+    "lastReviewedAt": ((), "IN_REVIEW"),
+    "lastApprovedAt": (("lastApprovedBy", "currentVersion"), "PUBLISHED"),
+    "finalizedAt": (("finalizedBy",), "FINALIZED"),
+    "finishedAt": (("notes",), None),
+    "ended": ((), None),
+}
+_LATER = ("causes", "correction", "measures")  # what is found out
+_DETAILS = ("description", "extendedPlural", "extended", "notes", "findings", "content", "color", "instructions")
+_FIRST_STATUS = {
+    "tasks": "TODO",
+    "auditItems": "OPEN",
+    "assets": "ACTIVE",
+    "policies": "DRAFT",
+    "integration-checks": "UNKNOWN",
+    "incidents": "OPEN",
+    "vendors": "PROSPECTIVE",
+    "records": "DRAFT",
+}
+_IN_BETWEEN = {
+    ("tasks", "DONE"): "IN_PROGRESS",
+    ("tasks", "BLOCKED"): "IN_PROGRESS",
+    ("tasks", "CANCELLED"): "BLOCKED",
+    ("auditItems", "CLOSED"): "IN_PROGRESS",
+    ("auditItems", "VERIFIED"): "IN_PROGRESS",
+    ("integration-checks", "PASSED"): "WARNING",
+    ("integration-checks", "FAILED"): "PASSED",
+    ("integration-checks", "WARNING"): "PASSED",
+    ("integration-checks", "ERROR"): "PASSED",
+    ("vendors", "TERMINATED"): "ACTIVE",
+    ("vendors", "IN_ASSESSMENT"): "ACTIVE",
+}
+_RESPONSIBLE = ("assigneeMemberId", "ownerId", "approverId", "coordinatorId")
+
+
+class Step(NamedTuple):
+    """What somebody did to a record at a moment: with ``values``, or for a ``reason``."""
+
+    moment: str
+    action: Action
+    kind: str
+    record_id: str
+    by: str
+    values: Values | None = None
+    reason: str | None = None
+
+
+class Batch(NamedTuple):
+    """Assessments that somebody made at a moment, each with its ``controlId``."""
+
+    moment: str
+    by: str
+    assessments: Sequence[Values]
+
+
+@cache
+def _story() -> Mapping[str, Any]:
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "history.json").read_text("utf-8"))
+    return found
+
+
+# --- Records
+
+
+def steps(records: Mapping[str, Sequence[Values]]) -> list[Step]:
+    """The steps that lead to the records, by kind, in the order of their moments."""
+    plain = [(kind, with_milliseconds(record)) for kind, array in records.items() for record in array]
+    created = {record["id"]: record["createdAt"] for _, record in plain}
+    found = [step for kind, record in plain for step in _life(kind, record, created)]
+    order = ("create", "change", "archive", "restore")
+    return sorted(found, key=lambda step: (step.moment, order.index(step.action)))
+
+
+def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Step]:
+    record_id = record["id"]
+    member = next((record[name] for name in _RESPONSIBLE if record.get(name)), None)
+    responsible = str(member).replace("member-", "user-") if member else None
+    worker = _CHECKS if kind == "integration-checks" else responsible or OFFICER
+    final = {name: value for name, value in record.items() if name not in _OURS and value is not None}
+    changes = _changes(kind, record, final, created)
+    latest = {name: value for values in changes.values() for name, value in values.items()}
+    first = {name: value for name, value in final.items() if name not in latest}
+    first |= _story()["earlier"].get(record_id, {})
+    if "status" in final:
+        first["status"] = _FIRST_STATUS[kind] if changes else final["status"]
+    if "shortId" in record:
+        first["shortId"] = record["shortId"]
+    creator = _DEPUTY if responsible == OFFICER else OFFICER
+    yield Step(record["createdAt"], "create", kind, record_id, creator, first)
+    for moment, values in sorted(changes.items()):
+        yield Step(moment, "change", kind, record_id, worker, values)
+    if mistake := _story()["mistaken"].get(record_id):
+        wrong, right = mistake["archived"], mistake["restored"]
+        yield Step(parse_timestamp(wrong["at"]), "archive", kind, record_id, wrong["by"], reason=wrong["reason"])
+        yield Step(parse_timestamp(right["at"]), "restore", kind, record_id, right["by"])
+    if record.get("archivedAt"):
+        why = _story()["archived"][record_id]
+        yield Step(record["archivedAt"], "archive", kind, record_id, why["by"], reason=why["reason"])
+
+
+_OURS = ("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt")
+
+
+def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """What was changed of a record, by the moment."""
+    start = record["createdAt"]
+    end = record.get("updatedAt") or record.get("finishedAt") or start
+    if end == record.get("archivedAt"):  # the archiving is the last change: what was done before had an end of its own
+        dated = [str(final[name]) for name in _DATED if name in final]
+        end = max([*(moment for moment in dated if start < moment < end), _between(start, end, 0.6)])
+    if end <= start:
+        return {}
+    changes: dict[str, dict[str, Any]] = {}
+
+    def change(moment: str, name: str, value: Any) -> None:
+        changes.setdefault(min(max(moment, start), end), {})[name] = value
+
+    if kind == "policies" and "lastApprovedAt" in final and final["lastApprovedAt"][:4] > start[:4]:
+        approved = _between(start, final["lastApprovedAt"], 0.1)
+        for name, value in (
+            ("status", "PUBLISHED"),
+            ("lastApprovedAt", approved),
+            ("lastApprovedBy", final.get("lastApprovedBy")),
+            ("currentVersion", "1.0"),
+        ):
+            change(approved, name, value)
+    if between := _IN_BETWEEN.get((kind, final.get("status", ""))):
+        change(_between(start, end, 0.4), "status", between)
+    for name, (others, status) in _DATED.items():
+        if (moment := final.get(name)) is None or moment <= start:
+            continue
+        for other in (name, *(one for one in others if one in final)):
+            change(moment, other, final[other])
+        if status and moment < end and status != final["status"]:
+            change(moment, "status", status)
+    for name in _LATER:
+        if name in final:
+            change(_between(start, end, 0.5), name, final[name])
+    earlier = _story()["earlier"].get(record["id"], {})
+    for name, value in final.items():
+        is_unknown = name.endswith("Id") and created.get(str(value), "") > start
+        if is_unknown or name in earlier or (name == "status" and value != _FIRST_STATUS[kind]):
+            change(end, name, value)
+    last = changes.get(end, {})
+    if not any(final[name] == value for name, value in last.items() if name in final) and record.get("updatedAt"):
+        detail = next((name for name in _DETAILS if name in final), None)
+        if detail is not None:
+            change(end, detail, final[detail])
+    return changes
+
+
+# --- Assessments
+
+
+def assessments(
+    rows: Sequence[Values], adopted: Mapping[str, str], framework: Mapping[str, str], findings: Sequence[Values]
+) -> Iterator[Batch]:
+    """The work by which controls got the assessments that ``rows`` have, in the order of its moments.
+
+    Every framework is assessed within ten months of its adoption (``adopted``, by id); ``framework`` has that of each
+    control. A third of what is covered fully was partial first, and what a finding is about was thought to be covered.
+    """
+    batches: list[Batch] = []
+    found = {one["controlId"]: one["createdAt"] for one in findings if one.get("controlId")}
+    for number, (framework_id, start) in enumerate(adopted.items()):
+        assessed = [row for row in rows if framework[row["controlId"]] == framework_id and _says_something(row)]
+        size = -(-len(assessed) // 10)
+        members = cycle(_ASSESSORS[number:] + _ASSESSORS[:number])
+        for month, at in enumerate(range(0, len(assessed), size)):
+            batch = assessed[at : at + size]
+            moment = day_after(start, 14 + 28 * month)
+            first = [{**row, **_ON_THE_WAY} if _was_partial(place, row) else row for place, row in enumerate(batch)]
+            for place, row in enumerate(batch):
+                if row["coverageStatus"] == "PARTIAL" and found.get(row["controlId"], "") > moment:
+                    first[place] = {**row, **_AS_THOUGHT}
+                    batches.append(Batch(found[row["controlId"]], OFFICER, [_assessment(row)]))
+            later = [row for place, row in enumerate(batch) if _was_partial(place, row)]
+            by = next(members)
+            batches.append(Batch(moment, by, [_assessment(row) for row in first]))
+            if later:
+                batches.append(Batch(day_after(start, 25 + 28 * month), by, [_assessment(row) for row in later]))
+    yield from sorted(batches, key=lambda batch: batch.moment)
+
+
+_AS_THOUGHT = {"coverageStatus": "FULL", "coverageGap": None}
+_ON_THE_WAY = {"coverageStatus": "PARTIAL", "coverageGap": "Written down and begun; not yet checked in practice."}
+
+
+def _says_something(row: Values) -> bool:
+    return bool(row["coverageStatus"] or row.get("coverageGap"))
+
+
+def _was_partial(place: int, row: Values) -> bool:
+    return place % 3 == 0 and row["coverageStatus"] == "FULL"
+
+
+def _assessment(row: Values) -> Values:
+    return {name: row.get(name) for name in ("controlId", "coverageStatus", "coverageGap")}
+
+
+# --- Notifications
+
+
+def readings(until: str) -> Iterator[tuple[str, str]]:
+    """When who reads their notifications: every month, but the demo's user not in the last two before ``until``."""
+    for number, user in enumerate((_DEPUTY, *_ASSESSORS)):
+        days = range(40 + number, (_parsed(until) - _parsed(_FIRST_READING)).days - (60 if user == _DEPUTY else 5), 30)
+        yield from ((day_after(_FIRST_READING, day), user) for day in days)
+
+
+_FIRST_READING = "2025-01-13T06:40:00.000Z"
+
+
+# --- Moments
+
+
+def with_milliseconds(record: Values) -> Values:
+    """A record whose moments are written as the program writes them, so that they compare as texts."""
+    return {name: parse_timestamp(value) if _is_moment(value) else value for name, value in record.items()}
+
+
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", value) is not None
+
+
+def reminder_days(records: Mapping[str, Sequence[Values]], until: str) -> list[str]:
+    """The mornings on which a date of a record is seven days off, or has come, up to a moment."""
+    names = ("deadline", "dueDate", "nextReviewAt", "contractExpiry", "notificationDeadline")
+    due = {str(one[name])[:10] for array in records.values() for one in array for name in names if one.get(name)}
+    days = {date.fromisoformat(day) - timedelta(days=before) for day in due for before in (7, 0)}
+    mornings = (f"{day.isoformat()}T05:00:00.000Z" for day in sorted(days))
+    return [morning for morning in mornings if morning <= until]
+
+
+def _parsed(moment: str) -> datetime:
+    return datetime.fromisoformat(moment)
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _between(start: str, end: str, part: float) -> str:
+    """The moment that is a part of the way from one to another, in working hours."""
+    found = _parsed(start) + (_parsed(end) - _parsed(start)) * part
+    if found.date() != _parsed(start).date():
+        found = found.replace(hour=7 + found.hour % 9)
+    return _written(min(found, _parsed(end)))
+
+
+def day_after(start: str, days: int) -> str:
+    """A moment in working hours, some days after another one."""
+    found = _parsed(start) + timedelta(days=days)
+    weekend = max(found.weekday() - 4, 0)
+    return _written(found - timedelta(days=weekend) + timedelta(hours=3, minutes=7 * (days % 8)))

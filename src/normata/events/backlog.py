@@ -1,0 +1,28 @@
+"""What waits to be sealed, for those who run the service."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from sqlalchemy import func, select
+
+from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
+from normata.events.model import UnsealedEvent
+
+
+def unsealed(transaction: Transaction) -> tuple[int, float]:
+    """How many events are not sealed, and the age of the oldest of them in seconds, by its id (RFC 9562, 5.7)."""
+    row = transaction.row(_UNSEALED)
+    if row is None or not row.events:
+        return 0, 0.0
+    try:
+        moment = (UUID(row.oldest).int >> 80) / 1_000
+    except ValueError:  # an id that somebody has loaded
+        return row.events, 0.0
+    return row.events, max(0.0, datetime.now(UTC).timestamp() - moment)
+
+
+_TABLE = sql_table(UnsealedEvent)
+_UNSEALED = select(func.count().label("events"), func.min(_TABLE.c.event_id).label("oldest")).select_from(_TABLE)

@@ -1,0 +1,151 @@
+"""Undoing what one change has assessed: the events of the change say what was there before it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+from pydantic.alias_generators import to_camel
+from sqlalchemy import and_, bindparam, select
+
+from normata.core.changes.source import Row
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import batches
+from normata.core.http.operation import ChangeOperation
+from normata.core.http.request import Request
+from normata.core.schema.fields import parse_timestamp
+from normata.core.schema.paging import OrganizationId
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Input
+from normata.coverage.assessment_operations import ASSESSED, AssessedControls, assessed_controls
+from normata.coverage.assessments import (
+    ASSESSMENT_COLUMNS,
+    ASSESSMENT_WRITES,
+    AssessmentInput,
+    assess,
+    clear_assessments,
+    read_assessments,
+)
+from normata.coverage.recompute import lock_coverage
+from normata.errors import InUse, NotFound, NothingToUndo
+from normata.events.content import values_of
+from normata.events.model import AuditEvent
+from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
+from normata.identity.organization_lookup import reached
+
+
+class AssessmentsUndo(Input):
+    """The change to undo."""
+
+    organization_id: OrganizationId
+    change_id: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=200),
+        Field(description="The `changeId` of the response to `PATCH /controls/coverage/`."),
+    ]
+
+
+def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> list[Any]:
+    """Give the controls that one change has assessed their earlier assessments again, and return them by their order.
+
+    What was assessed again since, or is of a framework that was left, stays as it is. Raises NotFound where there was
+    no such change, NothingToUndo where nothing of it is left, InUse and FaultyInput: then nothing changes.
+    """
+    unit.require_reach(organization_id)
+    lock_coverage(unit, organization_id)
+    at, _, request_id = change_id.partition("_")
+    try:
+        moment = parse_timestamp(at)
+    except ValueError:
+        raise NotFound from None
+    events = unit.rows(_EVENTS, {"organization": organization_id, "moment": moment, "request": request_id})
+    if not events:
+        raise NotFound
+    control_ids = {
+        row.id: row.control_id
+        for batch in batches([event.entity_id for event in events])
+        for row in unit.rows(_UNCHANGED, {"organization": organization_id, "moment": moment, "ids": batch})
+    }
+    earlier: list[AssessmentInput] = []
+    new: list[str] = []
+    for event in events:
+        control_id = control_ids.get(event.entity_id)
+        if control_id is None or not event.body:  # the content of an event may have been erased
+            continue
+        before = values_of(event.body)["before"]
+        if before is None:
+            new.append(control_id)
+        else:
+            values = {name: before[to_camel(name)] for name in ASSESSMENT_COLUMNS if to_camel(name) in before}
+            earlier.append(AssessmentInput(Row("controlCoverages", "body", "", {}), values, control_id=control_id))
+    if not earlier and not new:
+        raise NothingToUndo
+    if earlier:
+        assess(unit, organization_id, earlier)
+    clear_assessments(unit, organization_id, new)
+    undone = {*new, *(one.control_id for one in earlier)}
+    return read_assessments(unit, organization_id, [one for one in control_ids.values() if one in undone])
+
+
+def _undo(unit: UnitOfWork, request: Request) -> Any:
+    body: AssessmentsUndo = request.body
+    return undo_assessments(unit, reached(unit, body.organization_id), body.change_id)
+
+
+_EVENT, _STATEMENT, _CONTROL, _ADOPTION = map(sql_table, (AuditEvent, ControlCoverage, Control, FrameworkAdoption))
+_MOMENT = bindparam("moment", type_=_EVENT.c.at.type)
+_EVENTS = (
+    select(_EVENT.c.entity_id, _EVENT.c.body)
+    .where(
+        _EVENT.c.organization_id == bindparam("organization"),
+        _EVENT.c.at == _MOMENT,
+        _EVENT.c.request_id == bindparam("request"),
+        _EVENT.c.entity_type == ControlCoverage.__name__,
+        _EVENT.c.action == "assess",
+    )
+    .order_by(_EVENT.c.id)
+)
+_UNCHANGED = (
+    select(_STATEMENT.c.id, _STATEMENT.c.control_id)
+    .join(_CONTROL, _CONTROL.c.id == _STATEMENT.c.control_id)
+    .join(
+        _ADOPTION,
+        and_(
+            _ADOPTION.c.framework_id == _CONTROL.c.framework_id,
+            _ADOPTION.c.organization_id == _STATEMENT.c.organization_id,
+        ),
+    )
+    .where(
+        _STATEMENT.c.organization_id == bindparam("organization"),
+        _STATEMENT.c.updated_at == _MOMENT,
+        _STATEMENT.c.id.in_(bindparam("ids", expanding=True)),
+    )
+)
+
+OPERATION = ChangeOperation(
+    http_method="POST",
+    path="/controls/coverage/undo/",
+    operation_id="undoAssessments",
+    is_long=True,
+    tag="Coverage",
+    summary="Undo the assessment of many controls",
+    description="""\
+Undoes what one `PATCH /controls/coverage/` changed, named by its `changeId`: each control gets its earlier assessment
+again, and one that had none is cleared. Controls that were assessed again since, or whose framework was left, stay as
+they are; if none remains, the response is 409 `nothing_to_undo`. An assessment that a task refers to cannot be cleared:
+the response is 409 `in_use`, and nothing changes.""",
+    work=_undo,
+    present=assessed_controls,
+    writes=ASSESSMENT_WRITES,
+    body=AssessmentsUndo,
+    body_required=True,
+    body_example={
+        "organizationId": "org-harbourlight",
+        "changeId": "2026-11-20T09:14:03.120Z_01a1f87c-691d-7204-a6da-d46c39e191fb",
+    },
+    has_rules=True,
+    answer=AssessedControls,
+    answer_description="The controls with the assessments that they have again.",
+    example={"items": [ASSESSED], "changeId": None},
+    errors=(NothingToUndo, InUse),
+)

@@ -1,0 +1,91 @@
+"""The requirements of a framework, with what is recorded of each and what follows.
+
+Reports count requirements, with or without children. Categories, texts and decomposed controls ask for nothing of their
+own, and are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import BindParameter, and_, bindparam, func, literal, select, true
+from sqlalchemy.orm import aliased
+
+from normata.core.db.transaction import Transaction
+from normata.frameworks.counting import applies, assessed_status, is_requirement
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
+
+ORGANIZATION: BindParameter[str] = bindparam("organization")
+FRAMEWORK: BindParameter[str] = bindparam("framework")
+
+
+def read_requirements(transaction: Transaction, organization_id: str, framework_id: str) -> list[Any]:
+    """The requirements of a framework that the organization has adopted, in catalog order, in one statement."""
+    return transaction.rows(_REQUIREMENTS, {"organization": organization_id, "framework": framework_id})
+
+
+def read_conflicts(transaction: Transaction, organization_id: str, framework_id: str) -> list[Any]:
+    """The controls of a framework, groups included, whose assessments are in conflict, in catalog order."""
+    return transaction.rows(_CONFLICTS, {"organization": organization_id, "framework": framework_id})
+
+
+def parent_of(requirement: Any) -> Mapping[str, Any] | None:
+    """The control above a requirement, as it travels; null at the top."""
+    if requirement.parent_id is None:
+        return None
+    return {
+        "id": requirement.parent_id,
+        "identifier": requirement.parent_identifier,
+        "name": requirement.parent_name,
+    }
+
+
+_none = literal("NONE", ControlCoverage.coverage_status.type)
+
+# What is recorded of a control, and what follows for it; in a framework that is not adopted nothing is covered.
+IS_APPLICABLE = func.coalesce(applies(), true())
+ASSESSED_STATUS = assessed_status()
+EFFECTIVE = func.coalesce(EffectiveCoverage.status, _none)
+IS_INDIRECT = func.coalesce(EffectiveCoverage.is_indirect, literal(False))
+
+ASSESSMENT_OF_CONTROL = and_(ControlCoverage.control_id == Control.id, ControlCoverage.organization_id == ORGANIZATION)
+EFFECTIVE_OF_CONTROL = and_(
+    EffectiveCoverage.control_id == Control.id, EffectiveCoverage.organization_id == ORGANIZATION
+)
+
+_child = aliased(Control, name="child")
+HAS_CHILDREN = select(literal(1)).where(_child.parent_id == Control.id).exists()
+IS_REQUIREMENT = is_requirement()
+
+_parent = aliased(Control, name="parent")
+_CONTROLS = (
+    select(
+        Control.id,
+        Control.identifier,
+        Control.name,
+        Control.is_mandatory,
+        _parent.id.label("parent_id"),
+        _parent.identifier.label("parent_identifier"),
+        _parent.name.label("parent_name"),
+        IS_APPLICABLE.label("is_applicable"),
+        ControlCoverage.is_applicable.label("decision"),
+        ASSESSED_STATUS.label("assessed"),
+        ControlCoverage.coverage_gap,
+        ControlCoverage.justification,
+        ControlCoverage.reasons,
+        ControlCoverage.assessed_at,
+        ControlCoverage.review_due_at,
+        ControlCoverage.lapsed_at,
+        EFFECTIVE.label("effective"),
+        IS_INDIRECT.label("is_indirect"),
+        EffectiveCoverage.conflict,
+    )
+    .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
+    .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
+    .outerjoin(_parent, _parent.id == Control.parent_id)
+    .where(Control.framework_id == FRAMEWORK)
+    .order_by(Control.position, Control.id)
+)
+_REQUIREMENTS = _CONTROLS.where(IS_REQUIREMENT)
+_CONFLICTS = _CONTROLS.where(EffectiveCoverage.conflict.is_not(None))

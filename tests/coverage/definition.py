@@ -1,0 +1,131 @@
+"""What coverage means, word by word and slowly, as the design of the product has it. It shares nothing with the engine.
+
+Levels are 0 for NONE, 1 for PARTIAL and 2 for FULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control of an adopted framework, with what its organization records of it.
+
+    ``assessed`` is null where it is not assessed, ``decision`` where nothing is recorded of whether it applies.
+    """
+
+    parent: str | None = None
+    is_category: bool = False
+    is_decomposed: bool = False
+    is_mandatory: bool = False
+    in_baseline: bool = True
+    assessed: int | None = None
+    decision: bool | None = None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is rolled up: then it states no requirement of its own."""
+        return self.is_category or self.is_decomposed
+
+
+Controls = Mapping[str, Control]
+Matches = Collection[tuple[str, str, int]]
+
+
+def above(name: str, controls: Controls) -> list[str]:
+    """What is above a control, the nearest first."""
+    found: list[str] = []
+    parent = controls[name].parent
+    while parent is not None and parent in controls and parent not in found:
+        found.append(parent)
+        parent = controls[parent].parent
+    return found
+
+
+def applies(name: str, controls: Controls) -> bool:
+    """Whether a control applies to the organization."""
+    control = controls[name]
+    if control.decision is not None:
+        return control.decision
+    if control.is_mandatory:
+        return True
+    for group in above(name, controls):
+        if controls[group].is_group and controls[group].decision is not None:
+            if not controls[group].decision:
+                return False
+            break
+    return control.is_group or control.in_baseline
+
+
+def applicable(controls: Controls) -> set[str]:
+    """The controls that apply."""
+    return {name for name in controls if applies(name, controls)}
+
+
+def requirements_below(group: str, controls: Controls, counted: Collection[str]) -> list[str]:
+    """The applicable requirements below a group, however deep."""
+    return [
+        name for name in controls if name in counted and not controls[name].is_group and group in above(name, controls)
+    ]
+
+
+def effective(controls: Controls, matches: Matches) -> dict[str, int]:
+    """How far each control is covered: from NONE everywhere, the rules again and again until nothing changes."""
+    counted = applicable(controls)
+    known = [(source, target, level) for source, target, level in matches if {source, target} <= counted]
+    pairs = {(source, target) for source, target, _ in known}
+    full_pairs = {(source, target) for source, target, level in known if level == 2}
+    below = {name: requirements_below(name, controls, counted) for name in counted if controls[name].is_group}
+    into: dict[str, list[str]] = {name: [] for name in counted}
+    for source, target in pairs:
+        into[target].append(source)
+    found = dict.fromkeys(controls, 0)
+    while True:
+        following = dict(found)
+        for name in counted:
+            assessed = controls[name].assessed
+            sources = into[name]
+            requirements = below.get(name, [])
+            if (
+                assessed == 2
+                or any(found[source] == 2 and (source, name) in full_pairs for source in sources)
+                or (requirements != [] and all(found[one] == 2 for one in requirements))
+            ):
+                following[name] = 2
+            elif (
+                assessed == 1
+                or any(found[source] == 2 for source in sources)
+                or any(found[source] == 1 and (name, source) in full_pairs for source in sources)
+                or any(found[one] > 0 for one in requirements)
+            ):
+                following[name] = 1
+        if following == found:
+            return found
+        found = following
+
+
+def own(controls: Controls) -> dict[str, int]:
+    """How far assessments and roll-up alone cover each."""
+    return effective(controls, ())
+
+
+def conflicts(controls: Controls, matches: Matches) -> set[str]:
+    """The controls whose assessment cannot be right beside what matches or assessments below them say."""
+    counted = applicable(controls)
+    found = effective(controls, matches)
+    against: set[str] = set()
+    for name in counted:
+        assessed = controls[name].assessed
+        given = any(
+            target == name and level == 2 and source in counted and found[source] == 2
+            for source, target, level in matches
+        )
+        if assessed in {0, 1} and given:
+            against.add(name)
+        if assessed == 2 and controls[name].is_group:
+            below = requirements_below(name, controls, counted)
+            if any(controls[one].assessed in {0, 1} for one in below):
+                against.add(name)
+    return against
