@@ -99,12 +99,14 @@ def run_sql(database: Database, *statements: str) -> None:
     database.alter_now(lambda connection: [connection.execute(text(statement)) for statement in statements])
 
 
-def _key_of(url: str) -> Path:
-    """The key of all tests, under a path of this database.
+def _key_of(url: str) -> Path | None:
+    """The key of all tests, under a path of this database; null where there is none for all, as in a script of its own.
 
     Several databases are served at a time, and their logs have the same names. What was signed of one of them, which
     is remembered beside the key, is none of the past of another.
     """
+    if "NORMATA_EVENT_KEY" not in os.environ:
+        return None
     key = Path(os.environ["NORMATA_EVENT_KEY"])
     own = key.with_name(f"{sha256(url.encode()).hexdigest()}.event-key")
     if not own.exists():
@@ -120,10 +122,13 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     All tests have one address, and many send bad tokens from it on purpose, so that has no limit.
     """
     key = _key_of(url)
-    chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0, "event_key": str(key)} | settings
+    chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
+    if key is not None:
+        chosen.setdefault("event_key", str(key))
     whole = Settings(database_url=url, **chosen)
     if not settings and (kept := to_lend(whole)) is not None:
-        shutil.rmtree(f"{key}.marks", ignore_errors=True)  # of what the database had before it was restored
+        if key is not None:  # the marks are of what the database had before it was restored
+            shutil.rmtree(f"{key}.marks", ignore_errors=True)
         with kept.served(whole) as (app, client):
             yield Served(url, app, client, kept.past)
         return

@@ -178,9 +178,9 @@ class Settings(BaseSettings):
         default=512,
         ge=0,
         le=1_000_000,
-        description="The maximum number of connections from one address (for IPv6, one /64), and of simultaneous"
-        " requests from one client behind a trusted proxy. The newest connections beyond that are closed. 0 means no"
-        " limit.",
+        description="The maximum number of connections of a worker from one address (for IPv6, one /64), and of"
+        " simultaneous requests from one client behind a trusted proxy. The newest connections beyond that are"
+        " closed. 0 means no limit.",
     )
     smtp_url: str = Field(
         default="",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import urllib.error
@@ -205,12 +204,14 @@ def writing(base: str, headers: dict[str, str]) -> Iterator[list[int]]:
         writer.join()
 
 
-def test_running_servers_forget_them_at_once(normata: Run, service: Served, tmp_path: Path) -> None:
+def test_running_servers_forget_them_at_once(
+    normata: Run, service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pages that a second process has kept, too; and no log has ever named them."""
     gap = {"id": "say-sun.A.2", "organizationId": ALPHA, "coverageGap": f"{NAME} <{ADDRESS}> knows"}
     service.load({"controlCoverages": [gap]})
     viewer, ann = service.bearer("viewer"), bearer(service)
-    os.environ.pop("NORMATA_EVENT_KEY", None)
+    monkeypatch.delenv("NORMATA_EVENT_KEY", raising=False)
     settings = {"NORMATA_EVENT_KEY": str(tmp_path / "key")}
     log = tmp_path / "served.log"
     with serving(service.url, workers=2, log=log, settings=settings) as base:

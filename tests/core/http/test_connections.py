@@ -6,7 +6,7 @@ from normata.core.http.connections import InFlight
 
 
 def test_an_address_has_so_many_requests_in_flight() -> None:
-    requests = InFlight(4, workers=2)
+    requests = InFlight(2)
     first, second = requests.begin("2001:db8::1"), requests.begin("2001:db8::2")
     assert first == second
     assert requests.begin("2001:db8::3") is None, "a /64 counts as one address"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
@@ -10,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from math import ceil
 from pathlib import Path
 
 from normata.core.http.rate_limit import network_of
@@ -30,10 +30,10 @@ PERSISTENCE = Persistence()
 
 
 class InFlight:
-    """The requests in flight of each address, of IPv6 each /64: at most ``limit``, shared by the workers; 0 is none."""
+    """The requests in flight of each address, of IPv6 each /64: at most ``limit`` in this process; 0 is none."""
 
-    def __init__(self, limit: int, *, workers: int = 1) -> None:
-        self._limit = ceil(limit / workers)
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._counts: Counter[str] = Counter()
 
     def begin(self, client: str) -> str | None:
@@ -55,14 +55,17 @@ class InFlight:
 
 
 class ConnectionLimit:
-    """Closes the newest connections of an address that has more than ``limit`` to this process.
+    """Closes the newest connections of an address that has more than ``limit`` to this process; 0 is no limit.
+
+    The limit is that of each worker, as the number of all its connections is. It is not shared out: while the workers
+    start, the first of them gets all connections, and would close those of an honest client.
 
     Granian has no such limit, and Python sees no connection before it has a request. So a thread looks at all sockets
     of the process. It works on duplicates of their descriptors, so that it never closes another one by mistake.
     """
 
-    def __init__(self, limit: int, port: int, *, workers: int = 1, exempt: Iterable[str] = ()) -> None:
-        self._limit = ceil(limit / workers)
+    def __init__(self, limit: int, port: int, *, exempt: Iterable[str] = ()) -> None:
+        self._limit = limit
         self._port = port
         self._exempt = [ip_network(one) for one in exempt]
         self._ages: dict[tuple[str, int], int] = {}  # of a peer: the look that first saw it
@@ -101,15 +104,40 @@ class ConnectionLimit:
 
     def _peers(self) -> Iterator[tuple[int, tuple[str, int]]]:
         """The connections to our port: their descriptors and the addresses and ports of their peers."""
-        for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - the names are enough
-            with suppress(OSError), _duplicate(int(name)) as one:
-                if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockname()[1] == self._port:
-                    yield int(name), _peer(one)
+        for descriptor, one in _sockets(self._port):
+            with suppress(OSError):  # it listens, or its peer is gone
+                yield descriptor, _peer(one)
 
     def _is_exempt(self, network: str) -> bool:
         """Whether an address, or the /64 that begins with it, is one of a proxy that speaks for many."""
         address = ip_address(network.partition("%")[0])
         return any(address in one or (one.version == 6 and network_of(str(one[0])) == network) for one in self._exempt)
+
+
+def stop_accepting(port: int) -> None:
+    """Leave all further connections to ``port`` to the other processes that listen on the same socket.
+
+    Granian accepts until its worker ends, and a connection whose request it has not read by then is closed without an
+    answer. So an empty socket takes the place of each one that listens. Granian is not woken by it, and finds nothing
+    to accept in it. Only Linux needs this: elsewhere workers share one socket, and are not replaced in this way.
+    """
+    if not _DESCRIPTORS.is_dir():
+        return
+    with socket.socket(socket.AF_UNIX) as empty:
+        empty.setblocking(False)
+        empty.bind("")  # to a name that the system makes up
+        empty.listen(1)
+        for descriptor, one in _sockets(port):
+            if not _is_connected(one):  # it listens, or is going to
+                os.dup2(empty.fileno(), descriptor, inheritable=False)
+
+
+def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
+    """The sockets of this process that are bound to ``port``: their descriptors, and a duplicate to ask."""
+    for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - the names are enough
+        with suppress(OSError), _duplicate(int(name)) as one:
+            if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockname()[1] == port:
+                yield int(name), one
 
 
 def _duplicate(descriptor: int) -> socket.socket:
@@ -120,6 +148,14 @@ def _duplicate(descriptor: int) -> socket.socket:
     except OSError:
         os.close(duplicate)
         raise
+
+
+def _is_connected(one: socket.socket) -> bool:
+    try:
+        one.getpeername()
+    except OSError as error:
+        return error.errno != errno.ENOTCONN
+    return True
 
 
 def _peer(one: socket.socket) -> tuple[str, int]:

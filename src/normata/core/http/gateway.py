@@ -73,7 +73,7 @@ class Gateway:
         self._body_deadline = settings.body_deadline
         self._body_rate = settings.body_rate
         self._allowed_hosts = frozenset(settings.allowed_hosts.split(",") if settings.allowed_hosts else ())
-        self._in_flight = InFlight(settings.address_connections, workers=settings.workers)
+        self._in_flight = InFlight(settings.address_connections)
         self._metrics = metrics
         self._requests_by_address = requests_by_address if requests_by_address.quota else None
         self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs

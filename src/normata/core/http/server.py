@@ -22,7 +22,7 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 
 from normata.core import log
-from normata.core.http.connections import PERSISTENCE, ConnectionLimit
+from normata.core.http.connections import PERSISTENCE, ConnectionLimit, stop_accepting
 from normata.core.http.supervisor import ENDING, GRACE, IDLE, LAST_ANSWERS, Supervisor
 from normata.settings import Settings
 
@@ -136,7 +136,7 @@ def connection_limit() -> int:
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS, soft - _OTHER_FILES))
 
 
-def _load(target: str, report_ready: Connection, close: Sequence[int]) -> Any:
+def _load(target: str, report_ready: Connection, close: Sequence[int], port: int) -> Any:
     """The application, in a worker process, which ends when the main process does.
 
     Once it is there, it is reported. What is to ``close`` are the sockets of other workers.
@@ -146,7 +146,7 @@ def _load(target: str, report_ready: Connection, close: Sequence[int]) -> Any:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(LAST_ANSWERS, _end_persistence)
+    signal.signal(LAST_ANSWERS, lambda *_: _give_way(port))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     for descriptor in close:
         os.close(descriptor)
@@ -164,17 +164,18 @@ def _load(target: str, report_ready: Connection, close: Sequence[int]) -> Any:
         raise SystemExit(1) from None
     settings = Settings()
     proxies = settings.trusted_proxies.split(",") if settings.trusted_proxies else []
-    limit = ConnectionLimit(settings.address_connections, settings.port, workers=settings.workers, exempt=proxies)
-    limit.start()
+    ConnectionLimit(settings.address_connections, settings.port, exempt=proxies).start()
     _spare_what_stays()
     with report_ready:
         report_ready.send(True)
     return application
 
 
-def _end_persistence(*_signal: object) -> None:
-    """Have each answer close its connection."""
+def _give_way(port: int) -> None:
+    """Take no further connection, and have each answer close its own: another worker has the place of this one."""
     PERSISTENCE.ends = True
+    with suppress(OSError):
+        stop_accepting(port)
 
 
 def _spare_what_stays() -> None:

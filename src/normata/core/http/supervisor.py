@@ -49,9 +49,9 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
     """Granian's server, with workers that are replaced when they die, each time with a line in the log.
 
     SIGHUP replaces all workers, one after the other, without a failed request. The new one takes connections from the
-    same socket before the old one stops to. The old one answers with `Connection: close` for as long as a connection
-    may be idle, and ends then: a request that is sent while the server closes its connection would be lost (RFC 9112,
-    section 9.5).
+    same socket before the old one stops to. The old one takes no more then, answers with `Connection: close` for as
+    long as a connection may be idle, and ends: a request that is sent while the server closes its connection would be
+    lost (RFC 9112, section 9.5).
     """
 
     def __init__(self, settings: Settings, application: str, **options: Any) -> None:
@@ -100,7 +100,8 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
             self._shd = self._sockets[idx]
         others = [one.get_fd() for number, one in enumerate(self._sockets) if number != idx]
         receiver, sender = multiprocessing.Pipe(duplex=False)
-        worker = super()._spawn_worker(idx, target, partial(callback_loader, report_ready=sender, close=others))
+        load = partial(callback_loader, report_ready=sender, close=others, port=self.bind_port)
+        worker = super()._spawn_worker(idx, target, load)
         worker.ready = receiver
         return worker
 

@@ -133,6 +133,18 @@ def test_an_address_has_a_number_of_connections(serve: Serve) -> None:
             assert one.recv(65_536).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="connections have no limit there")
+def test_one_worker_may_have_all_connections_of_an_address(serve: Serve) -> None:
+    """The limit is that of each worker: the system does not spread connections evenly, least while workers start."""
+    server = serve(4, NORMATA_ADDRESS_CONNECTIONS="8")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(connect(server, "127.0.0.5")) for _ in range(8)]
+        for one in opened:
+            one.sendall(GET)
+        time.sleep(1.5)  # three looks at the connections
+        assert all(map(is_open, opened))
+
+
 def test_there_are_never_more_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker with no file left would try again without a pause."""
     limits: dict[str, tuple[int, int]] = {}

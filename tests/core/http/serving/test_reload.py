@@ -69,6 +69,31 @@ def events(server: Processes, name: str) -> list[dict[str, Any]]:
     return [event for event in found if event["event"] == name]
 
 
+def listens(worker: int, port: int) -> bool:
+    """Whether a process has a socket that listens on the port."""
+    own = {str(one.readlink()) for one in Path(f"/proc/{worker}/fd").iterdir() if one.is_symlink()}
+    for line in Path(f"/proc/{worker}/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *others = line.split()
+        if state == "0A" and int(local.partition(":")[2], 16) == port and f"socket:[{others[5]}]" in own:
+            return True
+    return False
+
+
+def test_a_worker_that_is_replaced_takes_no_further_connection(serve: Serve) -> None:
+    """It would close one whose request it has not read when it ends."""
+    server = serve(2)
+    before = server.workers()
+    wait_for(lambda: all(listens(worker, server.port) for worker in before))
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(events(server, "worker_reloaded")) == 2)
+    after = set(server.workers()) - set(before)
+    assert len(after) == 2
+    wait_for(lambda: not any(listens(worker, server.port) for worker in before))
+    assert set(before) <= set(server.workers()), "they are still there"
+    wait_for(lambda: all(listens(worker, server.port) for worker in after))
+    assert server.answers()
+
+
 @on_both
 def test_sighup_replaces_the_workers_without_a_failed_request(serve: Serve, make_token: MakeToken) -> None:
     token = make_token("editor")
