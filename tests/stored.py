@@ -34,15 +34,15 @@ def _every(table: SqlTable) -> Select[Any]:
 def everything(database: Database) -> dict[str, Rows]:
     """Every row of every table, but for what the service does beside requests.
 
-    That is to note when a token was last used, and to seal events. Events of commands are left out as well: tests make
+    That is to note when a token or a session was last used, and to seal events. Events of commands are left out as well: tests make
     tokens meanwhile.
     """
 
     def work(transaction: Transaction) -> dict[str, Rows]:
         tables = [table for table in Table.metadata.sorted_tables if table.name not in SEALING]
         found = {table.name: [row._asdict() for row in transaction.rows(_every(table))] for table in tables}
-        for token in found[str(AccessToken.__tablename__)]:
-            del token["last_used_at"]
+        for used in (*found[str(AccessToken.__tablename__)], *found[str(Session.__tablename__)]):
+            del used["last_used_at"]
         events = str(AuditEvent.__tablename__)
         found[events] = [event for event in found[events] if event["user_id"] is not None]
         return found

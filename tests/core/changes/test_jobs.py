@@ -62,11 +62,11 @@ def test_of_several_processes_each_job_is_done_by_one(database_url: str, labels:
 
 
 def test_nobody_waits_for_all_of_somebody_else(database_url: str, labels: Labels) -> None:
-    """Beta's one job became due last."""
+    """Beta's one job became due last. It is claimed in the first round, and may run beside several of Alpha's."""
     labels.schedule(*(f"{number:02}" for number in range(30)), due_at="2026-06-01T00:00:00.000Z")
     labels.schedule("only", owner=BETA)
     do_due(database_url, labels.type())
-    assert labels.attempted.index((BETA, "only")) <= 1
+    assert labels.attempted.index((BETA, "only")) < 15
     assert [key for owner, key in labels.attempted if owner == ALPHA] == [f"{number:02}" for number in range(30)]
 
 
@@ -135,9 +135,16 @@ def test_a_job_that_is_done_again_starts_anew(database_url: str, labels: Labels)
 def test_what_has_more_to_do_lets_others_go_first(database_url: str, labels: Labels) -> None:
     labels.schedule("much")
     labels.schedule("little", owner=BETA)
-    labels.next_at = lambda job: job.moment if job.key == "much" and len(labels.attempted) < 5 else None
+    others = (BETA, "little")
+
+    def next_at(job: DueJob) -> str | None:
+        """Never an end of "much" before "little" is done, but for the sake of a test that fails."""
+        waits = others not in labels.attempted and len(labels.attempted) < 100
+        return job.moment if job.key == "much" and (waits or len(labels.attempted) < 5) else None
+
+    labels.next_at = next_at
     do_due(database_url, labels.type())
-    assert labels.attempted.index((BETA, "little")) <= 1
+    assert labels.attempted.index(others) < 50
     assert labels.done()[ALPHA, "much"] >= 4
     assert waiting(labels.database) == []
 
