@@ -34,8 +34,8 @@ def _every(table: SqlTable) -> Select[Any]:
 def everything(database: Database) -> dict[str, Rows]:
     """Every row of every table, but for what the service does beside requests.
 
-    That is to note when a token or a session was last used, and to seal events. Events of commands are left out as well: tests make
-    tokens meanwhile.
+    That is to note when a token or a session was last used, and to seal events. Events of commands are left out, too:
+    tests make tokens meanwhile.
     """
 
     def work(transaction: Transaction) -> dict[str, Rows]:

@@ -33,11 +33,19 @@ def configuration(token: str, *, real: bool) -> str:
             found.append(f'"path.id" = "{sample(operation, user="admin").row_id}"')
         checks = ""
         if isinstance(operation, ChangeOperation):
-            # What its schema takes may break a rule that no schema can tell, come with a key that came before, or
-            # name another state.
-            refused = {"400": operation.has_rules, "412": operation.is_conditional, "422": operation.takes_key}
+            # What its schema takes may break a rule that no schema can tell, come with a key that came before, name
+            # another state, or be a file of another type.
+            refused = {
+                "400": operation.has_rules,
+                "412": operation.is_conditional,
+                "415": bool(operation.body_formats),
+                "422": operation.takes_key,
+            }
             statuses = ["2xx", "401", "403", "404", "409", *(status for status, holds in refused.items() if holds)]
             checks = f"\nchecks.positive_data_acceptance.expected-statuses = {statuses}"
+            # What its schema refuses since it is long may be longer than a body.
+            refusals = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "428", "429", "5xx"]
+            checks += f"\nchecks.negative_data_rejection.expected-statuses = {refusals}"
         lines.append(
             f'[[operations]]\ninclude-operation-id = "{operation.operation_id}"\n'
             f"parameters = {{ {', '.join(found)} }}{checks}"
