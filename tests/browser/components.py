@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from normata.console.app.home import CalendarDay
+from normata.console.app.records.references import Called, Choice
 from normata.console.pages import environment
 from normata.console.pictures import Axis, Point
 from normata.console.static import FOLDER
@@ -30,6 +31,7 @@ def written(folder: Path) -> str:
             pair=lambda *_: "#",
             axes=[Axis("a", "A.5", "Organizational controls"), Axis("b", "A.6", "People controls")],
             point=Point(0.2, "noticed"),
+            choice=Choice([Called("1", "Cryptography", (), "")], 412, ""),
             weeks=[calendar[:7], calendar[7:]],
         )
     )

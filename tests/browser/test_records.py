@@ -24,8 +24,8 @@ def test_a_policy_is_archived_and_taken_back(open_page: Open, with_script: bool)
     form.get_by_role("textbox", name="Reason").fill("Replaced.")
     form.get_by_role("button", name="Archive").click()
 
-    note = page.get_by_role("status")
-    expect(note).to_contain_text("Archived: Cryptography and Key Management")
+    note = page.locator(".toast")
+    expect(note.get_by_role("status")).to_contain_text("Archived: Cryptography and Key Management")
     expect(page.get_by_text("Replaced.").first).to_be_visible()
     expect(page.get_by_role("link", name="Edit")).to_have_count(0)
     note.get_by_role("button", name="Undo").click()
@@ -41,7 +41,7 @@ def test_selected_ones_are_archived_and_all_restored_from_the_archive(open_page:
     if with_script:
         page.get_by_role("checkbox", name="Select all on this page").check()
     else:
-        for box in page.locator("tbody input[type=checkbox]").all():
+        for box in page.locator("tbody .pickbox input").all():
             box.check()
     count = page.locator("tbody input:checked").count()
     assert count > 2
@@ -61,6 +61,7 @@ def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_scri
     for page in (first, second):
         page.goto(f"{CRYPTOGRAPHY}edit/")
     first.get_by_label("Title").fill("Cryptography")
+    _open(first)
     first.get_by_label("Current version").fill("4.0")
     first.get_by_role("button", name="Save").click()
     expect(first.get_by_role("status")).to_contain_text("Saved.")
@@ -73,6 +74,7 @@ def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_scri
     expect(alert).to_contain_text("Somebody else has changed this in the meantime")
     expect(alert).to_be_focused()
     expect(second.get_by_text("Current value: Cryptography")).to_be_visible()
+    expect(second.get_by_label("Current version")).to_be_visible()
     expect(second.get_by_label("Current version")).to_have_value("4.0")
     expect(second.get_by_label("Title")).to_have_value("Keys <b>and</b> ciphers")
     second.get_by_role("button", name="Save").click()
@@ -84,6 +86,7 @@ def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_scri
 def test_faults_lead_to_their_fields(open_page: Open) -> None:
     page = open_page()
     page.goto(f"{PLACE}new/vendors/")
+    _open(page)
     page.get_by_label("Inherent probability").fill("likely")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_be_focused()
@@ -101,7 +104,26 @@ def test_a_status_of_ones_own(open_page: Open) -> None:
     page.get_by_label("Status", exact=True).select_option(label="Another value…")
     own.fill("waiting for police")
     own.press("Enter")
-    expect(page.locator(".facts")).to_contain_text("Waiting for police")
+    expect(page.locator(".facts").first).to_contain_text("Waiting for police")
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_a_task_is_done_beside_the_list_and_the_next_one_opens(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script)
+    page.goto(f"{RECORDS}tasks/?sortColumn=title")
+    page.get_by_role("link", name="Look at Compare firmware").click()
+    panel = page.get_by_role("complementary")
+    expect(panel).to_contain_text("1 of 12")
+    panel.get_by_label("Status", exact=True).select_option("Done")
+    panel.get_by_label("Deadline").fill("2026-12-24")
+    panel.get_by_role("button", name="Save and next").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Saved.")
+    expect(panel).to_contain_text("2 of 12")
+    row = page.get_by_role("row").filter(has_text="Compare firmware")
+    expect(row.locator(".badge").first).to_contain_text("Done")
+    panel.get_by_role("link", name="Close").click()
+    expect(panel).to_have_count(0)
 
 
 def test_what_cannot_be_broken_breaks_no_page(open_page: Open) -> None:
@@ -118,3 +140,8 @@ def test_what_cannot_be_broken_breaks_no_page(open_page: Open) -> None:
 
 def _fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def _open(page: Page) -> None:
+    """Open what few people need."""
+    page.locator("summary").filter(has_text="More fields").click()

@@ -141,9 +141,9 @@ def test_the_statement_of_applicability_is_printed_whole(look: Open) -> None:
     page.goto(f"{ISO}statement-of-applicability/")
     rows = page.get_by_role("table").get_by_role("row")
     expect(rows).to_have_count(94)
-    identifiers = page.locator("td.id").all_inner_texts()
+    identifiers = page.locator("tbody th").all_inner_texts()
     page.emulate_media(media="print")
-    for hidden in (".top", ".foot", ".actions"):
+    for hidden in (".top", ".foot", ".menu"):
         expect(page.locator(hidden)).to_be_hidden()
     expect(page.locator(".print-only")).to_have_text("Harbourlight Robotics, ISO/IEC 27001:2022")
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
+from normata.console.states import meaning
+from normata.console.texts import has_text, text
 from normata.events.history import FORMER_ACTIONS
 from normata.records.archive.queries import KINDS
 
@@ -32,6 +34,17 @@ def zone_of(name: str) -> tzinfo:
         return UTC
 
 
+def zone_name() -> str:
+    """What the reader's zone is called, such as ``Europe/Berlin``."""
+    return str(ZONE.get())
+
+
+def day_of(at: str, zone: tzinfo) -> date:
+    """The day of a moment of the wire in a zone. What is a date alone is the same day everywhere."""
+    found = datetime.fromisoformat(at)
+    return (found if at[11:19] == "00:00:00" else found.astimezone(zone)).date()
+
+
 def as_local(at: str) -> datetime:
     """A moment of the wire in the reader's zone."""
     return datetime.fromisoformat(at).astimezone(ZONE.get())
@@ -46,8 +59,8 @@ def moment(at: str | None) -> Markup:
 
 
 def day(at: str) -> Markup:
-    """The day of a moment of the wire, for people. What is a date alone is the same day everywhere."""
-    return _time(at, _date(datetime.fromisoformat(at) if at[11:19] == "00:00:00" else as_local(at)))
+    """The day of a moment of the wire, for people."""
+    return _time(at, _date(day_of(at, ZONE.get())))
 
 
 def clock(at: str) -> Markup:
@@ -55,7 +68,7 @@ def clock(at: str) -> Markup:
     return _time(at, f"{as_local(at):%H:%M}")
 
 
-def _date(at: datetime) -> str:
+def _date(at: date) -> str:
     return f"{at.day} {at:%b} {at.year}"
 
 
@@ -64,7 +77,9 @@ def _time(at: str, shown: str) -> Markup:
 
 
 def words(token: str) -> str:
-    """A token of an enum as words: ``IN_PROGRESS`` becomes `In progress`."""
+    """A token of an enum as words: ``IN_PROGRESS`` becomes `In progress`, unless the texts say it better."""
+    if has_text(f"token.{token}"):
+        return text(f"token.{token}")
     return token.replace("_", " ").capitalize()
 
 
@@ -134,4 +149,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "segment": segment,
     "json": as_json,
     "initials": initials,
+    "meaning": meaning,
 }

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.console.pages import HEADERS, Pages
+from normata.console.pages import HEADERS, Pages, note_zone
 from normata.console.return_path import safe_path
 from normata.console.site import Site
 from normata.console.texts import refusal, text
@@ -75,6 +75,7 @@ class PageRequest:
         self.console = console
         self.request = request
         self.context: RequestContext = context_of(request.scope)
+        note_zone(self.context)
 
     @property
     def query(self) -> Mapping[str, str]:

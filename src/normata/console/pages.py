@@ -111,7 +111,7 @@ class Pages:
     ) -> Response:
         """A page as an answer to a request."""
         prefix = context.prefix
-        ZONE.set(zone_of(_cookie(context, ZONE_COOKIE)))
+        note_zone(context)
         html = self._templates.get_template(template).render(
             values,
             asset=lambda name: prefix + self._assets.path(name),
@@ -132,6 +132,11 @@ class Pages:
             message=body["detail"],
             visitor=None,
         )
+
+
+def note_zone(context: RequestContext) -> None:
+    """Have times of this request be told where its reader is."""
+    ZONE.set(zone_of(_cookie(context, ZONE_COOKIE)))
 
 
 def _cookie(context: RequestContext, name: str) -> str:

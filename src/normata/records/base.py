@@ -42,6 +42,7 @@ class Restorable(Table):
 
     A kind declares its ``path`` (the segment of its address, and its bundle array), its columns, the ``topic`` of
     notifications about it, and, where somebody answers for it, the column that names this member (``responsible``).
+    ``has_times`` says that of its dates the time matters, as those of an incident.
     """
 
     __abstract__ = True
@@ -49,6 +50,7 @@ class Restorable(Table):
     path: ClassVar[str]
     topic: ClassVar[str] = "SYSTEM"
     responsible: ClassVar[str | None] = None
+    has_times: ClassVar[bool] = False
     answers_null: ClassVar[bool] = False  # restore answers `null` instead of the record
 
     kinds: ClassVar[list[type[Restorable]]] = []

@@ -27,7 +27,7 @@ class Field:
 
     ``known`` has the known values of an open enum, ``target`` the sort of the rows that a reference names, as bundles
     and paths call it; of an opaque id the sort of those that it may name. ``ends`` tells what ends a date by which
-    something has to be done, null for all else.
+    something has to be done, null for all else. Of a date people care for the day, unless it ``has_time``.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Field:
     is_responsible: bool
     is_filter: bool
     may_be_null: bool
+    has_time: bool
 
     def is_open(self, record: Mapping[str, Any]) -> bool:
         """Whether what the date of a record asks for still has to be done."""
@@ -82,6 +83,7 @@ def _field(kind: type[Restorable], column: Column[Any]) -> Field:
         is_responsible=column.name == kind.responsible,
         is_filter=column.name in {one.name for one in filter_columns(kind)},
         may_be_null=bool(column.nullable),
+        has_time=sort == "moment" and (kind.has_times or column.name not in writable(kind)),
     )
 
 

@@ -274,6 +274,7 @@ class Incident(Maintained):
     path = "incidents"
     topic = "INCIDENTS"
     responsible = "owner_id"
+    has_times = True
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from normata.console.filters import moment
+from normata.console.filters import day
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, Task
 from tests.console.app.conftest import People
@@ -100,11 +100,11 @@ def test_a_note_cannot_be_forged(shared: People) -> None:
         f"{page}?restored=tasks:{record_id(Task, 'live')}",
     ]
     for address in forged:
-        assert 'class="note' not in shared["editor"].get(address).text
-    assert 'class="note' in shared["editor"].get(f"{page}?undo={query['undo']}&proof={query['proof']}").text
+        assert 'class="toast"' not in shared["editor"].get(address).text
+    assert 'class="toast"' in shared["editor"].get(f"{page}?undo={query['undo']}&proof={query['proof']}").text
     other = Browser(shared.instance)
     other.post("/sign-in/link/", secret=new_link(shared.instance, "editor"))
-    assert 'class="note' not in other.get(f"{page}?undo={query['undo']}&proof={query['proof']}").text
+    assert 'class="toast"' not in other.get(f"{page}?undo={query['undo']}&proof={query['proof']}").text
 
 
 def test_the_archive_says_who_when_why_and_what_is_in_the_way(shared: People) -> None:
@@ -112,8 +112,8 @@ def test_the_archive_says_who_when_why_and_what_is_in_the_way(shared: People) ->
     _post(shared, "admin", step="archive", selected=_selected((Task, task)), reason="It is done.")
     page = shared["viewer"].get(f"{ARCHIVE}?search=Put+away")
     said = text_of(page)
-    day = stored(shared, Task, task)["archivedAt"]
-    assert f"Put away Task {moment(day).striptags()} Admin It is done." in said
+    at = stored(shared, Task, task)["archivedAt"]
+    assert f"Put away Task {day(at).striptags()} A Admin It is done." in said
     page = shared["viewer"].get(f"{ARCHIVE}?kind=labels&search=taken")
     assert "A live record has the same slug." in text_of(page)
     assert page_of(Label, record_id(Label, "namesake")) in Parsed(page).links

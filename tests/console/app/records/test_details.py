@@ -100,7 +100,7 @@ def test_controls_frameworks_and_statements_are_links(shared: People) -> None:
     audit = made(shared, Audit, frameworkId="fw-moon")
     page = shared["viewer"].get(page_of(Task, task))
     assert f"{ALPHA}controls/sun.A.1/" in Parsed(page).links
-    assert "Assignee Admin" in text_of(page)
+    assert "Assignee A Admin" in text_of(page)
     assert f"{ALPHA}controls/moon.A.1/" in Parsed(shared["viewer"].get(page_of(Finding, finding))).links
     assert f"{ALPHA}frameworks/fw-moon/" in Parsed(shared["viewer"].get(page_of(Audit, audit))).links
 
@@ -127,9 +127,18 @@ def test_the_history_says_who_and_what_by_name(shared: People) -> None:
     edit = Sheet(shared["admin"].get(page_of(Asset, asset, "edit")), "/edit/")
     edit.send(shared["admin"], ownerId="member-editor", status="RETIRED")
     said = text_of(shared["viewer"].get(page_of(Asset, asset)))
-    assert "Admin Update" in said
-    assert "Status: Active → Retired" in said
-    assert "Owner: Owner → Editor" in said
+    assert "Admin changed status, owner" in said
+    assert "Status: ● Active → ⊘ Retired" in said
+    assert "Owner: O Owner → E Editor" in said
+
+
+def test_the_history_shows_the_difference_of_texts(shared: People) -> None:
+    policy = made(shared, Policy, content="The list is renewed each autumn, by the board.")
+    edit = Sheet(shared["editor"].get(page_of(Policy, policy, "edit")), "/edit/")
+    edit.send(shared["editor"], content="The list is renewed each spring, by the <b>board</b>.")
+    page = shared["viewer"].get(page_of(Policy, policy)).text
+    assert "<del>autumn</del><ins>spring</ins>" in page
+    assert "<ins>&lt;b&gt;</ins>board<ins>&lt;/b&gt;</ins>" in page
 
 
 # --- What people wrote

@@ -143,7 +143,7 @@ def test_faults_are_told_at_their_fields_and_nothing_typed_is_lost(kind: type[Re
         again = Sheet(answer, path)
         for name in wrong:
             assert f'href="#field-{name}"' in answer.text
-            assert f'id="about-{name}"><p class="fault">must ' in answer.text
+            assert f'id="fault-{name}">must ' in answer.text
             assert again.value(name) == wrong[name]
         for name, typed in right.items():
             assert again.value(name) == typed
@@ -181,7 +181,8 @@ def test_a_slug_that_is_taken_is_told_where_it_is_not_hidden(shared: People) -> 
     sheet = Sheet(shared["editor"].get(new_of(Label)), new_of(Label))
     answer = sheet.send(shared["editor"], name="Second", slug="labels-live")
     assert is_refused(answer, status=409)
-    assert "<details open><summary>More fields" in answer.text
+    assert '<details class="fold" open><summary>Slug' in answer.text
+    assert '<details class="fold" open><summary>More fields' not in answer.text
     assert "A live record has the same slug" in answer.text.partition('name="slug"')[2]
 
 
@@ -277,7 +278,7 @@ def test_who_saves_second_is_told_what_changed_and_loses_nothing(shared: People)
     assert is_refused(answer, status=412)
     said = text_of(answer)
     assert "Somebody else has changed this in the meantime" in said
-    assert 'id="about-description"><p class="box">Current value: <span class="whole">By the first.' in answer.text
+    assert 'id="now-description">Current value: <span class="whole">By the first.' in answer.text
     again = Sheet(answer, "/edit/")
     assert again.value("description") == "By the second."
     assert again.value("contactName") == "B"
@@ -389,4 +390,4 @@ def test_a_reference_to_another_organization_is_refused(shared: People) -> None:
     sheet = Sheet(shared["editor"].get(new_of(Task)), new_of(Task))
     answer = sheet.send(shared["editor"], title="Reaching over", policyId="policies-live-org-beta")
     assert is_refused(answer, status=400)
-    assert 'id="about-policyId"><p class="fault">names no policy that exists' in answer.text
+    assert 'id="fault-policyId">names no policy that exists' in answer.text

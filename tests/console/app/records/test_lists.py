@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from normata.console.app.records.layout import first_of
 from normata.console.filters import day
 from normata.records.base import Restorable
 from normata.records.fields import fields_of
@@ -73,7 +76,7 @@ def test_a_record_shows_all_its_fields(kind: type[Restorable], readers: People) 
     record = stored(readers, kind, record_id(kind, "live"))
     page = readers["viewer"].get(page_of(kind, record["id"]))
     said = text_of(page)
-    assert f'<h1 class="whole">{record[kind.title_column()]}</h1>' in page.text
+    assert re.search(rf"<h1>(<[^>]*>\d+</span> )?{record[kind.title_column()]}</h1>", page.text)
     for field in fields_of(kind):
         if field.sort == "moment" and record[field.name]:
             assert day(record[field.name]).striptags() in said
@@ -90,3 +93,33 @@ def test_the_overview_counts_each_kind(readers: People) -> None:
     assert "Risk reviews 1 1 " in said
     assert "Tasks 2 2 " in said
     assert f"{ALPHA}archive/?kind=tasks" in readers["viewer"].get(f"{ALPHA}records/").text
+
+
+def test_columns_are_chosen_in_the_address(readers: People) -> None:
+    page = readers["viewer"].get(page_of(Task, query="columns=frequency&columns=policyId&status=TODO"))
+    heads = re.findall(r'<th scope="col"[^>]*>(?:<[^>]*>)*([^<]*)', page.text)
+    assert heads == ["Title", "Policy", "Frequency", "Look at"]
+    assert '<input type="hidden" name="columns" value="frequency">' in page.text  # whoever searches keeps them
+
+
+def test_mine_is_a_view(readers: People) -> None:
+    address = page_of(Task, query="assigneeMemberId=member-editor")
+    page = readers["editor"].get(page_of(Task))
+    assert address in Parsed(page).links
+    assert f'<a href="{address}" aria-current="page">Mine</a>' in readers["editor"].get(address).text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_opens_beside_the_list(kind: type[Restorable], readers: People) -> None:
+    """With a form for editors, of what changes most; viewers read."""
+    record = record_id(kind, "live")
+    opening = next(link for link in Parsed(readers["viewer"].get(page_of(kind))).links if f"open={record}" in link)
+    for user in ("viewer", "editor"):
+        page = readers[user].get(opening.partition("#")[0])
+        assert f"{kind.words()} live" in Parsed(page).text
+        assert page_of(kind, record) in Parsed(page).links
+        forms = [form for form in Parsed(page).forms if form.action == page_of(kind, record, "edit")]
+        assert len(forms) == (user == "editor" and any(field.sort in _QUICK for field in first_of(kind)))
+
+
+_QUICK = ("token", "reference", "moment")

@@ -26,6 +26,12 @@ from normata.errors import InsufficientRole
 from normata.records.archive.queries import KINDS
 
 _FILTERS = ("kind", "userId", "from", "to", "search", "archiveId")
+_LABELS = {
+    "kind": "record.kind",
+    "userId": "record.archived_by_whom",
+    "from": "record.from",
+    "to": "record.to",
+}
 _ORDER = ("page", "limit")
 _PLACE = "records/"
 _STEPS = ("archive", "restore")
@@ -50,17 +56,41 @@ async def show(page_request: OrganizationRequest) -> Response:
         *undo_queries.api_queries,
     )
     chosen = {name: sent.get(name, "") for name in wanted}
+    filled = [(name, value) for name in _FILTERS for value in wanted[name] if value]
+    names = [(one["id"], one["label"]) for one in people["items"]]
     return page_request.page(
         "app/archive.html",
         archive=archive,
+        kinds=_kinds(),
+        chips=_chips(page_request, filled, {"kind": dict(_kinds()), "userId": dict(names)}),
+        keeps=[pair for pair in filled if pair[0] != "search"],
+        keeps_search=[pair for pair in filled if pair[0] in ("search", "archiveId")],
         sorts={path: sort_of_kind(kind) for path, kind in KINDS.items()},
-        people=[(one["id"], one["label"]) for one in people["items"]],
+        people=names,
         chosen=chosen,
-        is_filtered=any(chosen[name] for name in _FILTERS),
+        is_filtered=bool(filled),
         selected=set(sent.getlist("selected")),
         undo=undo_queries.note(notice),
         can_edit=page_request.may("editor"),
     )
+
+
+def _kinds() -> list[tuple[str, str]]:
+    return [(path, kind.plural().capitalize()) for path, kind in KINDS.items()]
+
+
+def _chips(
+    page_request: OrganizationRequest, filled: Sequence[tuple[str, str]], called: Mapping[str, Mapping[str, str]]
+) -> list[tuple[str, str, str]]:
+    """The filters that count: what each is called, its values as words, and the address without it."""
+    values: dict[str, list[str]] = {}
+    for name, value in filled:
+        if name in _LABELS:
+            values.setdefault(name, []).append(called.get(name, {}).get(value, value[:10]))
+    return [
+        (text(_LABELS[name]), ", ".join(found), page_request.link(**{name: None, "page": None}))
+        for name, found in values.items()
+    ]
 
 
 async def archive_or_restore(page_request: OrganizationRequest) -> Response:

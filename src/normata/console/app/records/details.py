@@ -23,19 +23,23 @@ from normata.console.app.records.kinds import (
     sort_of_kind,
     title_of,
 )
+from normata.console.app.records.layout import by_sort, is_seldom
+from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.references import names_of
 from normata.console.app.records.undo import UndoQueries, joined
+from normata.console.differences import Piece, difference
+from normata.console.filters import action_words, as_json
 from normata.console.markdown import markdown
+from normata.console.texts import has_text, text
 from normata.core.db.types import now
 from normata.records.fields import Field, fields_of, referring_to
 
 _MAX_REFERRERS = "10"  # of each kind
 _MAX_HISTORY = "20"
 _SHORT = 5_000  # characters that are rendered in a few milliseconds
-_OURS = ("id", "organizationId", "archivedAt")  # said elsewhere on the page, or of no use to people
-# The order of short fields. Tokens, and the short id, stand below the title.
-_PLACES: tuple[tuple[str, ...], ...] = (("reference",), ("moment", "flag"), ("text", "number"), ("foreign", "count"))
-_SELDOM = frozenset({"slug", "order", "createdAt", "updatedAt"})
+_OURS = ("id", "organizationId", "archivedAt", "shortId")  # said elsewhere on the page, or of no use to people
+_LONG = ("prose", "document")
+_TIMES = frozenset({"createdAt", "updatedAt"})
 _NOT_SHOWN = UNSHOWN | {"archivedAt"}  # of an event
 
 
@@ -50,12 +54,21 @@ class Referrers(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What has become of a field: its value before, where that is known, and after."""
+    """What has become of a field: its value before, where that is known, and after; of a long text the ``pieces``."""
 
     field: Field
     label: str
     before: Any
     after: Any
+    pieces: Sequence[Piece]
+
+
+class Facts(NamedTuple):
+    """The short fields that have a value: what people look at, what the record refers to, and what few people need."""
+
+    shown: Sequence[Field]
+    referred: Sequence[Field]
+    seldom: Sequence[Field]
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
@@ -74,19 +87,22 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         *undo_queries.api_queries,
     )
     fields = [field for field in fields_of(kind) if field.name not in _OURS and not field.is_title]
-    texts = [field for field in fields if field.sort in ("prose", "document") and _has(record, field)]
-    events = [(event, list(_changes(kind, event))) for event in history["items"]]
+    filled = [field for field in fields if _has(record, field)]
+    texts = [field for field in filled if field.sort in _LONG]
+    events = await _events(kind, history["items"])
     return page_request.page(
         "app/record.html",
         kind=sort_of_kind(kind),
         record=record,
         me=joined(kind.path, record_id),
         title=record[title_of(kind).name],
-        state=[field for field in fields if field.sort in ("token", "flag")],
-        facts=_facts(record, fields),
+        marks=marks_of_state(record, filled),
+        whose=next((field for field in filled if field.is_responsible), None),
+        due=next((field for field in filled if field.is_open(record)), None),
+        facts=_facts(filled),
         texts=texts,
         written=await _written({field.name: record[field.name] for field in texts}),
-        empty=[label(field) for field in fields if not _has(record, field)],
+        empty=[label(field) for field in fields if not _has(record, field) and not is_seldom(field)],
         label=label,
         names=await names_of(page_request, _named(record, fields, events)),
         archived=next(iter(archive["items"]), None),
@@ -96,6 +112,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         ],
         history=history,
         events=events,
+        did=did,
         undo=undo_queries.note(others[len(referring) :]),
         today=now(),
         can_edit=page_request.may("editor"),
@@ -104,19 +121,20 @@ async def show_one(page_request: OrganizationRequest) -> Response:
 
 async def _written(texts: Mapping[str, Any]) -> Mapping[str, Markup]:
     """The markup of texts, by the names of their fields; of long ones on a thread, so that nobody else waits."""
-    found = {name: text for name, text in texts.items() if isinstance(text, str)}
+    found = {name: written for name, written in texts.items() if isinstance(written, str)}
 
     def render() -> Mapping[str, Markup]:
-        return {name: markdown(text) for name, text in found.items()}
+        return {name: markdown(written) for name, written in found.items()}
 
     return render() if sum(map(len, found.values())) <= _SHORT else await asyncio.to_thread(render)
 
 
-def _facts(record: Mapping[str, Any], fields: Sequence[Field]) -> Sequence[Field]:
-    """The short fields that have a value: what it refers to first, what few people need last."""
-    places = {sort: place for place, sorts in enumerate(_PLACES) for sort in sorts}
-    short = [field for field in fields if field.sort in places and field.name != "shortId" and _has(record, field)]
-    return sorted(short, key=lambda field: (field.name in _SELDOM, places[field.sort]))
+def _facts(fields: Sequence[Field]) -> Facts:
+    short = [field for field in by_sort(fields) if field.sort not in _LONG]
+    seldom = [field for field in short if is_seldom(field) or field.name in _TIMES]
+    shown = [field for field in short if field not in seldom]
+    referred = [field for field in shown if field.target and field.target not in ("memberships", "users")]
+    return Facts([field for field in shown if field not in referred], referred, seldom)
 
 
 def _has(record: Mapping[str, Any], field: Field) -> bool:
@@ -136,10 +154,36 @@ def _named(
                 yield change.field.target, value if isinstance(value, str) else None
 
 
+async def _events(kind: Kind, events: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Sequence[Change]]]:
+    """Events with what they changed; where these are long texts on a thread, so that nobody else waits."""
+    found = [(event, list(_changes(kind, event))) for event in events]
+    long = [change for _, changes in found for change in changes if change.field.sort in _LONG]
+
+    def compare() -> list[tuple[Mapping[str, Any], Sequence[Change]]]:
+        return [(event, [_with_pieces(change) for change in changes]) for event, changes in found]
+
+    return await asyncio.to_thread(compare) if long else [(event, changes) for event, changes in found]
+
+
+def _with_pieces(change: Change) -> Change:
+    if change.field.sort not in _LONG:
+        return change
+    return change._replace(pieces=difference(_as_text(change.before), _as_text(change.after)))
+
+
+def _as_text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else as_json(value)
+
+
 def _changes(kind: Kind, event: Mapping[str, Any]) -> Iterator[Change]:
     """What an event has changed; nothing of one that has made the record, or archived or restored it."""
     if event["before"] is None or event["after"] is None:
         return
     for field in fields_of(kind):
         if field.name in event["after"] and field.name not in _NOT_SHOWN:
-            yield Change(field, label(field), event["before"].get(field.name), event["after"][field.name])
+            yield Change(field, label(field), event["before"].get(field.name), event["after"][field.name], ())
+
+
+def did(action: str) -> str:
+    """What somebody did to a record, in the past."""
+    return text(f"did.{action}") if has_text(f"did.{action}") else action_words(action).lower()

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.responses import Response
 
-from normata.console.app.api_calls import ApiQuery, Fields, Refusal, tag_of
+from normata.console.app.api_calls import ApiQuery, Fields, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.forms import (
     Entry,
+    Started,
     entry_of,
     form_fields,
     is_marked,
     known_marks,
-    marks_of,
     read,
+    started_with,
     typed_entry,
 )
 from normata.console.app.records.kinds import Kind, changing, getting, kind_of, label, making, sort_of_kind, title_of
+from normata.console.app.records.layout import form_layout
 from normata.console.app.records.references import choices_of
+from normata.console.filters import zone_name
 from normata.console.texts import text
 from normata.records.fields import Field
 from normata.records.writing import MAX_DOCUMENT_BYTES
@@ -29,39 +32,30 @@ from normata.records.writing import MAX_DOCUMENT_BYTES
 # A form has a byte of a request in up to three of its own.
 _MAX_FORM = 3 * MAX_DOCUMENT_BYTES
 
-# In what order a form has its fields: what it is, whose, when; then texts; what few people need comes last.
-_FIRST: tuple[tuple[str, ...], ...] = (("token", "flag"), ("reference",), ("moment",), ("text", "number"))
-
-
-class Started(NamedTuple):
-    """What a form began with: the record's entity tag and marks, or the key under which a record is made once."""
-
-    tag: str = ""
-    marks: str = ""
-    key: str = ""
-
 
 async def show_new(page_request: OrganizationRequest) -> Response:
     """The form of a new record. The address may fill fields in: ``?policyId=…``."""
     kind = kind_of(page_request)
     entries = [_new_entry(field, page_request.query.get(field.name)) for field in form_fields(kind)]
-    return await _page(page_request, kind, entries, Started(key=page_request.new_key()))
+    return await _page(page_request, kind, entries, Started(key=page_request.new_key(), zone=zone_name()))
 
 
 async def make(page_request: OrganizationRequest) -> Response:
     """Create a record, once, however often the form is sent."""
     kind, form = kind_of(page_request), await _sent(page_request)
     entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
-    started = Started(key=form.get("key") or page_request.new_key())
+    zone = form.get("zone")
+    started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
     if _asks_to_find(form):
         return await _page(page_request, kind, entries, started, form=form)
-    entered = read(entries)
+    entered = read(entries, zone)
     outcome = await page_request.change(
         making(kind), body=entered.values, key=started.key, checks_only=bool(entered.faults)
     )
     refusal = _with_faults(outcome.refusal, entered.faults)
     if refusal is not None:
-        return await _page(page_request, kind, entries, Started(key=page_request.new_key()), form=form, refusal=refusal)
+        started = Started(key=page_request.new_key(), zone=zone)
+        return await _page(page_request, kind, entries, started, form=form, refusal=refusal)
     return page_request.go(page_request.path("records", kind.path, outcome.answer["id"]), "record_made")
 
 
@@ -71,7 +65,7 @@ async def show_edit(page_request: OrganizationRequest) -> Response:
     record = await page_request.ask_one(ApiQuery(getting(kind), id=record_id))
     if record["archivedAt"] is not None:
         return page_request.go(page_request.path("records", kind.path, record_id))
-    return await _page(page_request, kind, *_filled(kind, record), record=record)
+    return await _page(page_request, kind, *_filled(kind, record, zone_name()), record=record)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
@@ -79,29 +73,30 @@ async def change(page_request: OrganizationRequest) -> Response:
     kind, record_id, form = kind_of(page_request), page_request.param("id"), await _sent(page_request)
     api_query = ApiQuery(getting(kind), id=record_id)
     record = await page_request.ask_one(api_query)
-    marks, started = known_marks(form), Started(form.get("tag"), form.get("marks"))
+    marks, zone = known_marks(form), form.get("zone")
+    started = Started(form.get("tag"), form.get("marks"), zone=zone)
     typed = [entry for field in form_fields(kind) if (entry := typed_entry(field, form)) is not None]
     changed = [entry for entry in typed if not is_marked(entry, marks)]
-    here = {field.name: entry_of(field, record[field.name]) for field in form_fields(kind)}
+    here = {field.name: entry_of(field, record[field.name], zone) for field in form_fields(kind)}
     here |= {entry.field.name: entry for entry in typed}
     if _asks_to_find(form):
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form)
-    entered = read(changed, record)
+    entered = read(changed, zone, record)
     outcome = await page_request.change(
         changing(kind), row_id=record_id, body=entered.values, if_match=started.tag, checks_only=bool(entered.faults)
     )
     refusal = _with_faults(outcome.refusal, entered.faults)
     if refusal is None:
         done = "record_saved" if entered.values else "record_unchanged"
-        return page_request.go(page_request.path("records", kind.path, record_id), done)
+        return page_request.back(form, page_request.path("records", kind.path, record_id), done)
     if refusal.code != "precondition_failed":
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
     # What they changed stands in the form now, but where the person has changed the same: that stays, theirs is shown.
     record = await page_request.ask_one(api_query)
-    theirs, started = _filled(kind, record)
+    theirs, started = _filled(kind, record, zone)
     mine = {entry.field.name for entry in changed}
     entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
-    meanwhile = [entry for entry in theirs if marks and not is_marked(entry, marks)]
+    meanwhile = [entry for entry in theirs if entry.field.name in marks and not is_marked(entry, marks)]
     refusal = replace(refusal, title=text("record.not_saved"), detail=text("app.changed_meanwhile"))
     return await _page(
         page_request, kind, entries, started, record=record, form=form, refusal=refusal, meanwhile=meanwhile
@@ -123,23 +118,31 @@ async def _page(
     find = {field.name: form.get(f"find.{field.name}")[:200] for field in references} if form else {}
     chosen = {entry.field.name: entry.shown for entry in entries}
     theirs = {entry.field.name: entry for entry in meanwhile}
-    known = {entry.field.name for entry in entries}
+    by_name = {entry.field.name: entry for entry in entries}
     faults = dict(refusal.faults) if refusal else {}
+    at_fields = {name.partition("/")[0]: message for name, message in reversed(faults.items())}
+    named = [name for name in by_name if record is None and name in page_request.query]
+    layout = form_layout(kind, named)
+    # What is wrong, what others have changed and what was looked for is to be seen.
+    to_be_seen = {*at_fields, *theirs, *(name for name, words in find.items() if words)}
     return page_request.page(
         "app/record_form.html",
         status=refusal.status if refusal else 200,
         kind=sort_of_kind(kind),
         record=record,
         title=record[title_of(kind).name] if record else "",
-        groups=_groups(entries),
+        layout=layout,
+        entries=by_name,
+        opens_rest=any(field.name in to_be_seen for field in layout.rest),
+        opens_seldom=any(field.name in to_be_seen or field.name in named for field in layout.seldom),
         label=label,
         started=started,
         choices=await choices_of(page_request, references, chosen, find),
         refusal=refusal,
         faults=[(name.partition("/")[0], name, message) for name, message in faults.items()],
-        at_fields={name.partition("/")[0]: message for name, message in reversed(faults.items())},
-        known=known,
+        at_fields=at_fields,
         meanwhile=theirs,
+        return_to=form.get("return_to") if form else "",
     )
 
 
@@ -164,12 +167,12 @@ def _new_entry(field: Field, entered: str | None) -> Entry:
     value: Any = field.default if entered is None else entered
     if field.sort == "flag":
         value = entered == "true" if entered is not None else bool(field.default)
-    return entry_of(field, value) if field.sort != "moment" else Entry(field, entered or "")
+    return entry_of(field, value, "") if field.sort != "moment" else Entry(field, entered or "")
 
 
-def _filled(kind: Kind, record: Mapping[str, Any]) -> tuple[Sequence[Entry], Started]:
-    entries = [entry_of(field, record[field.name]) for field in form_fields(kind)]
-    return entries, Started(tag_of(record), marks_of(entries))
+def _filled(kind: Kind, record: Mapping[str, Any], zone: str) -> tuple[Sequence[Entry], Started]:
+    entries = [entry_of(field, record[field.name], zone) for field in form_fields(kind)]
+    return entries, started_with(record, entries, zone)
 
 
 def _with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal | None:
@@ -180,16 +183,3 @@ def _with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal 
         refusal = Refusal(400, "validation", "", "")
     title = text("record.not_valid") if refusal.status == 400 else refusal.title
     return replace(refusal, title=title, faults={**faults, **refusal.faults})
-
-
-def _groups(entries: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
-    """The entries as a form has them: the title, what is short, texts, and what few people need."""
-    rest = [entry for entry in entries if not entry.field.is_title]
-    seldom = [entry for entry in rest if entry.field.sort in ("foreign", "count") or entry.field.name == "slug"]
-    short = [entry for sorts in _FIRST for entry in rest if entry.field.sort in sorts and entry not in seldom]
-    return {
-        "title": [entry for entry in entries if entry.field.is_title],
-        "short": short,
-        "long": [entry for entry in rest if entry.field.sort in ("prose", "document")],
-        "seldom": seldom,
-    }

@@ -9,22 +9,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from math import isfinite
 from typing import Any, NamedTuple
 
 import orjson
 
-from normata.console.app.api_calls import Fields
+from normata.console.app.api_calls import Fields, tag_of
 from normata.console.app.records.kinds import Kind
+from normata.console.filters import day_of, zone_of
 from normata.console.texts import text
 from normata.core.changes.merge_patch import is_same, merge_patch, patch_between
+from normata.core.db.types import format_timestamp
 from normata.core.schema.fields import parse_timestamp
 from normata.records.fields import Field, fields_of
 
-Typed = Mapping[str, str]  # what stands in the form, by the names of fields
-
 _LONG = ("prose", "document")
+_BROWSER_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 AS_TEXT, AS_JSON = "text", "json"  # how a document is written
 
 
@@ -34,6 +36,18 @@ class Entry(NamedTuple):
     field: Field
     shown: str
     written: str = ""
+
+
+class Started(NamedTuple):
+    """What a form began with: the record's entity tag and marks, or the key under which a record is made once.
+
+    ``zone`` is where its times are.
+    """
+
+    tag: str = ""
+    marks: str = ""
+    key: str = ""
+    zone: str = ""
 
 
 class Read(NamedTuple):
@@ -48,13 +62,13 @@ def form_fields(kind: Kind) -> Sequence[Field]:
     return [field for field in fields_of(kind) if field.is_writable]
 
 
-def entry_of(field: Field, value: Any) -> Entry:
-    """How a value stands in the form."""
+def entry_of(field: Field, value: Any, zone: str) -> Entry:
+    """How a value stands in the form, whose times are those of ``zone``."""
     match field.sort:
         case "flag":
             return Entry(field, "true" if value else "")
         case "moment":
-            return Entry(field, _local(value) if value else "")
+            return Entry(field, _local(field, value, zone_of(zone)) if value else "")
         case "document":
             if value is None or isinstance(value, str):
                 return Entry(field, value or "", AS_TEXT)
@@ -77,6 +91,11 @@ def typed_entry(field: Field, form: Fields) -> Entry | None:
     return Entry(field, form.get(name))
 
 
+def started_with(record: Mapping[str, Any], entries: Sequence[Entry], zone: str) -> Started:
+    """What the form of a record begins with, which has these entries."""
+    return Started(tag_of(record), marks_of(entries), zone=zone)
+
+
 def marks_of(entries: Sequence[Entry]) -> str:
     """What the form was filled with, as one value of it."""
     return json.dumps({entry.field.name: _mark(entry) for entry in entries}, separators=(",", ":"))
@@ -96,7 +115,7 @@ def is_marked(entry: Entry, marks: Mapping[str, str]) -> bool:
     return marks.get(entry.field.name) == _mark(entry)
 
 
-def read(entries: Sequence[Entry], record: Mapping[str, Any] | None = None) -> Read:
+def read(entries: Sequence[Entry], zone: str, record: Mapping[str, Any] | None = None) -> Read:
     """What is to be sent to the interface; of a new record, where ``record`` is null, nothing that is empty."""
     values: dict[str, Any] = {}
     faults: dict[str, str] = {}
@@ -105,13 +124,13 @@ def read(entries: Sequence[Entry], record: Mapping[str, Any] | None = None) -> R
         if record is None and not entry.shown and not field.is_title and field.sort != "flag":
             continue
         try:
-            values[field.name] = _value(entry, None if record is None else record[field.name])
+            values[field.name] = _value(entry, zone_of(zone), None if record is None else record[field.name])
         except ValueError as error:
             faults[field.name] = str(error)
     return Read(values, faults)
 
 
-def _value(entry: Entry, before: Any) -> Any:
+def _value(entry: Entry, zone: tzinfo, before: Any) -> Any:
     """The value of a field, as a change sends it. Raises ValueError with a reason fit for the person.
 
     What is no number or no time is sent as it is: the interface says what is wrong with it.
@@ -123,6 +142,8 @@ def _value(entry: Entry, before: Any) -> Any:
         return None if field.may_be_null else ""
     if field.sort == "document":
         return _document(entry, before)
+    if field.sort == "moment":
+        return _moment(shown, zone)
     return _PARSERS.get(field.sort, _as_it_is)(shown)
 
 
@@ -155,20 +176,27 @@ def _number(shown: str) -> float | str:
     return number if isfinite(number) else shown
 
 
-def _moment(shown: str) -> str:
-    """A time as a browser has it, to the minute or finer, in UTC; with an offset of its own it is read so."""
-    for candidate in (shown, f"{shown}:00Z", f"{shown}Z"):
-        try:
-            return parse_timestamp(candidate)
-        except ValueError:
-            continue
-    return shown
+def _moment(shown: str, zone: tzinfo = UTC) -> str:
+    """A day, or a time as a browser has it, to the minute or finer, in a zone unless it has an offset."""
+    try:
+        return parse_timestamp(shown)
+    except ValueError:
+        pass
+    if not _BROWSER_TIME.fullmatch(shown):
+        return shown
+    try:
+        return format_timestamp(datetime.fromisoformat(shown).replace(tzinfo=zone))
+    except (ValueError, OverflowError):
+        return shown
 
 
-def _local(moment: str) -> str:
-    """A time as browsers write it, as short as it can be."""
-    day_and_minute, rest = moment[:16], moment[16:].rstrip("Z")
-    return day_and_minute if rest == ":00.000" else day_and_minute + rest.removesuffix(".000")
+def _local(field: Field, moment: str, zone: tzinfo) -> str:
+    """A moment as browsers write it: a day, or where the time matters a time in a zone, as short as it can be."""
+    if not field.has_time:
+        return day_of(moment, zone).isoformat()
+    local = datetime.fromisoformat(moment).astimezone(zone).replace(tzinfo=None)
+    rest = "minutes" if not local.second and not local.microsecond else "milliseconds"
+    return local.isoformat(timespec=rest).removesuffix(".000")
 
 
 def _as_token(words: str) -> str:
@@ -189,7 +217,7 @@ def _without_ends(shown: str) -> str:
     return re.sub(r"[\r\n]", "", shown).strip()
 
 
-_PARSERS: Mapping[str, Callable[[str], Any]] = {"moment": _moment, "count": _count, "number": _number}
+_PARSERS: Mapping[str, Callable[[str], Any]] = {"count": _count, "number": _number}
 
 # What browsers do to a value that nobody has touched makes no difference.
 _PLAIN: Mapping[str, Callable[[str], str]] = {"prose": _lines, "document": _lines, "moment": _moment}

@@ -1,0 +1,88 @@
+"""What stands beside a list of records: the one that is open, with a form for what changes most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.forms import Entry, Started, entry_of, started_with
+from normata.console.app.records.kinds import Kind
+from normata.console.app.records.layout import by_sort, first_of, is_seldom
+from normata.console.app.records.references import Choice, choices_of
+from normata.console.filters import zone_name
+from normata.console.markdown import markdown
+from normata.console.states import meaning
+from normata.records.fields import Field, fields_of
+
+_LONGEST = 5_000  # characters of a text: what is longer is read on its own page
+_OMITTED = frozenset({"id", "organizationId", "archivedAt", "createdAt", "updatedAt", "shortId"})
+
+
+class Panel(NamedTuple):
+    """A record that is open, its place in the list, and what is shown of it.
+
+    ``quick`` are the fields that can be changed here; ``started`` is what the form begins with.
+    """
+
+    record: Mapping[str, Any]
+    number: int
+    before: str
+    after: str
+    marks: Sequence[Field]
+    facts: Sequence[Field]
+    written: Markup | None
+    quick: Sequence[Entry]
+    choices: Mapping[str, Choice]
+    started: Started
+
+
+async def panel_of(
+    page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> Panel:
+    """What is shown of a record beside the list that has ``records``."""
+    ids = [one["id"] for one in records]
+    at = ids.index(record["id"]) if record["id"] in ids else -1
+    zone = zone_name()
+    is_live = record["archivedAt"] is None
+    quick = [
+        entry_of(field, record[field.name], zone)
+        for field in by_sort(first_of(kind))
+        if field.sort in ("token", "reference", "moment") and page_request.may("editor") and is_live
+    ]
+    changed = {entry.field.name for entry in quick}
+    fields = [field for field in fields_of(kind) if record[field.name] not in (None, "")]
+    facts = [
+        field
+        for field in by_sort(fields)
+        if not (field.is_title or is_seldom(field) or field.name in changed or field.name in _OMITTED)
+        and field.sort not in ("prose", "document")
+    ]
+    long = next((record[field.name] for field in fields if field.sort in ("prose", "document")), None)
+    is_readable = isinstance(long, str) and len(long) <= _LONGEST
+    return Panel(
+        record=record,
+        number=at + 1,
+        before=ids[at - 1] if at > 0 else "",
+        after=ids[at + 1] if at + 1 < len(ids) else "",
+        marks=marks_of_state(record, fields),
+        facts=facts,
+        written=markdown(long) if isinstance(long, str) and is_readable else None,
+        quick=quick,
+        choices=await choices_of(
+            page_request,
+            [entry.field for entry in quick if entry.field.sort == "reference"],
+            {entry.field.name: entry.shown for entry in quick},
+            {},
+        ),
+        started=started_with(record, quick, zone),
+    )
+
+
+def marks_of_state(record: Mapping[str, Any], fields: Sequence[Field]) -> list[Field]:
+    """The fields that say where a record stands: states that mean something, and flags that are set."""
+    tokens = [field for field in fields if field.sort == "token" and meaning(record[field.name])]
+    tokens.sort(key=lambda field: field.name != "status")
+    return [*tokens, *(field for field in fields if field.sort == "flag" and record[field.name])]
