@@ -238,11 +238,14 @@ def square(
     about: str,
     across: str,
     up: str,
-    counts: Mapping[tuple[int, int], int],
-    href: Callable[[int, int], str],
+    cells: Mapping[tuple[int, int], int | str],
+    href: Callable[[int, int], str] | None = None,
     size: int = 5,
 ) -> Markup:
-    """Counts in a square of two values from 1 to ``size``, the worse the redder: vendors now, risks one day."""
+    """Counts, or words, in a square of two values from 1 to ``size``, the worse the redder: vendors now, risks one day.
+
+    What is in a cell leads to ``href`` of its two values, if there is one.
+    """
     cell, parts = 56, []
     for y in range(size, 0, -1):
         parts.append(f'<text class="fin" x="22" y="{(size - y) * cell + 34}">{y}</text>')
@@ -252,15 +255,16 @@ def square(
             kind = "none" if share >= 0.6 else "partial" if share >= 0.24 else "full"
             side = f'width="{cell - 2}" height="{cell - 2}" rx="4"'
             box = f'<rect class="cell {kind}" x="{left + 1}" y="{top + 1}" {side}/>'
-            count = counts.get((x, y), 0)
-            if not count:
+            inside = cells.get((x, y), 0)
+            if not inside:
                 parts.append(box)
                 continue
-            words = escape(text("picture.square", across=across, x=x, up=up, y=y, count=count))
-            parts.append(
-                f'<a href="{escape(href(x, y))}"><title>{words}</title>{box}'
-                f'<text class="cnt {kind}" x="{left + cell // 2}" y="{top + cell // 2 + 5}">{count}</text></a>'
+            words = escape(text("picture.square", across=across, x=x, up=up, y=y, count=inside))
+            mark = (
+                f"<title>{words}</title>{box}"
+                f'<text class="cnt {kind}" x="{left + cell // 2}" y="{top + cell // 2 + 5}">{escape(inside)}</text>'
             )
+            parts.append(f'<a href="{escape(href(x, y))}">{mark}</a>' if href else f"<g>{mark}</g>")
     bottom = size * cell
     parts += [
         f'<text class="mid" x="{30 + (x - 1) * cell + cell // 2}" y="{bottom + 18}">{x}</text>'
@@ -270,7 +274,7 @@ def square(
     parts.append(
         f'<text class="mid" transform="rotate(-90 4 {bottom // 2})" x="4" y="{bottom // 2}">{escape(up)}</text>'
     )
-    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), 360)
+    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), 320)
 
 
 def _short(words: str, most: int) -> str:

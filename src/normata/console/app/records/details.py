@@ -25,6 +25,7 @@ from normata.console.app.records.kinds import (
 )
 from normata.console.app.records.layout import by_sort, is_seldom
 from normata.console.app.records.panel import marks_of_state
+from normata.console.app.records.record_pictures import picture_of
 from normata.console.app.records.references import names_of
 from normata.console.app.records.undo import UndoQueries, joined
 from normata.console.differences import Piece, difference
@@ -98,6 +99,8 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         title=record[title_of(kind).name],
         marks=marks_of_state(record, filled),
         whose=next((field for field in filled if field.is_responsible), None),
+        picture=picture_of(kind, record, now()),
+        has_texts=any(field.sort in _LONG for field in fields),
         due=next((field for field in filled if field.is_open(record)), None),
         facts=_facts(filled),
         texts=texts,

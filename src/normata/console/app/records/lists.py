@@ -23,7 +23,7 @@ from normata.records.archive.queries import KINDS
 from normata.records.fields import Field, fields_of
 
 _ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "limit")
-_FEWEST, _MOST, _MOST_STATES = 3, 5, 2  # columns besides the title, unless others are chosen
+_FEWEST, _MOST, _MOST_STATES = 3, 4, 2  # columns besides the title, unless others are chosen
 _BESIDE_PANEL = 2  # columns that there is room for while a record is open
 _NO_COLUMNS = frozenset({"id", "organizationId", "archivedAt", "shortId"})  # said with the title, or of no use
 _ICON_OF_OTHERS = "all"
@@ -183,7 +183,7 @@ def _place(field: Field, fields: Sequence[Field]) -> str:
     """The class of a column. On a phone there is room for one besides the name: where a record stands, or the first."""
     if field == next((one for one in fields if one.name == "status"), fields[0]):
         return "nb"
-    is_short = field.sort != "text" and field.ends is None and len(fields) <= _MOST
+    is_short = field.sort != "text" and len(fields) <= _MOST
     wide = " missing" if field.sort == "prose" else " nb" if is_short else ""
     roomy = " roomy" if fields.index(field) >= _BESIDE_PANEL else ""
     return f"{'num ' if field.sort in ('number', 'count') else ''}less{wide}{roomy}"

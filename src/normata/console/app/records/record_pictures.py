@@ -1,0 +1,126 @@
+"""The picture of a record, for kinds that have one: how an incident went on, and what relying on a vendor risks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from normata.console import pictures
+from normata.console.app.records.kinds import Kind, label
+from normata.console.filters import moment
+from normata.console.texts import counted, text
+
+# The moments of an incident, each with the class of what it begins: unnoticed, open, dealt with.
+_MOMENTS: Mapping[str, str] = {
+    "occurredAt": "none",
+    "detectedAt": "partial",
+    "authorityNotifiedAt": "",
+    "dataSubjectsNotifiedAt": "",
+    "resolvedAt": "full",
+    "closedAt": "full",
+}
+_DEADLINE, _NOTIFIED = "notificationDeadline", "authorityNotifiedAt"
+_LEAST = 2  # moments, for a line between them
+_SCALE = range(1, 6)
+_HOUR, _DAY = 60, 1440  # minutes
+
+
+class RecordPicture(NamedTuple):
+    """A picture with its name, a sentence about it, and the same as a table: its heads and its rows.
+
+    Beside one that is not wide there is room for the table.
+    """
+
+    name: str
+    note: str
+    drawn: Markup
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str | Markup]]
+    is_wide: bool
+
+
+def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture | None:
+    """The picture of a record at the moment ``at``; null where its kind has none, or it has too little to show."""
+    match kind.path:
+        case "incidents":
+            return _course(record, at)
+        case "vendors":
+            return _risk(record)
+    return None
+
+
+# --- Incidents
+
+
+def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
+    """What happened when. The steps are alike: the first hours matter most, and have no room on a line of days."""
+    found = sorted((record[name], name) for name in _MOMENTS if record[name])
+    if len(found) < _LEAST:
+        return None
+    step = 1 / (len(found) - 1)
+    points, spans, tone = [], [], "none"
+    for number, (_, name) in enumerate(found):
+        tone = _MOMENTS[name] or tone
+        points.append(pictures.Point(number * step, text(f"incident.moment.{name}"), tone))
+        if number + 1 < len(found):
+            spans.append((number * step, (number + 1) * step, tone))
+    rows: list[list[str | Markup]] = []
+    for number, (when, name) in enumerate(found):
+        rows.append([label(name), moment(when), _between(found[number - 1][0], when) if number else ""])
+    about = ", ".join(f"{label(name)} {when[:10]} {when[11:16]} UTC" for when, name in found)
+    heads = [text("incident.what"), text("app.due.when"), text("incident.after")]
+    name = text("incident.course")
+    return RecordPicture(
+        name, _notice(record, at), pictures.timeline(name, about, points, spans), heads, rows, is_wide=True
+    )
+
+
+def _notice(record: Mapping[str, Any], at: str) -> str:
+    """How much time there is, or was, to notify the authority; empty where nobody has to be."""
+    deadline, notified = record[_DEADLINE], record[_NOTIFIED]
+    if not deadline:
+        return ""
+    key = "notified" if notified else "open"
+    then = notified or at
+    late = "late" if then > deadline else "early"
+    return text(f"incident.notice.{key}.{late}", time=_between(min(then, deadline), max(then, deadline)))
+
+
+def _between(before: str, after: str) -> str:
+    """The time between two moments, in its two largest units."""
+    minutes = int((datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds() // 60)
+    parts = ((minutes // _DAY, "days"), (minutes % _DAY // _HOUR, "hours"), (minutes % _HOUR, "minutes"))
+    shown = [counted(f"time.{unit}", count) for count, unit in parts if count][:2]
+    return " ".join(shown) or counted("time.minutes", 0)
+
+
+# --- Vendors
+
+
+def _risk(record: Mapping[str, Any]) -> RecordPicture | None:
+    """Probability and impact, before and after treatment."""
+    cells: dict[tuple[int, int], str] = {}
+    rows: list[list[str]] = []
+    for state in ("inherent", "residual"):
+        probability, impact = record[f"{state}Probability"], record[f"{state}Impact"]
+        if probability is None or impact is None:
+            continue
+        words = text(f"vendor.{state}")
+        place = _place(probability), _place(impact)
+        if place[0] in _SCALE and place[1] in _SCALE:
+            cells[place] = text("vendor.both") if place in cells else words
+        rows.append([words, f"{probability:g}", f"{impact:g}", f"{probability * impact:g}"])
+    if not cells:
+        return None
+    name, across, up = text("vendor.risk"), text("vendor.probability"), text("vendor.impact")
+    about = "; ".join(f"{state}: {across} {x}, {up} {y}" for state, x, y, _ in rows)
+    drawn = pictures.square(name=name, about=about, across=across, up=up, cells=cells)
+    heads = [text("vendor.state"), across, up, text("vendor.product")]
+    return RecordPicture(name, "", drawn, heads, rows, is_wide=False)
+
+
+def _place(value: float) -> int:
+    return int(value + 0.5)
