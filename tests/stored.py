@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy import Table as SqlTable
 
+from normata.core.changes.jobs import Job
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
@@ -34,7 +35,8 @@ def _every(table: SqlTable) -> Select[Any]:
 def everything(database: Database) -> dict[str, Rows]:
     """Every row of every table, but for what the service does beside requests.
 
-    That is to note when a token or a session was last used, and to seal events. Events of commands are left out, too:
+    That is to note when a token or a session was last used, to seal events, and to come back for the job of the whole
+    instance. Events of commands are left out, too:
     tests make tokens meanwhile.
     """
 
@@ -43,6 +45,8 @@ def everything(database: Database) -> dict[str, Rows]:
         found = {table.name: [row._asdict() for row in transaction.rows(_every(table))] for table in tables}
         for used in (*found[str(AccessToken.__tablename__)], *found[str(Session.__tablename__)]):
             del used["last_used_at"]
+        jobs = str(Job.__tablename__)
+        found[jobs] = [job for job in found[jobs] if job["owner"]]
         events = str(AuditEvent.__tablename__)
         found[events] = [event for event in found[events] if event["user_id"] is not None]
         return found

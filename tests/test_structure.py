@@ -23,7 +23,7 @@ ORDER = (
     *("frameworks", "coverage", "reports", "adoption", "own_frameworks"),
     *("records", "records.archive", "records.due", "records.search", "records.responsibilities"),
     *("names", "events", "notifications"),
-    *("tables", "bundle", "catalogs", "erasure", "wiring"),
+    *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
     *("console", "operations", "app", "cli", "__main__"),
 )
 CORE_MAY_IMPORT: dict[str, set[str]] = {

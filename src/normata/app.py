@@ -51,6 +51,7 @@ from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.tokens.authenticator import TokenAuthenticator
 from normata.notifications import texts
 from normata.operations import OPERATIONS
+from normata.retention.forgetting import FORGOTTEN, retention
 from normata.settings import Settings
 from normata.wiring import JOB_TYPES, changes_of
 
@@ -110,7 +111,10 @@ def create_app(settings: Settings | None = None) -> Service:
         means=Means(settings, signer, token_use, session_use, CachedTotals(), mailer),
     )
 
-    runner = JobRunner(database, services.changes, JOB_TYPES, NEXT_ORGANIZATIONS, count=metrics.job)
+    for one in FORGOTTEN:
+        metrics.forgotten(one.name, 0)  # each is there from the start: rates need that
+    types = (*JOB_TYPES, retention(settings, metrics.forgotten))
+    runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

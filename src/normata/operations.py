@@ -39,6 +39,7 @@ from normata.records.due import operations as due
 from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
+from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
 from normata.tables import Table
 from normata.wiring import JOB_TYPES, SUBSCRIBERS
 
@@ -80,6 +81,7 @@ SECURITY = Security(
             *SEALING_WRITES,
             *JOB_WRITES,
             *(write for one in JOB_TYPES for write in one.writes),
+            *FORGETTING_WRITES,
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by whatever comes with a key, see core/http/change_endpoint.py
             *ACCEPTING_WRITES,  # by the pages to sign in
@@ -90,6 +92,7 @@ SECURITY = Security(
         TOKEN_LOOKUP,
         OLDEST_KEYS,
         NEXT_ORGANIZATIONS,
+        NEXT_USERS,
         INVITATION_LOOKUP,
         INVITATIONS_OF_ADDRESS,
         *SIGN_IN_LOOKUPS,

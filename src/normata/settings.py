@@ -234,6 +234,25 @@ class Settings(BaseSettings):
         description="The maximum number of requests per minute without a valid token from one address (for IPv6, one"
         " /64). Further ones are answered with 429, after a second. 0 means no limit.",
     )
+    forget_notifications: int = Field(
+        default=0,
+        ge=0,
+        le=36_500,
+        description="Days after which notifications that were read are forgotten. 0 means never.",
+    )
+    forget_sessions: int = Field(
+        default=30,
+        ge=0,
+        le=36_500,
+        description="Days after which sessions that have ended are forgotten. 0 means never.",
+    )
+    forget_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=36_500,
+        description="Days after which tokens that were revoked or have expired are forgotten, and sign-in links and"
+        " invitations that were used, revoked or have expired. 0 means never.",
+    )
     oidc_issuer: str = Field(
         default="",
         description="Single sign-on: the issuer of the OpenID provider: an address with https, or http on this"

@@ -264,12 +264,13 @@ SECRET = {
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
-# Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one, sessions a
-# month after their end. Jobs are done, and a match that was set aside may count again.
+# Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one. Jobs are done,
+# and a match that was set aside may count again. The job that forgets removes what is over.
 DELETED = {
     *("job", "set_aside_match"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
-    *("idempotency_key", "sign_in_attempt", "sign_in_count", "session", "passkey", "external_identity"),
+    *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity"),
+    *("notification", "session", "access_token", "sign_in_link", "invitation"),
 }
 
 REFUSED = {
@@ -339,7 +340,6 @@ REFUSED = {
         "UPDATE audit_event SET user_id = 'x'",
         "UPDATE notification SET user_id = 'x'",
         "UPDATE notification SET payload = '{}'",
-        "DELETE FROM notification",
         "DELETE FROM reminder",
         "UPDATE reminder SET reminded_at = now()",
         f"UPDATE list_revision SET organization_id = '{BETA}'",

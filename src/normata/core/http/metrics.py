@@ -139,6 +139,10 @@ class Metrics:
         """Count an attempt at a job."""
         self._jobs.labels(job_type, outcome).inc()
 
+    def forgotten(self, table: str, rows: int) -> None:
+        """Count rows of a table that were forgotten."""
+        self._work.forgotten.labels(table).inc(rows)
+
     def waits(self, name: WaitName) -> _Waits:
         """The counter of those who wait for ``name``."""
         return _Waits(self._database.waiting.labels(name), self._database.seconds.labels(name))
@@ -187,6 +191,12 @@ class _Work:
             registry=registry,
         )
         self.mails = Counter("normata_mails", "Messages, by what has become of them.", ["delivery"], registry=registry)
+        self.forgotten = Counter(
+            "normata_forgotten_rows",
+            "Rows that were of no use any more, and were removed.",
+            ["table"],
+            registry=registry,
+        )
         for reason in get_args(SealingFailure):
             self.sealing_failures.labels(reason)
         for delivery in ("sent", "failed"):

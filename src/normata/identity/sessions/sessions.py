@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
-from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
+from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
 from normata.core.schema.table import new_id, sql_table
@@ -18,10 +18,9 @@ from normata.identity.sign_in_model import Means, Session
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=7)
-_RETENTION = timedelta(days=30)  # after its end, so that people can see what they, or others, did
 _MAX_CLIENT_TEXT = 500
 
-BEGIN_WRITES = (insert_of(Session), update_of(Session, "ended_at"), delete_of(Session))
+BEGIN_WRITES = (insert_of(Session), update_of(Session, "ended_at"))
 END_WRITES = (update_of(Session, "ended_at"),)
 
 
@@ -47,14 +46,10 @@ class Visitor(NamedTuple):
 def begin(
     unit: UnitOfWork, user_id: str, means: Means, *, address: str, user_agent: str, replaces: str | None = None
 ) -> str:
-    """The secret of a new session. ``replaces`` is the id of the session that the browser had, which ends.
-
-    The user's sessions that ended long ago are forgotten.
-    """
+    """The secret of a new session. ``replaces`` is the id of the session that the browser had, which ends."""
     if replaces is not None:
         end(unit, replaces)
     begun = datetime.fromisoformat(unit.moment)
-    unit.rows(_FORGET, {"user": user_id, "before": format_timestamp(begun - _RETENTION)})
     secret = new_secret()
     row = {
         "id": new_id(),
@@ -151,7 +146,6 @@ _IS_OWN = _SESSION.c.user_id == bindparam("user")
 _MOMENT = bindparam("moment", type_=_SESSION.c.ended_at.type)
 
 _BEGIN = insert(_SESSION).values({column.name: bindparam(column.name, type_=column.type) for column in _SESSION.c})
-_FORGET = delete(_SESSION).where(_IS_OWN, _SESSION.c.expires_at < bindparam("before", type_=_SESSION.c.expires_at.type))
 _END = (
     update(_SESSION).where(_SESSION.c.id == bindparam("session"), _IS_OPEN).values(ended_at=_MOMENT).returning(*_SHOWN)
 )
