@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from normata.console.app.records.layout import first_of
-from normata.console.filters import day
+from normata.console.filters import day, words
 from normata.records.base import Restorable
 from normata.records.fields import fields_of
 from normata.records.kinds import Label, Task
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
-from tests.console.app.records.recording import new_of, page_of, stored
+from tests.console.app.records.recording import bearer, new_of, page_of, stored
 from tests.console.browser import is_refused, text_of
 from tests.records.shapes import KINDS
+from tests.world import ALPHA as ALPHA_ID
 from tests.world import record_id
 
 
@@ -102,6 +105,20 @@ def test_columns_are_chosen_in_the_address(readers: People) -> None:
     assert '<input type="hidden" name="columns" value="frequency">' in page.text  # whoever searches keeps them
 
 
+def test_a_list_in_groups_counts_each(readers: People) -> None:
+    """Also what is on other pages, and with the filters that there are."""
+    everything = stored_all(readers, Task)
+    page = readers["viewer"].get(page_of(Task, query="group=status&limit=5&columns=deadline"))
+    groups = re.findall(r'<tr class="group">.*?</i>([^<]*)</span> <span class="small dim">(\d+)<', page.text)
+    counts = Counter(task["status"] for task in everything)
+    assert groups == [(words(value), str(counts[value])) for value in sorted(counts)]
+    searched = readers["viewer"].get(page_of(Task, query="group=status&search=namesake"))
+    assert re.findall(r'<span class="small dim">(\d+)<', searched.text) == ["1"]
+    sorting = next(link for link in Parsed(page).links if "sortColumn=deadline" in link)
+    assert "group=" not in sorting
+    assert 'class="group"' not in readers["viewer"].get(page_of(Task, query="group=title")).text
+
+
 def test_mine_is_a_view(readers: People) -> None:
     address = page_of(Task, query="assigneeMemberId=member-editor")
     page = readers["editor"].get(page_of(Task))
@@ -123,3 +140,12 @@ def test_a_row_opens_beside_the_list(kind: type[Restorable], readers: People) ->
 
 
 _QUICK = ("token", "reference", "moment")
+
+
+def stored_all(people: People, kind: type[Restorable]) -> list[dict[str, Any]]:
+    """The live records of a kind, as the interface has them."""
+    answer = people.instance.client.get(
+        f"/{kind.path}/", params={"organizationId": ALPHA_ID}, headers=bearer(people, "viewer")
+    )
+    found: list[dict[str, Any]] = answer.json()["items"]
+    return found

@@ -24,6 +24,7 @@ from normata.records.fields import Field, fields_of
 
 _ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "limit")
 _FEWEST, _MOST, _MOST_STATES = 3, 4, 2  # columns besides the title, unless others are chosen
+_SMALLEST_PAGE = "5"
 _BESIDE_PANEL = 2  # columns that there is room for while a record is open
 _NO_COLUMNS = frozenset({"id", "organizationId", "archivedAt", "shortId"})  # said with the title, or of no use
 _ICON_OF_OTHERS = "all"
@@ -80,6 +81,8 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     filters = [field for field in fields_of(kind) if field.is_filter]
     sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*(field.name for field in filters), *_ORDER)}
+    group = next((field for field in _groupings(kind) if field.name == sent.get("group")), None)
+    listed = wanted | ({"sortColumn": [group.name]} if group else {})
     alternatives = {field.name: _alternatives(field, wanted[field.name]) for field in filters}
     open_id = sent.get("open", "")
     responsible = next((field for field in filters if field.is_responsible), None)
@@ -89,7 +92,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         *([PEOPLE] if responsible else []),
         *undo_queries.api_queries,
     ]
-    found, *answers = await page_request.ask(ApiQuery(listing(kind), wanted), *more)
+    found, *answers = await page_request.ask(ApiQuery(listing(kind), listed), *more)
     opened = answers.pop(0) if open_id else None
     members = answers.pop(0) if responsible else None
     chosen = {name: sent.get(name, "") for name in wanted}
@@ -101,7 +104,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     columns = columns_of(kind, sent.getlist("columns"))
     filled = [(name, value) for name in wanted if name not in _ORDER[2:] for value in wanted[name] if value]
     order = [(name, chosen[name]) for name in ("sortColumn", "sortDirection", "limit") if chosen[name]]
-    order += [("columns", name) for name in sent.getlist("columns")]
+    order += [("columns", name) for name in sent.getlist("columns")] + ([("group", group.name)] if group else [])
     choices = await choices_of(page_request, references, chosen, find)
     panel = await panel_of(page_request, kind, opened, found["items"]) if opened else None
     return page_request.page(
@@ -122,6 +125,9 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         keeps_columns=[*filled, *(pair for pair in order if pair[0] != "columns")],
         has_more=len(shown) < len(filters),
         is_whole=is_whole,
+        group=group,
+        groupings=[("", text("list.no_group")), *((field.name, label(field)) for field in _groupings(kind))],
+        group_counts=await _counts(page_request, kind, group, listed, found["items"]),
         choices=choices,
         chosen=chosen,
         alternatives=alternatives,
@@ -131,9 +137,36 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         undo=undo_queries.note(answers),
         today=now(),
         label=label,
+        sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),
         here_with=lambda **changed: page_request.here_with(**{"open": None, **changed}),
         can_edit=page_request.may("editor"),
     )
+
+
+# --- Groups
+
+
+def _groupings(kind: Kind) -> list[Field]:
+    """The fields by which a list can be grouped."""
+    return [field for field in fields_of(kind) if field.sort == "token"]
+
+
+async def _counts(
+    page_request: OrganizationRequest,
+    kind: Kind,
+    group: Field | None,
+    listed: Query,
+    records: Sequence[Mapping[str, Any]],
+) -> Mapping[str, int]:
+    """How many there are in each group that the page shows, also on its other pages."""
+    values = list(dict.fromkeys(record[group.name] for record in records)) if group else []
+    if not group or not values:
+        return {}
+    query = {name: value for name, value in listed.items() if name not in ("page", "limit")}
+    answers = await page_request.ask(
+        *(ApiQuery(listing(kind), {**query, group.name: value, "limit": _SMALLEST_PAGE}) for value in values)
+    )
+    return {value: answer["total"] for value, answer in zip(values, answers, strict=True)}
 
 
 # --- Columns
