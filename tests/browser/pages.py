@@ -24,7 +24,10 @@ OTHERS = (
     "/sign-in/",
     f"{PLACE}find/?search=supplier",
     f"{PLACE}records/tasks/?filters=all",
+    f"{PLACE}records/tasks/?group=status&open=task-restore-telemetry-database",
     f"{PLACE}records/policies/policy-information-security/",
+    f"{PLACE}records/incidents/incident-phished-purchasing-account/",
+    f"{PLACE}records/vendors/vendor-nimbusgrid/",
 )
 # The demo has adopted all frameworks, so none is there to be adopted.
 _UNLINKED = {"frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/"}

@@ -19,7 +19,7 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
     "audits": ("name", "type", "frameworkId", "started", "notes"),
     "incidents": ("name", "severity", "status", "ownerId", "description"),
     "records": ("title", "status", "assigneeMemberId", "dueDate", "content"),
-    "vendors": ("name", "status", "category", "ownerId", "contractExpiry"),
+    "vendors": ("name", "status", "category", "ownerId", "description"),
 }
 _LONG = ("prose", "document")
 _CHOSEN = ("token", "flag", "reference", "moment")
