@@ -47,7 +47,7 @@ def asked(browser: Browser) -> str:
     """The address at the provider that the person is sent to, to connect it."""
     page = browser.post("/account/provider/")
     assert page.status_code == 200, page.text
-    found = re.search(r'<a class="button" href="([^"]*)"', page.text)
+    found = re.search(r'<a class="btn main" href="([^"]*)"', page.text)
     assert found is not None
     return unescape(found[1])
 

@@ -182,7 +182,7 @@ def test_a_handover_to_nobody_is_refused_at_its_field(people: People) -> None:
     for to in ("member-foreigner", "member-editor"):
         answer = people["admin"].post(f"{MEMBERS}member-editor/", step="hand_over", to=to)
         assert is_refused(answer, status=400)
-        assert 'id="fault-toMemberId"' in answer.text
+        assert 'id="fault-to"' in answer.text
     assert is_refused(people["admin"].post(f"{MEMBERS}member-editor/", step="nothing"), status=400)
 
 
