@@ -37,9 +37,10 @@ def test_what_was_done_is_told_before_and_after(people: People) -> None:
     people["editor"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
     page = people["admin"].get(EVENTS)
     said = text_of(page)
-    assert re.search(r"Editor Assess Control coverages .* Coverage status: PARTIAL → FULL", said)
-    assert re.search(r"Coverage gap: One <b>site</b>\. Coverage status: PARTIAL Details", said)  # of the first
-    assert "Create Tasks Rotate keys History" in said
+    assert re.search(r"Editor assessed A\.5 moon control 5 Our assessment: Partial → Full", said)
+    assert re.search(r"What is missing: One <b>site</b>\. Our assessment: Partial", said)  # of the first
+    assert "Editor added task Rotate keys" in said
+    assert not re.search(r"controlCoverages|PARTIAL|coverageStatus", Parsed(page).text.partition("Details")[0])
     links = Parsed(page).links
     assert f"{ALPHA}records/tasks/{task['id']}/" in links
     assert links.count(f"{ALPHA}controls/moon.A.5/") == 2  # also the second, which does not tell its control
@@ -55,9 +56,9 @@ def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
         assert admin.post(f"{ALPHA}frameworks/fw-star/adoption/", step=step).status_code == 303
     events, home = admin.get(EVENTS), admin.get(ALPHA)
     said, told = text_of(events), text_of(home)
-    assert "Clear Control coverages A.5 moon control 5" in said
+    assert "Admin cleared the assessment of A.5 moon control 5" in said
     assert "Admin cleared the assessment of A.5 moon control 5" in told
-    assert "Leave Framework adoptions Étoile Straße History" in said
+    assert "Admin stopped using Étoile Straße" in said
     assert "Admin stopped using Étoile Straße" in told
     for page in (events, home):
         assert f"{ALPHA}controls/moon.A.5/" in Parsed(page).links
@@ -67,13 +68,13 @@ def test_what_is_gone_is_called_by_what_it_was_about(people: People) -> None:
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("kind=tasks", {"Tasks"}),
+        ("kind=tasks", {"Rotate keys"}),
         ("recordId=moon.A.5", set()),
-        ("userId=user-editor&action=create", {"Tasks", "Vendors"}),
+        ("userId=user-editor&action=create", {"Rotate keys", "A vendor"}),
         ("userId=user-owner", set()),
-        ("action=assess", {"Control coverages"}),
+        ("action=assess", {"A.5 moon control 5"}),
         ("from=2026-01-01&to=2026-01-02", set()),
-        ("from=2026-01-01&to=9999-12-31&action=create&kind=vendors", {"Vendors"}),
+        ("from=2026-01-01&to=9999-12-31&action=create&kind=vendors", {"A vendor"}),
     ],
 )
 def test_filters(query: str, found: set[str], people: People) -> None:
@@ -81,8 +82,8 @@ def test_filters(query: str, found: set[str], people: People) -> None:
     _make(people, "/vendors/", name="A vendor")
     people["editor"].post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
     page = people["admin"].get(f"{EVENTS}?{query}")
-    about = set(re.findall(r'<td class="name"><span class="small">([^<]*)<', page.text))
-    assert about == found
+    said = text_of(page)
+    assert {name for name in ("Rotate keys", "A vendor", "A.5 moon control 5") if name in said} == found
     assert ("No events match these filters." in page.text) == (not found)
 
 
@@ -104,7 +105,7 @@ def test_others_are_told_why_they_see_no_events(user: str, readers: People) -> N
     assert "Only admins and owners can see the events" in said
     assert "Download the signed checkpoint" in said
     assert "listEvents" not in page.text
-    assert '<table class="cards events">' not in page.text
+    assert 'class="feed"' not in page.text
     assert f"{ALPHA}events/" not in Parsed(readers[user].get(ALPHA)).links
 
 

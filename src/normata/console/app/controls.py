@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Query, Refusal
-from normata.console.app.events import UNSHOWN
+from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.neighbourhood import neighbourhood_of
 from normata.console.app.notes import assessed_note
 from normata.console.app.organization_request import OrganizationRequest

@@ -9,10 +9,11 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import NamedTuple
 
-from normata.console.app.events import Line
+from normata.console.app.event_lines import Line
 from normata.console.app.row_links import Steps
 from normata.console.filters import action_words, as_local, kind_words
 from normata.console.texts import has_text, text
+from normata.records.archive.queries import KINDS
 
 _ASSESSMENTS = "controlCoverages"
 # Of these the event says whose it is, and nothing that people would look for.
@@ -53,8 +54,10 @@ class Sentence:
         """The sort of the one thing, before its name; empty for controls, whose names say it."""
         if self.kind in (_ASSESSMENTS, "controls", "frameworkAdoptions", "frameworks"):
             return ""
-        key = f"feed.one.{self.kind}"
-        return text(key) if has_text(key) else ""
+        key, record = f"feed.one.{self.kind}", KINDS.get(self.kind)
+        if has_text(key):
+            return text(key)
+        return "" if record is None else record.words()
 
     @property
     def results(self) -> list[tuple[str, int]]:
@@ -76,6 +79,18 @@ def days_of(lines: Sequence[Line], names: Mapping[str, str], moment: str) -> lis
     shown = (line for line in lines if line.event["kind"] not in _OMITTED)
     by_day = groupby(shown, key=lambda line: as_local(line.event["at"]).date())
     return [Day(_name(day, today), day.isoformat(), list(_sentences(found, names))) for day, found in by_day]
+
+
+def happenings_of(
+    lines: Sequence[Line], names: Mapping[str, str], moment: str
+) -> list[tuple[str, list[tuple[Sentence, Line]]]]:
+    """The same with a sentence for each event, beside the event itself: days by their names."""
+    today = as_local(moment).date()
+    by_day = groupby(lines, key=lambda line: as_local(line.event["at"]).date())
+    return [
+        (_name(day, today), [(sentence, line) for line in found for sentence in _sentences([line], names)])
+        for day, found in by_day
+    ]
 
 
 def _name(day: date, today: date) -> str:

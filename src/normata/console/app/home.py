@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
-from normata.console.app.events import lines_of as events_in_lines
+from normata.console.app.event_lines import lines_of as events_in_lines
 from normata.console.app.feed import days_of
 from normata.console.app.inbox import lines_of as notifications_in_lines
 from normata.console.app.organization_request import OrganizationRequest

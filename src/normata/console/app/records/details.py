@@ -10,7 +10,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
-from normata.console.app.events import UNSHOWN
+from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import (
     Kind,
