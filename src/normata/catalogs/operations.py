@@ -104,6 +104,19 @@ def _read(formats: Sequence[ImportFormat], content: bytes, query: CatalogImportQ
     return uploads.read_upload(Input(BODY, query.name or "", lambda: content, formats))
 
 
+def _plan_own(unit: UnitOfWork, request: Request) -> uploads.Plan:
+    query: ImportQuery = request.query
+    with _first_faults():
+        return uploads.plan(
+            unit,
+            query.organization_id,
+            request.body,
+            name=query.name,
+            skip_unknown=query.skip_unknown,
+            option=_SKIP_UNKNOWN,
+        )
+
+
 def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     query: ImportQuery = request.query
     with _first_faults():
@@ -114,6 +127,7 @@ def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
             name=query.name,
             skip_unknown=query.skip_unknown,
             option=_SKIP_UNKNOWN,
+            planned=request.plan,
         )
     return _result(outcome)
 
@@ -230,6 +244,7 @@ others are answered 409 `import_in_progress`.""",
         body_example=next(iter(_FORMATS.values())).example,
         has_rules=True,
         exclusive=_own_import,
+        prepare=_plan_own,
         work=_take_as_own,
         present=lambda result: result,
         writes=_WRITES,

@@ -114,7 +114,12 @@ def count_controls(unit: UnitOfWork, framework_ids: Iterable[str]) -> None:
         if stale:
             owners = set(unit.scalars(_COUNT, {"ids": stale}))
             for owner in sorted(owners, key=str):
-                unit.publish(Change("count", Framework, owner))
+                counted(unit, owner)
+
+
+def counted(unit: UnitOfWork, organization_id: str | None) -> None:
+    """Publish that frameworks of an organization, or centralized ones, have another number of controls."""
+    unit.publish(Change("count", Framework, organization_id))
 
 
 # --- Parents

@@ -10,6 +10,7 @@ from normata.core.changes import writing as storing
 from normata.core.changes.rows import PendingRow
 from normata.core.changes.source import Fault, Row
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import Transaction
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.recompute import Touched, bring_up_to_date
 from normata.frameworks.model import Control, FrameworkAdoption
@@ -29,9 +30,14 @@ def follow(unit: UnitOfWork, organization_id: str, frameworks: Iterable[str], to
     Nothing follows from frameworks that the organization has not adopted. The caller holds the lock of the
     organization's coverage.
     """
-    adopted = set(unit.scalars(_ADOPTED, {"organization": organization_id}))
-    if not adopted.isdisjoint(frameworks):
+    if is_any_adopted(unit, organization_id, frameworks):
         bring_up_to_date(unit, organization_id, touched)
+
+
+def is_any_adopted(transaction: Transaction, organization_id: str, frameworks: Iterable[str]) -> bool:
+    """Whether the organization has adopted one of these frameworks."""
+    adopted = set(transaction.scalars(_ADOPTED, {"organization": organization_id}))
+    return not adopted.isdisjoint(frameworks)
 
 
 def frameworks_of(unit: UnitOfWork, controls: Sequence[str]) -> list[str]:

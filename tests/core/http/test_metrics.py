@@ -197,15 +197,22 @@ def waits(client: TestClient, kind: str) -> dict[str, float]:
     return {match[1]: value for name, value in figures(client).items() if (match := pattern.fullmatch(name))}
 
 
+def csv(service: Served) -> Headers:
+    return service.bearer("admin") | {"Content-Type": "text/csv"}
+
+
 @on_both
 def test_waits_are_counted(service: Served) -> None:
     client, headers = service.client, service.bearer("editor")
     before = waits(client, "wait_seconds_count")
-    assert before.keys() == ({"reader", "writer", "dry_run", "lock"} if "sqlite" in service.url else {"connection"})
+    on_sqlite = {"reader", "planner", "writer", "dry_run", "lock"}
+    assert before.keys() == (on_sqlite if "sqlite" in service.url else {"connection"})
     assert before.keys() <= set(get_args(WaitName))
     client.get("/controls/", params=QUERY, headers=headers)
     assert client.post(LABEL, headers=headers).status_code == 200
     assert client.post(LABEL, params={"dryRun": "true"}, headers=headers).status_code == 409
+    table = client.post("/imports/", params={**QUERY, "name": "Docks"}, content="identifier\n1\n", headers=csv(service))
+    assert table.status_code == 200
     after = waits(client, "wait_seconds_count")
     assert all(after[name] > before[name] for name in before)
     assert set(waits(client, "waiting").values()) == {0}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import CompoundSelect, Select
@@ -86,7 +86,9 @@ class UnitOfWork(DelegatingTransaction):
     """A transaction in which an ``actor`` makes a change at ``moment`` (the wire's text).
 
     ``scope`` has the organizations in reach: ``writable`` are those in which the actor's role is large enough for this
-    change. It is null for commands, which reach all of them.
+    change. It is null for commands, which reach all of them. ``is_retry`` says that the database has refused the same
+    change a moment ago, so that what was known of its rows before may be wrong. ``is_dry_run`` says that nothing will
+    be stored: a change may leave out writes of many rows that neither its answer nor its consequences depend on.
     """
 
     def __init__(
@@ -96,8 +98,13 @@ class UnitOfWork(DelegatingTransaction):
         scope: TenantScope | None,
         writes: Sequence[Write] | None,
         moment: str | None = None,
+        *,
+        is_retry: bool = False,
+        is_dry_run: bool = False,
     ) -> None:
         super().__init__(transaction)
+        self.is_retry = is_retry
+        self.is_dry_run = is_dry_run
         self.actor = actor
         self.scope = scope
         self.moment = moment or now()
@@ -257,13 +264,21 @@ class Changes:
         Raises what ``work`` raises, Unavailable, and ConstraintViolation where that happens twice.
         """
 
-        def unit(transaction: Transaction) -> T:
-            return self._run(transaction, work, actor, scope, writes)
+        def unit(transaction: Transaction, *, is_retry: bool = False) -> T:
+            return self._run(transaction, work, actor, scope, writes, is_retry=is_retry)
 
         try:
             return await self._database.write(unit, scope, is_long=is_long)
         except ConstraintViolation:
-            return await self._database.write(unit, scope, is_long=is_long)
+            return await self._database.write(partial(unit, is_retry=True), scope, is_long=is_long)
+
+    async def plan(self, work: Callable[[UnitOfWork], T], *, actor: Actor, scope: TenantScope) -> T:
+        """What ``work`` returns, which reads and computes for seconds, and writes nothing; nobody waits for it.
+
+        What it returns may be out of date when a change is made of it. Raises what ``work`` raises, Unavailable, and
+        UndeclaredWrite where it writes.
+        """
+        return await self._database.plan(lambda transaction: work(UnitOfWork(transaction, actor, scope, ())), scope)
 
     async def dry_run(
         self,
@@ -279,7 +294,7 @@ class Changes:
         Everything runs, the subscribers too, and nothing of it is stored. Raises what :meth:`make` raises.
         """
 
-        def unit(transaction: Transaction) -> Preview[T]:
+        def unit(transaction: Transaction, *, is_retry: bool = False) -> Preview[T]:
             watching = InsertRecorder(transaction, self._watched)
             units: list[UnitOfWork] = []
 
@@ -287,13 +302,13 @@ class Changes:
                 units.append(unit)
                 return work(unit)
 
-            result = self._run(watching, noted, actor, scope, writes)
+            result = self._run(watching, noted, actor, scope, writes, is_retry=is_retry, is_dry_run=True)
             return Preview(result, units[0].published, watching.added)
 
         try:
             return await self._database.dry_run(unit, scope, is_long=is_long)
         except ConstraintViolation:
-            return await self._database.dry_run(unit, scope, is_long=is_long)
+            return await self._database.dry_run(partial(unit, is_retry=True), scope, is_long=is_long)
 
     def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
         """:meth:`make` for commands: in reach of every organization, and without an event loop."""
@@ -306,8 +321,11 @@ class Changes:
         actor: Actor,
         scope: TenantScope | None,
         writes: Sequence[Write] | None,
+        *,
+        is_retry: bool = False,
+        is_dry_run: bool = False,
     ) -> T:
-        unit = UnitOfWork(transaction, actor, scope, writes)
+        unit = UnitOfWork(transaction, actor, scope, writes, is_retry=is_retry, is_dry_run=is_dry_run)
         result = work(unit)
         follow(unit, self._subscribers)
         return result

@@ -28,8 +28,7 @@ def write(
 
     ``progress`` is called before each batch with the number of its rows.
     """
-    new = [row for row in rows if row.stored is None]
-    changed = [row for row in rows if row.stored is not None and row.changed]
+    new, changed = new_and_changed(rows)
     # A row that gives up a unique key makes room for the row that takes it: two may even swap theirs. References are
     # checked at the end of the transaction, when it is back. A row that comes alone has nobody to make room for.
     rekeyed = [row for row in changed if is_rekeyed(row)] if len(new) + len(changed) > 1 else []
@@ -46,6 +45,14 @@ def write(
             [_new(table, whole) for whole in whole_rows(unit, table, batch)],
         )
     return new + changed
+
+
+def new_and_changed(rows: Sequence[PendingRow]) -> tuple[list[PendingRow], list[PendingRow]]:
+    """The rows that :func:`write` would insert, and those that it would update."""
+    return (
+        [row for row in rows if row.stored is None],
+        [row for row in rows if row.stored is not None and row.changed],
+    )
 
 
 def write_one(unit: UnitOfWork, table: type[Table], row: PendingRow) -> Any:

@@ -35,6 +35,10 @@ class Database(ABC):
         Work that ``is_long`` may compute for more than some milliseconds: it must not keep the event loop meanwhile.
         """
 
+    async def plan(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+        """As :meth:`read`, for work that takes seconds: others' reads do not wait for it. Raises Unavailable."""
+        return await self.read(work, scope, is_long=True)
+
     @abstractmethod
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it stored.

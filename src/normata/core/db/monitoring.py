@@ -11,7 +11,7 @@ from typing_extensions import override
 
 # What is waited for: SQLite's one thread each for reads, writes and dry runs in this process, its lock while another
 # one has it, and a connection of PostgreSQL's pool.
-WaitName = Literal["reader", "writer", "dry_run", "lock", "connection"]
+WaitName = Literal["reader", "planner", "writer", "dry_run", "lock", "connection"]
 
 
 class WaitMonitor(Protocol):

@@ -37,7 +37,7 @@ from normata.core.http.request import Request
 from normata.core.http.responses import EncodedJson
 from normata.core.http.services import Services
 from normata.core.schema.table import new_id
-from normata.errors import InsufficientRole
+from normata.errors import DomainError, InsufficientRole
 
 T = TypeVar("T")
 
@@ -105,7 +105,13 @@ async def change(
     async with _alone(operation, services, request, reach):
         if request.dry_run:
             async with _dry_run_turn(operation, services, request, reach):
+                request = await _prepared(operation, services, request, reach)
                 return await _dry_run(operation, services, request, reach, work)
+        try:
+            request = await _prepared(operation, services, request, reach)
+        except DomainError:
+            if key is None:
+                raise  # else the answer to the same request may be stored; if not, the change raises it
         if key is None:
             answer = await services.changes.make(
                 work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
@@ -141,8 +147,9 @@ async def preview(
     """
     request, reach = _reach(operation, request)
     async with _alone(operation, services, request, reach), _dry_run_turn(operation, services, request, reach):
+        prepared = await _prepared(operation, services, request, reach)
         planned = await services.changes.dry_run(
-            lambda unit: look(unit, execute(operation, services, unit, request)[1]),
+            lambda unit: look(unit, execute(operation, services, unit, prepared)[1]),
             actor=request.actor,
             scope=reach,
             writes=operation.writes,
@@ -203,6 +210,15 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
         raise InvalidRequest.of([fault]) from None
     except InsufficientRole:
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
+
+
+async def _prepared(operation: ChangeOperation, services: Services, request: Request, reach: TenantScope) -> Request:
+    """The request with what the operation prepares for its change. Raises what the operation declares."""
+    prepare = operation.prepare
+    if prepare is None:
+        return request
+    plan = await services.changes.plan(lambda unit: prepare(unit, request), actor=request.actor, scope=reach)
+    return replace(request, plan=plan)
 
 
 def _dry_run_turn(

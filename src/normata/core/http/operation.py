@@ -157,6 +157,9 @@ class ChangeOperation(Operation):
     tag, and a dry run has null in their place.
     ``changes_catalogs`` is true if it changes centralized catalogs, and with them the coverage of whoever has adopted
     them. ``made_at`` is the path that what it ``creates`` is below, empty for its own.
+    ``prepare`` reads and computes what ``work`` needs, where that takes seconds, in a unit of work that writes nothing,
+    and for which nobody waits; ``work`` finds what it returns in :attr:`Request.plan`, and must not use a plan that is
+    out of date. Null where nothing is to be prepared.
     ``exclusive`` is the name of what one request at a time may do, dry runs included; null where any may do it.
     ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
     the request, what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
@@ -178,6 +181,7 @@ class ChangeOperation(Operation):
     is_conditional: bool = False
     secret_fields: tuple[str, ...] = ()
     changes_catalogs: bool = False
+    prepare: Callable[[UnitOfWork, Request], Any] | None = None
     exclusive: Callable[[Transaction, Request], str] | None = None
     made_at: str = ""
     afterwards: Callable[[Request, Any, Any], Awaitable[Any]] | None = None

@@ -40,7 +40,8 @@ class Request:
     is the caller's own. ``time`` is that of the request, as the wire has it; a change has the moment of its transaction
     instead. ``prefix`` is that under which the caller sees the application, ``instance`` the path of the request with
     it. ``if_match`` is the header, null where it was not sent. ``new_organization`` is the id of an organization that
-    an operator's change may make, empty for others.
+    an operator's change may make, empty for others. ``plan`` is what the operation has prepared for its change, null
+    where it prepares nothing.
     """
 
     caller: Caller
@@ -57,6 +58,7 @@ class Request:
     if_match: bytes | None = None
     dry_run: bool = False
     new_organization: str = ""
+    plan: Any = None
 
     @property
     def actor(self) -> Actor:

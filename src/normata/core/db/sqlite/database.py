@@ -41,7 +41,7 @@ def last_backup(database: Path) -> Path:
 
 
 class SQLite(Database):
-    """SQLite on three threads: one for reads, which wait for nobody under WAL, one for writes, and one for dry runs."""
+    """SQLite on four threads: for reads, which wait for nobody under WAL, for plans, for writes, and for dry runs."""
 
     embedded = True
 
@@ -53,7 +53,9 @@ class SQLite(Database):
         self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
         event.listen(self._engine, "begin", self._begin)
         self._statements = statements_for(self._engine.dialect)
-        self._reader = Reader(self._file, self._statements, self._timeout, monitor)
+        reading = self._file, self._statements, self._timeout
+        self._reader = Reader(*reading, name="normata-read", waits=monitor.waits("reader"))
+        self._planner = Reader(*reading, name="normata-plan", waits=monitor.waits("planner"))
         self._dry_runs = DryRuns(self._file, self._statements, self._timeout, monitor)
         self._writer = Writer(self._file, self._statements, self._timeout, monitor, free_lock=self._dry_runs.interrupt)
         self._lookups = LookupCache(self._file, self._statements)
@@ -64,6 +66,11 @@ class SQLite(Database):
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         del scope, is_long  # the statements' own conditions hold, and all work has a thread
         return await self._reader.run(work)
+
+    @override
+    async def plan(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
+        del scope
+        return await self._planner.run(work)
 
     @override
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
@@ -200,6 +207,7 @@ class SQLite(Database):
         self._closed = True
         self._writer.close()
         self._dry_runs.close()
+        self._planner.close()
         self._reader.close()
         self._lookups.close()
         self._engine.dispose()

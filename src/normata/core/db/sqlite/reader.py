@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from functools import partial
 
-from normata.core.db.monitoring import Monitor
+from normata.core.db.monitoring import WaitMonitor
 from normata.core.db.sqlite.connection import Connections, File
 from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.sqlite.worker import Worker
@@ -18,13 +18,15 @@ class Reader:
 
     There is one thread: sqlite3 gives Python's lock away for each row and waits to have it back, so that four readers
     of one process build fewer pages a second than one. More cores are for more processes.
+
+    ``name`` is that of the thread, ``waits`` is notified of how long work waits for its turn.
     """
 
-    def __init__(self, file: File, statements: Statements, timeout: float, monitor: Monitor) -> None:
+    def __init__(self, file: File, statements: Statements, timeout: float, *, name: str, waits: WaitMonitor) -> None:
         self._file = file
         self._statements = statements
         self._connections = Connections(file, only_reads=True)
-        self._worker = Worker("normata-read", timeout, monitor.waits("reader"))
+        self._worker = Worker(name, timeout, waits)
 
     async def run(self, work: Work[T]) -> T:
         """What ``work`` returns on the thread. Raises Unavailable where its turn does not come in time."""
