@@ -20,7 +20,7 @@ from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
 from normata.core.schema.table import sql_table
 from normata.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch
 from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.tables import Table
 
@@ -66,13 +66,12 @@ def load(
     _write(unit, groups, progress, "import" if sync else "load")
     affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
     unit.extend_reach(affected)
-    written = {ARRAYS[array]: counted.inserted + counted.updated for array, counted in row_counts.items()}
-    written[EffectiveCoverage] = 0
+    # Coverage is computed by statements that need to know how many rows there are.
+    unit.analyze({str(ARRAYS[array].__tablename__): one.inserted + one.updated for array, one in row_counts.items()})
     reassessed = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
-        written[EffectiveCoverage] += recompute(unit, organization_id, reassessed=reassessed)
-    unit.analyze({str(table.__tablename__): count for table, count in written.items()})
+        recompute(unit, organization_id, reassessed=reassessed)
     return row_counts
 
 

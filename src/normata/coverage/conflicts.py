@@ -6,7 +6,8 @@ group below which an applicable requirement is assessed less. The effective stat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import BindParameter, bindparam, or_, select, update
@@ -66,10 +67,27 @@ def conflicts_of(transaction: Transaction, organization_id: str, rows: Iterable[
     less = [row for row in assessed if row.assessed != "FULL" and row.status == "FULL"]
     found: dict[str, Conflict] = {row.control_id: "MATCHES" for row in less if not row.is_group}
     for batch in batches([row.control_id for row in less if row.is_group]):  # roll-up alone is no conflict
-        found.update(dict.fromkeys(transaction.scalars(_MATCHED, {**key, "ids": batch}), "MATCHES"))
+        found.update(dict.fromkeys(_matched(transaction, key, batch), "MATCHES"))
     for batch in batches([row.control_id for row in assessed if row.assessed == "FULL" and row.is_group]):
         found.update(dict.fromkeys(transaction.scalars(_LESS_BELOW, {**key, "ids": batch}), "BELOW"))
     return found
+
+
+def _matched(transaction: Transaction, key: Mapping[str, str], groups: Sequence[str]) -> set[str]:
+    """Those of these groups that a FULL match leads to from a FULL control.
+
+    In two steps: PostgreSQL joins in the wrong order where it has no statistics of coverage that has just been stored.
+    After a load of 50,000 controls that took half a minute for each batch.
+    """
+    targets: defaultdict[str, list[str]] = defaultdict(list)
+    for row in transaction.rows(_FULL_MATCHES, {**key, "ids": groups}):
+        targets[row.source_control_id].append(row.target_control_id)
+    return {
+        target
+        for batch in batches(sorted(targets))
+        for source in transaction.scalars(_FULL_AMONG, {**key, "ids": batch})
+        for target in targets[source]
+    }
 
 
 def _assessed(
@@ -108,15 +126,12 @@ _ASSESSED_AMONG = _ASSESSED.where(_EFFECTIVE.c.control_id.in_(_IDS))
 
 _from_full = select(_MATCH.c.target_control_id).where(_MATCH.c.match_level == "FULL", match_counts(_ORGANIZATION))
 _TARGETS = _from_full.where(_MATCH.c.source_control_id.in_(_IDS))
-_MATCHED = (
-    _from_full.join(_EFFECTIVE, _EFFECTIVE.c.control_id == _MATCH.c.source_control_id)
-    .where(
-        _MATCH.c.target_control_id.in_(_IDS),
-        _EFFECTIVE.c.organization_id == _ORGANIZATION,
-        _EFFECTIVE.c.status == "FULL",
-        applies(_EFFECTIVE),
-    )
-    .distinct()
+_FULL_MATCHES = _from_full.add_columns(_MATCH.c.source_control_id).where(_MATCH.c.target_control_id.in_(_IDS))
+_FULL_AMONG = select(_EFFECTIVE.c.control_id).where(
+    _EFFECTIVE.c.organization_id == _ORGANIZATION,
+    _EFFECTIVE.c.control_id.in_(_IDS),
+    _EFFECTIVE.c.status == "FULL",
+    applies(_EFFECTIVE),
 )
 _below = below_groups()
 _LESS_BELOW = (

@@ -153,6 +153,7 @@ def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[
     lock_coverage(unit, organization_id)
     changes, before = _differences(unit, organization_id)
     count = _store(unit, organization_id, changes, before, reassessed)
+    unit.analyze({str(EffectiveCoverage.__tablename__): count})  # conflicts are found by joining it
     _follow_conflicts(unit, organization_id, None)
     return count
 

@@ -1,0 +1,138 @@
+"""An import is compared with what is stored while others write, and with nothing that has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+from normata.catalogs import uploads
+from tests import stored
+from tests.databases import on_both
+from tests.served import Headers, Served, served
+from tests.world import ALPHA, BETA
+
+
+def send(instance: Served, headers: Headers, table: str, *, more: str = "") -> Response:
+    path = f"/imports/?organizationId={ALPHA}&name=Docks{more}"
+    return instance.client.post(path, content=table, headers=headers | {"Content-Type": "text/csv"})
+
+
+def result(answer: Response) -> dict[str, Any]:
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@on_both
+@pytest.mark.parametrize("more", ["", "&dryRun=true"], ids=["import", "dry run"])
+def test_others_write_while_an_import_is_compared(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    compare = uploads.make_valid
+    begun, go_on = Event(), Event()
+
+    def held_open(*args: Any, **kwargs: Any) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        compare(*args, **kwargs)
+
+    with served(database_url, database_timeout=2.0) as instance:
+        admin, other = instance.bearer("admin"), instance.bearer("owner")
+        monkeypatch.setattr(uploads, "make_valid", held_open)
+        with ThreadPoolExecutor(1) as elsewhere:
+            importing = elsewhere.submit(send, instance, admin, "identifier,name\n1,Berths\n", more=more)
+            try:
+                assert begun.wait(30)
+                body = {"organizationId": ALPHA, "name": "Meanwhile"}
+                assert instance.client.post("/labels/", json=body, headers=other).status_code == 201
+            finally:
+                go_on.set()
+            assert importing.result(30).status_code == 200
+
+
+def between(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> list[int]:
+    """Have a change made once, after an import is planned and before it writes; how often it is planned."""
+    planned: list[int] = []
+    plan = uploads.plan
+
+    def interrupted(*args: Any, **kwargs: Any) -> uploads.Plan:
+        found = plan(*args, **kwargs)
+        planned.append(len(planned))
+        if len(planned) == 1:
+            # On a thread of its own, so that neither the event loop nor this transaction is in its way.
+            with ThreadPoolExecutor(1) as elsewhere:
+                elsewhere.submit(change).result(30)
+        return found
+
+    monkeypatch.setattr(uploads, "plan", interrupted)
+    return planned
+
+
+@on_both
+def test_what_has_changed_since_is_compared_again(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table says nothing of descriptions: one that came meanwhile stays."""
+    with served(database_url) as instance:
+        admin = instance.bearer("admin")
+        found = result(send(instance, admin, "identifier,name\n1,Berths\n2,Cranes\n"))
+        (framework,) = found["frameworkIds"]
+        rows = stored.rows(instance.database, uploads.Control, framework_id=framework)
+        ids = {row["identifier"]: row["id"] for row in rows}
+
+        def describe() -> None:
+            path = f"/controls/{ids['1']}/?organizationId={ALPHA}"
+            body = {"description": "Closed at night"}
+            answer = instance.client.patch(path, json=body, headers=admin)
+            assert answer.status_code == 200, answer.text
+
+        planned = between(monkeypatch, describe)
+        found = result(send(instance, admin, "identifier,name\n1,Moorings\n2,Cranes\n"))
+        assert found["controls"] == {"new": 0, "changed": 1, "unchanged": 1}
+        assert len(planned) == 2
+        rows = stored.rows(instance.database, uploads.Control, framework_id=framework)
+        values = {row["identifier"]: (row["name"], row["description"]) for row in rows}
+        assert values == {"1": ("Moorings", "Closed at night"), "2": ("Cranes", None)}
+
+
+@on_both
+def test_what_others_change_elsewhere_is_no_reason_to_compare_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(database_url) as instance:
+        admin, other = instance.bearer("admin"), instance.bearer("editor")
+
+        def write() -> None:
+            for body in ({"organizationId": ALPHA, "name": "Meanwhile"}, {"organizationId": BETA, "name": "Elsewhere"}):
+                instance.client.post("/labels/", json=body, headers=other)
+
+        planned = between(monkeypatch, write)
+        assert send(instance, admin, "identifier,name\n1,Berths\n").status_code == 200
+        assert len(planned) == 1
+
+
+@on_both
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["adopted", "not adopted"])
+def test_a_dry_run_shows_what_the_import_does(database_url: str, is_adopted: bool) -> None:
+    """Whether it has to write the rows for that or not."""
+    first, second = "identifier,name\n1,Berths\n", "identifier,name\n1,Moorings\n2,Cranes\n"
+    with served(database_url) as instance:
+        admin = instance.bearer("admin")
+        for number, table in enumerate((first, second)):
+            preview = result(send(instance, admin, table, more="&dryRun=true"))
+            before = {row["id"] for row in stored.events(instance.database)}
+            made = result(send(instance, admin, table))
+            assert preview["answer"] == made
+            events = [row for row in stored.events(instance.database) if row["id"] not in before]
+            shown = [(one["action"], one["id"]) for one in preview["changes"]]
+            assert shown
+            assert {(row["action"], row["entity_id"]) for row in events} <= set(shown)
+            assert ("count", None) in shown
+            if is_adopted and not number:
+                (framework,) = made["frameworkIds"]
+                path = f"/frameworks/{framework}/adoption/"
+                answer = instance.client.put(f"{path}?organizationId={ALPHA}", headers=admin)
+                assert answer.status_code in (200, 201), answer.text
