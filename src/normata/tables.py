@@ -7,6 +7,7 @@ from normata.core.changes import short_ids as _short_ids
 from normata.core.schema.table import Table
 from normata.coverage import upgrades as _upgrades
 from normata.events import model as _events
+from normata.frameworks import baseline_model as _baselines
 from normata.frameworks import model as _frameworks
 from normata.identity import model as _identity
 from normata.identity import sign_in_model as _sign_in
@@ -17,6 +18,6 @@ from normata.records import kinds as _records
 __all__ = ["Table"]
 
 _modules = (
-    *(_archiving, _events, _frameworks, _idempotency, _identity, _jobs),
+    *(_archiving, _baselines, _events, _frameworks, _idempotency, _identity, _jobs),
     *(_notifications, _records, _revisions, _short_ids, _sign_in, _upgrades),
 )

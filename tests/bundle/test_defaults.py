@@ -58,6 +58,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
         "targetControlId": "moon.A.8",
         "matchLevel": "FULL",
     },
+    "baselines": {"id": "new", "frameworkId": "fw-sun", "name": "New"},
+    "baselineControls": {"id": "new", "baselineId": "stored", "controlId": "sun.A.8"},
     "mappingDocuments": {"id": "new", "document": "urn:new", "name": "New"},
     "setAsideMatches": {
         "id": "new",
@@ -87,6 +89,11 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
 } | {kind.path: bare(kind, "new") for kind in Restorable.kinds}
 
+# What the world does not have, and a row refers to.
+NEEDED: dict[str, dict[str, Any]] = {
+    "baselineControls": {"baselines": [{"id": "stored", "frameworkId": "fw-sun", "name": "Stored"}]}
+}
+
 # What has a value only once something has happened or somebody has said so: null until then.
 OPTIONAL_ELSEWHERE = {
     "frameworks": {
@@ -94,6 +101,9 @@ OPTIONAL_ELSEWHERE = {
         "createdBy", "applicabilityPrefix",
     },
     "controls": {"parentId", "purpose", "description"},
+    "baselines": {"version", "description"},
+    "baselineControls": {"retiredAt"},
+    "frameworkAdoptions": {"baselineId"},
     "mappingDocuments": {"organizationId", "version"},
     "controlMatches": {
         "organizationId", "justification", "mappingDocumentId", "retiredAt", "rationale", "strength",
@@ -118,6 +128,7 @@ def test_every_array_is_covered_here() -> None:
 @pytest.mark.parametrize("array", ARRAYS)
 def test_a_minimal_row_becomes_a_whole_one_and_loaded_again_changes_nothing(database: Database, array: str) -> None:
     table, row = ARRAYS[array], MINIMAL[array]
+    world.load(database, NEEDED.get(array, {}))
     assert world.load(database, {array: [row]})[array].inserted == 1
     [found] = stored(database, table, "new")
     assert found.items() >= row.items()
@@ -214,6 +225,8 @@ def test_a_missing_time_follows_the_one_that_is_there(
 
 
 def test_all_rows_of_a_load_are_of_one_moment(database: Database) -> None:
+    for needed in NEEDED.values():
+        world.load(database, needed)
     world.load(database, {array: [row] for array, row in MINIMAL.items() if array != "organizations"})
     moments = set()
     for array in MINIMAL.keys() - {"organizations"}:

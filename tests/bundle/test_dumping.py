@@ -108,6 +108,8 @@ OWN_ARRAYS = [array for array, table in ARRAYS.items() if table not in OPERATORS
 MATCH = {"id": "of-document", "sourceControlId": "sun.A.2", "targetControlId": "moon.A.2", "matchLevel": "PARTIAL"}
 # What a dump has that the world does not.
 MORE: dict[str, list[dict[str, Any]]] = {
+    "baselines": [{"id": "base-sun", "frameworkId": "fw-sun", "name": "Morning", "description": "Before noon."}],
+    "baselineControls": [{"id": "selected", "baselineId": "base-sun", "controlId": "sun.A.2"}],
     "mappingDocuments": [{"id": "doc-sun", "document": "urn:sun:map", "name": "Sun to moon", "version": "2"}],
     "controlMatches": [MATCH | {"mappingDocumentId": "doc-sun", "rationale": "semantic", "strength": "8"}],
     "setAsideMatches": [

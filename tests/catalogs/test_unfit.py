@@ -15,7 +15,6 @@ from tests.catalogs.test_reading import LIBRARY
 @pytest.mark.parametrize(
     ("content", "beginning"),
     [
-        ({"profile": {"uuid": "u"}}, "is an OSCAL profile"),
         ({"component-definition": {}}, "is an OSCAL component definition"),
         ({"system-security-plan": {}}, "is an OSCAL system security plan"),
         ({"urn": "u", "objects": {"risk_matrix": [{"urn": "u"}]}}, "is a CISO Assistant library with a risk matrix"),

@@ -196,5 +196,5 @@ def test_published_mappings_need_what_they_map(catalogs: Path) -> None:
     assert "(urn:intuitem:risk:library:nist-csf-1.1, usually the file nist-csf-1.1.yaml)" in found[0][2]
     everything = sorted(folder.iterdir())
     rows, left_out = rows_to_load(read_published(everything), Stored())
-    assert [row for row in rows if row.array != "mappingDocuments"] == read(everything)
+    assert [row for row in rows if row.array in ("frameworks", "controls", "controlMatches")] == read(everything)
     assert left_out == []

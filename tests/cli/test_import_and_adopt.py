@@ -204,7 +204,14 @@ def test_importing_everything_again_changes_nothing(imported: tuple[str, list[st
     *row_counts, last = second
     assert [re.sub(r"[0-9]+ unchanged", "N unchanged", line) for line in row_counts] == [
         f"{array}: 0 new, 0 changed, N unchanged"
-        for array in ("frameworks", "controls", "mappingDocuments", "controlMatches")
+        for array in (
+            "frameworks",
+            "controls",
+            "baselines",
+            "baselineControls",
+            "mappingDocuments",
+            "controlMatches",
+        )
     ]
     assert last.startswith("not kept: ")
     for sort in ("assessment objectives", "translations", "withdrawn controls"):

@@ -49,17 +49,31 @@ class Stating:
         """Say nothing of a control any more."""
         return self._send("DELETE", f"/controls/{quote(control_id, safe='')}/coverage/")
 
-    def adopt(self, framework_id: str) -> Response:
-        """Adopt a framework."""
-        return self._send("PUT", f"/frameworks/{quote(framework_id, safe='')}/adoption/")
+    def adopt(self, framework_id: str, **body: str | None) -> Response:
+        """Adopt a framework, with its ``baseline`` if there is one in the body."""
+        return self.client.put(
+            f"/frameworks/{quote(framework_id, safe='')}/adoption/",
+            params={"organizationId": self.organization_id},
+            headers=self.headers,
+            json=body or None,
+        )
 
     def leave(self, framework_id: str) -> Response:
         """Leave a framework."""
         return self._send("DELETE", f"/frameworks/{quote(framework_id, safe='')}/adoption/")
 
-    def preview(self, framework_id: str) -> Json:
+    def preview(self, framework_id: str, **query: str) -> Json:
         """What adopting a framework would bring."""
-        return done(self._send("GET", f"/frameworks/{quote(framework_id, safe='')}/adoption/preview/"))
+        return done(self._send("GET", f"/frameworks/{quote(framework_id, safe='')}/adoption/preview/", query=query))
+
+    def baselines(self, framework_id: str) -> Json:
+        """The baselines of a framework."""
+        return done(self._send("GET", f"/frameworks/{quote(framework_id, safe='')}/baselines/"))
+
+    def covered(self, **query: str) -> list[Json]:
+        """The first hundred controls of the list of coverage."""
+        found: list[Json] = done(self._send("GET", "/coverage/", query={"limit": "100"} | query))["items"]
+        return found
 
     def summary(self, framework_id: str) -> Json:
         """The counts of an adopted framework as a whole."""

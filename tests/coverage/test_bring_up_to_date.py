@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from threading import Barrier
 from typing import Any
@@ -21,14 +22,18 @@ from normata.core.db.transaction import Parameters, Statement
 from normata.core.schema.table import new_id, sql_table
 from normata.coverage.engine import Level
 from normata.coverage.recompute import Touched, bring_up_to_date, current_coverage, is_current, stored_coverage
+from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 from tests import world
+from tests.coverage import definition
+from tests.coverage.test_explain import known
 from tests.databases import change, open_url
 from tests.world import ALPHA, BETA
 
 NONE, PARTIAL, FULL = Level
 _STATED, _MATCH = sql_table(ControlCoverage), sql_table(ControlMatch)
 _ADOPTION, _CONTROL = sql_table(FrameworkAdoption), sql_table(Control)
+_BASELINE, _SELECTED, _EFFECTIVE = sql_table(Baseline), sql_table(BaselineControl), sql_table(EffectiveCoverage)
 
 
 class Undo(Exception):
@@ -111,9 +116,56 @@ def readopt(unit: UnitOfWork, rng: random.Random) -> Touched:
     return Touched(frameworks=[framework])
 
 
+def rebase(unit: UnitOfWork, rng: random.Random) -> Touched:
+    """Adopt another baseline of a framework, or none."""
+    framework = rng.choice(["fw-sun", "fw-moon", "fw-star", "fw-own"])
+    baseline = rng.choice([None, baseline_of(unit, framework)])
+    key = (_ADOPTION.c.organization_id == ALPHA) & (_ADOPTION.c.framework_id == framework)
+    unit.rows(update(_ADOPTION).where(key).values(baseline_id=baseline))
+    return Touched(frameworks=[framework])
+
+
+def baseline_of(unit: UnitOfWork, framework: str) -> str:
+    """A baseline of a framework, which is made where there is none."""
+    name = f"baseline of {framework}"
+    if not unit.scalar(select(_BASELINE.c.id).where(_BASELINE.c.id == name)):
+        row = {"id": name, "framework_id": framework, "identifier": "B", "slug": "b", "name": "B", "position": 0}
+        unit.rows(insert(_BASELINE).values(**row, created_at=unit.moment, updated_at=unit.moment))
+    return name
+
+
+def reselect(unit: UnitOfWork, rng: random.Random) -> Touched:
+    """Take a control into a baseline of its framework, or out of it."""
+    one = rng.choice(unit.rows(select(_CONTROL.c.id, _CONTROL.c.framework_id).order_by(_CONTROL.c.id)))
+    baseline = baseline_of(unit, one.framework_id)
+    key = (_SELECTED.c.baseline_id == baseline) & (_SELECTED.c.control_id == one.id)
+    found = unit.rows(select(_SELECTED).where(key))
+    if found:
+        retired = None if found[0].retired_at else unit.moment
+        unit.rows(update(_SELECTED).where(key).values(retired_at=retired))
+    else:
+        unit.rows(insert(_SELECTED).values(id=new_id(), baseline_id=baseline, control_id=one.id))
+    return Touched(controls=[one.id])
+
+
+def by_definition(unit: UnitOfWork) -> dict[str, tuple[int, bool]]:
+    """How far each control is covered and whether it applies, as the design has it."""
+    facts = known(unit)
+    statuses = {name: row.coverage_status for name, row in facts.assessed.items()}
+    controls = {
+        name: replace(control, assessed=None if statuses.get(name) is None else int(Level[statuses[name]]))
+        for name, control in facts.controls.items()
+    }
+    matches = [
+        (one.source_control_id, one.target_control_id, int(Level[one.match_level])) for one in facts.matches.values()
+    ]
+    levels, counted = definition.effective(controls, matches), definition.applicable(controls)
+    return {name: (levels[name], name in counted) for name in controls}
+
+
 STEPS: Sequence[Callable[[UnitOfWork, random.Random], Touched]] = (
     *(restate, restate, restate, rematch, rematch),
-    *(move, readopt, retype),
+    *(move, readopt, retype, rebase, rebase, reselect, reselect),
 )
 
 
@@ -125,6 +177,8 @@ def test_after_any_changes_what_is_stored_is_what_follows(database: Database, rn
             bring_up_to_date(unit, ALPHA, rng.choice(STEPS)(unit, rng))
             assert stored_coverage(unit, ALPHA) == current_coverage(unit, ALPHA)
             assert is_current(unit, ALPHA)
+            stored = unit.rows(select(_EFFECTIVE).where(_EFFECTIVE.c.organization_id == ALPHA))
+            assert {row.control_id: (Level[row.status], row.applies) for row in stored} == by_definition(unit)
         raise Undo
 
     with pytest.raises(Undo):

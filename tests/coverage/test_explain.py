@@ -22,6 +22,7 @@ from normata.core.schema.table import sql_table
 from normata.coverage.engine import Level, Place, compute
 from normata.coverage.explain import Explanation, Step, explain
 from normata.errors import NotFound
+from normata.frameworks.baselines import baselines_of_adoptions, selected_controls
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, FrameworkAdoption
 from tests import world
 from tests.coverage import definition
@@ -65,12 +66,15 @@ def known(transaction: Transaction, organization_id: str = ALPHA) -> Known:
         row.control_id: row
         for row in transaction.rows(select(*assessed.c).where(assessed.c.organization_id == organization_id))
     }
+    baselines = baselines_of_adoptions(transaction, organization_id)
+    selected = selected_controls(transaction, baselines.values())
     controls = {
         row.id: definition.Control(
             row.parent_id,
             is_category=row.type == "CATEGORY",
             is_decomposed=row.is_decomposed,
             is_mandatory=row.is_mandatory,
+            in_baseline=row.framework_id not in baselines or row.id in selected,
             decision=stated[row.id].is_applicable if row.id in stated else None,
         )
         for row in rows

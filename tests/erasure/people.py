@@ -64,6 +64,8 @@ def join(service: Served) -> None:
             ],
             "notifications": [{"id": "note-ann", "organizationId": ALPHA, "userId": ANN, "createdAt": "2026-03-01"}],
             "mappingDocuments": [{"id": "mapping", "document": "A mapping", "name": "A mapping"}],
+            "baselines": [{"id": "baseline", "frameworkId": "fw-sun", "name": "Small boats"}],
+            "baselineControls": [{"id": "selected", "baselineId": "baseline", "controlId": "sun.A.1"}],
             "setAsideMatches": [
                 {"id": "aside", "organizationId": ALPHA, "matchId": SET_ASIDE, "justification": "They are not alike."}
             ],

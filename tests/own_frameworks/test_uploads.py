@@ -120,6 +120,8 @@ def test_a_table_becomes_a_framework_of_ones_own(
         "frameworkIds": [framework_id],
         "frameworks": NEW,
         "controls": NEW | {"new": 3},
+        "baselines": NONE,
+        "baselineControls": NONE,
         "controlMatches": NONE,
         "leftOut": 0,
         "firstLeftOut": [],

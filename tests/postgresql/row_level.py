@@ -60,6 +60,11 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 " now())",
                 "INSERT INTO set_aside_match (id, organization_id, match_id, justification, created_at, updated_at)"
                 f" VALUES ('{organization}', '{organization}', 'star.A.4->moon.A.4', 'x', now(), now())",
+                "INSERT INTO baseline (id, framework_id, identifier, slug, name, position, created_at, updated_at,"
+                f" organization_id) VALUES ('{organization}', 'fw-sun', 'x', 'x', 'x', 0, now(), now(),"
+                f" '{organization}')",
+                "INSERT INTO baseline_control (id, baseline_id, control_id, organization_id) VALUES"
+                f" ('{organization}', '{organization}', 'sun.A.1', '{organization}')",
                 f"INSERT INTO upgrade_change VALUES ('{organization}', 'sun.A.1', 'FOLLOWS', NULL, 'FULL', now())",
             )
         yield everything

@@ -47,6 +47,7 @@ def test_an_entry_says_all_that_is_said_of_a_control(ask: Ask) -> None:
         "reasons": ["LEGAL", "BEST_PRACTICE"],
         "justification": None,
         "excludedBy": None,
+        "outsideOfBaseline": None,
         "isAssessed": True,
         "coverageStatus": "PARTIAL",
         "coverageGap": "=HYPERLINK(1)",

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from normata.adoption.adoption import ADOPTION_WRITES, LEAVING_WRITES, adopt_one, leave
+from pydantic import Field
+
+from normata.adoption.adoption import (
+    ADOPTION_WRITES,
+    LEAVING_WRITES,
+    UNCHANGED,
+    NoSuchBaseline,
+    adopt_one,
+    leave,
+)
 from normata.adoption.preview import AdoptionPreview, preview_adoption
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.transaction import Transaction
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
+from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request
+from normata.core.schema.fields import Identifier
 from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.wire import Input
+from normata.frameworks.baselines import (
+    BaselineReference,
+    FrameworkBaselines,
+    baseline_of_adoption,
+    framework_baselines,
+)
 from normata.frameworks.framework_list import Framework as FrameworkWire
 from normata.frameworks.framework_list import one_framework
 from normata.frameworks.model import Framework
@@ -17,10 +36,48 @@ from normata.frameworks.operations import FRAMEWORK_EXAMPLE
 from normata.identity.organization_lookup import reached
 
 
+class AdoptionInput(Input):
+    """How an organization adopts a framework."""
+
+    baseline: Identifier | None = Field(
+        None,
+        description="The id, slug or identifier of a baseline of the framework; null for the whole framework. If left"
+        " out, an adoption keeps its baseline.",
+    )
+
+
+class AdoptedFramework(FrameworkWire):
+    """A framework, with the baseline of its adoption."""
+
+    baseline: BaselineReference | None = Field(
+        description="The baseline of the adoption; null if the whole framework applies."
+    )
+
+
+class AdoptionPreviewQuery(OrganizationQuery):
+    """The query of the preview of an adoption."""
+
+    baseline: Annotated[
+        str | None,
+        Field(
+            description="The id, slug or identifier of the baseline to adopt; empty for the whole framework. If left"
+            " out, an adoption keeps its baseline.",
+            max_length=255,
+        ),
+    ] = None
+
+
 def _put(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     organization_id = reached(unit, request.query.organization_id)
-    adopt_one(unit, organization_id, request.id)
-    return one_framework(unit, organization_id, request.id)
+    body: AdoptionInput | None = request.body
+    is_named = body is not None and "baseline" in body.model_fields_set
+    adopt_one(unit, organization_id, request.id, body.baseline if body is not None and is_named else UNCHANGED)
+    return _adopted(unit, organization_id, request.id)
+
+
+def _adopted(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
+    baseline = baseline_of_adoption(transaction, organization_id, framework_id)
+    return one_framework(transaction, organization_id, framework_id) | {"baseline": baseline}
 
 
 def _delete(unit: UnitOfWork, request: Request) -> dict[str, Any]:
@@ -28,6 +85,16 @@ def _delete(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     framework = one_framework(unit, organization_id, request.id)
     leave(unit, organization_id, request.id)
     return framework | {"isAdopted": False, "frameworkAdoptions": [], "adoption": None}
+
+
+def _preview(transaction: Transaction, request: Request) -> dict[str, Any]:
+    query: AdoptionPreviewQuery = request.query
+    baseline = UNCHANGED if query.baseline is None else query.baseline.strip() or None
+    try:
+        return preview_adoption(transaction, request.organization_id, request.id, baseline)
+    except NoSuchBaseline as error:
+        fault = FieldFault(in_="query", name="baseline", code="unknown", message=str(error), allowed=None)
+        raise InvalidRequest.of([fault]) from None
 
 
 _ID = "The id of a framework that the organization can see."
@@ -43,7 +110,11 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Adopt a framework",
         description="""\
 Adopts a framework for the organization: its controls appear in the lists and count for the coverage of other controls.
-The effective coverage is updated in the same transaction. If the framework is already adopted, nothing changes.""",
+The effective coverage is updated in the same transaction.
+
+With a `baseline`, the requirements outside of it do not apply, unless their assessment takes them in (`isApplicable`
+true, with a justification). Mandatory requirements are in every baseline. Another baseline, or null for the whole
+framework, replaces the one of an adoption; assessments stay. Without a body, an existing adoption stays as it is.""",
         role="admin",
         about=Framework,
         id_description=_ID,
@@ -51,9 +122,13 @@ The effective coverage is updated in the same transaction. If the framework is a
         present=lambda framework: framework,
         writes=ADOPTION_WRITES,
         query=OrganizationQuery,
-        answer=FrameworkWire,
+        body=AdoptionInput,
+        body_required=False,
+        body_example={"baseline": None},
+        has_rules=True,
+        answer=AdoptedFramework,
         answer_description="The framework, adopted.",
-        example=FRAMEWORK_EXAMPLE,
+        example=FRAMEWORK_EXAMPLE | {"baseline": None},
     ),
     ChangeOperation(
         http_method="DELETE",
@@ -84,13 +159,14 @@ framework is not adopted, nothing changes.""",
         tag="Frameworks",
         summary="Preview the adoption of a framework",
         description="""\
-What adopting a framework would change, from the existing assessments of the organization: how far the leaves of the
-framework (controls without children) would be covered, which gaps would remain, and what coverage other adopted
-frameworks would gain. Leaves that do not apply are counted separately. Nothing is changed.""",
+What adopting a framework would change, from the existing assessments of the organization: how far the requirements of
+the framework would be covered, which gaps would remain, and what coverage other adopted frameworks would gain or lose.
+Requirements that do not apply are counted separately. For a framework that is adopted already, it shows what another
+`baseline` would change. Nothing is changed.""",
         about=Framework,
         id_description=_ID,
-        query=OrganizationQuery,
-        build=lambda transaction, request: preview_adoption(transaction, request.organization_id, request.id),
+        query=AdoptionPreviewQuery,
+        build=_preview,
         answer=AdoptionPreview,
         answer_description="What the adoption would change.",
         example={
@@ -101,6 +177,7 @@ frameworks would gain. Leaves that do not apply are counted separately. Nothing 
                 "identifierColor": "#1D4F91",
             },
             "isAdopted": False,
+            "baseline": None,
             "applicable": 106,
             "notApplicable": 0,
             "effective": {"none": 104, "partial": 1, "full": 1},
@@ -121,7 +198,41 @@ frameworks would gain. Leaves that do not apply are counted separately. Nothing 
                         "identifierColor": "#0B6E4F",
                     },
                     "gained": 2,
+                    "lost": 0,
                     "effective": {"none": 60, "partial": 35, "full": 28},
+                }
+            ],
+        },
+    ),
+    ReadOperation(
+        path="/frameworks/{id}/baselines/",
+        operation_id="listBaselines",
+        tag="Frameworks",
+        summary="List the baselines of a framework",
+        description="""\
+The selections of its controls that the publisher of a framework has made, such as implementation groups, levels, and
+OSCAL profiles, with the number of requirements in each. An organization adopts a framework with one of them, or as a
+whole.""",
+        about=Framework,
+        id_description=_ID,
+        query=OrganizationQuery,
+        build=lambda transaction, request: framework_baselines(transaction, request.organization_id, request.id),
+        answer=FrameworkBaselines,
+        answer_description="The baselines.",
+        example={
+            "frameworkId": "nist-csf-2.0",
+            "requirements": 106,
+            "baseline": None,
+            "baselines": [
+                {
+                    "id": "nist-csf-2.0:core",
+                    "identifier": "CORE",
+                    "name": "Core outcomes",
+                    "slug": "core",
+                    "version": None,
+                    "description": None,
+                    "requirements": 40,
+                    "isAdopted": False,
                 }
             ],
         },

@@ -1,4 +1,4 @@
-"""What adopting a framework would bring, before anybody does it."""
+"""What adopting a framework, or another baseline of it, would bring, before anybody does it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 from sqlalchemy import BindParameter, bindparam, select
 
+from normata.adoption.adoption import UNCHANGED, NamedBaseline, find_baseline
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import CoverageStatus
 from normata.core.schema.table import sql_table
@@ -16,6 +17,7 @@ from normata.core.schema.wire import Wire
 from normata.coverage.engine import Computed, Level
 from normata.coverage.recompute import coverage_with, stored_coverage
 from normata.errors import NotFound
+from normata.frameworks.baselines import BaselineReference, baseline_reference
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
 from normata.frameworks.model import Control, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
@@ -36,6 +38,7 @@ class Gain(Wire):
 
     framework: FrameworkReference = Field(description="The framework.")
     gained: int = Field(description="How many of its applicable requirements would be covered further than now.")
+    lost: int = Field(description="How many of them would be covered less than now.")
     effective: StatusCounts = Field(description="Its applicable requirements by the status that they would have.")
 
 
@@ -43,25 +46,41 @@ class AdoptionPreview(Wire):
     """What adopting a framework would bring, from the assessments that are there."""
 
     framework: FrameworkReference = Field(description="The framework.")
-    is_adopted: bool = Field(description="Whether the organization has adopted it already: then nothing would change.")
-    applicable: int = Field(description="How many requirements apply to the organization.")
-    not_applicable: int = Field(description="How many do not, as was assessed when the framework was adopted before.")
+    is_adopted: bool = Field(
+        description="Whether the organization has adopted it already: then only another baseline would change anything."
+    )
+    baseline: BaselineReference | None = Field(
+        description="The baseline that the adoption would have; null if the whole framework would apply."
+    )
+    applicable: int = Field(description="How many requirements would apply to the organization.")
+    not_applicable: int = Field(
+        description="How many would not, as was assessed when the framework was adopted before, or by the baseline."
+    )
     effective: StatusCounts = Field(description="The applicable requirements by the status that they would have.")
     gaps: list[PreviewedGap] = Field(
         description="The applicable requirements that would not be covered fully: in catalog order, the first"
         f" {MAX_GAPS} of them."
     )
-    others: list[Gain] = Field(description="Other adopted frameworks of which requirements would be covered further.")
+    others: list[Gain] = Field(
+        description="Other adopted frameworks of which requirements would be covered further, or less."
+    )
 
 
-def preview_adoption(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
-    """What adopting a framework would bring, as it travels. Raises NotFound where the organization cannot see it."""
+def preview_adoption(
+    transaction: Transaction, organization_id: str, framework_id: str, baseline: NamedBaseline = UNCHANGED
+) -> dict[str, Any]:
+    """What adopting a framework would bring, or another baseline of one that is adopted, as it travels.
+
+    Raises NotFound where the organization cannot see the framework, and NoSuchBaseline.
+    """
     key = {"organization": organization_id, "framework": framework_id}
     framework = transaction.row(_VISIBLE, key)
     if framework is None:
         raise NotFound
+    found = find_baseline(transaction, framework_id, baseline)
+    baseline_id = framework.baseline_id if found is UNCHANGED else found
     now = stored_coverage(transaction, organization_id)
-    with_it = coverage_with(transaction, organization_id, framework_id)
+    with_it = coverage_with(transaction, organization_id, framework_id, baseline_id)
     then = {control: found.computed for control, found in with_it.items()}
     requirements = read_requirements(transaction, organization_id, framework_id)
     applicable = [requirement for requirement in requirements if with_it[requirement.id].applies]
@@ -69,6 +88,7 @@ def preview_adoption(transaction: Transaction, organization_id: str, framework_i
     return {
         "framework": _reference(framework),
         "isAdopted": framework.adoption_id is not None,
+        "baseline": baseline_reference(transaction, baseline_id),
         "applicable": len(applicable),
         "notApplicable": len(requirements) - len(applicable),
         "effective": _counts(then[requirement.id] for requirement in applicable),
@@ -89,7 +109,8 @@ def _gains(
     transaction: Transaction, key: Mapping[str, str], now: Mapping[str, Computed], then: Mapping[str, Computed]
 ) -> list[dict[str, Any]]:
     gained = {control_id for control_id, before in now.items() if then[control_id].effective > before.effective}
-    if not gained:
+    lost = {control_id for control_id, before in now.items() if then[control_id].effective < before.effective}
+    if not gained and not lost:
         return []
     found: dict[str, tuple[Any, list[str]]] = {}
     for row in transaction.rows(_OTHERS, key):
@@ -98,10 +119,11 @@ def _gains(
         {
             "framework": _reference(framework),
             "gained": len(gained.intersection(requirements)),
+            "lost": len(lost.intersection(requirements)),
             "effective": _counts(then[control_id] for control_id in requirements),
         }
         for framework, requirements in found.values()
-        if not gained.isdisjoint(requirements)
+        if not (gained | lost).isdisjoint(requirements)
     ]
 
 
@@ -125,7 +147,7 @@ _PREVIEWED: BindParameter[str] = bindparam("framework")
 _SHOWN = (_FRAMEWORK.c.id, _FRAMEWORK.c.name, _FRAMEWORK.c.identifier, _FRAMEWORK.c.identifier_color)
 
 _VISIBLE = (
-    select(*_SHOWN, _ADOPTION.c.id.label("adoption_id"))
+    select(*_SHOWN, _ADOPTION.c.id.label("adoption_id"), _ADOPTION.c.baseline_id)
     .outerjoin(
         _ADOPTION, (_ADOPTION.c.framework_id == _FRAMEWORK.c.id) & (_ADOPTION.c.organization_id == _ORGANIZATION)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normata.events.model import AuditEvent
+from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import (
     Control,
     ControlCoverage,
@@ -27,6 +28,8 @@ _TABLES: tuple[type[Table], ...] = (
     Membership,
     Framework,
     Control,
+    Baseline,
+    BaselineControl,
     MappingDocument,
     ControlMatch,
     FrameworkAdoption,

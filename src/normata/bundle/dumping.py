@@ -13,6 +13,7 @@ from normata.core.changes.references import references_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import as_wire
+from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument, SetAsideMatch
 from normata.frameworks.visibility import match_visible_to
 from normata.identity.model import Organization
@@ -88,6 +89,10 @@ _BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
     Organization: lambda: sql_table(Organization).c.id == _ORGANIZATION,
     Framework: lambda: sql_table(Framework).c.id.in_(_frameworks()),
     Control: lambda: sql_table(Control).c.framework_id.in_(_frameworks()),
+    Baseline: lambda: sql_table(Baseline).c.framework_id.in_(_frameworks()),
+    BaselineControl: lambda: sql_table(BaselineControl).c.baseline_id.in_(
+        select(sql_table(Baseline).c.id).where(sql_table(Baseline).c.framework_id.in_(_frameworks()))
+    ),
     ControlMatch: _matches,
     MappingDocument: _mapping_documents,
 }

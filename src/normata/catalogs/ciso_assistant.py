@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from normata.catalogs.baselines import baseline_rows
 from normata.catalogs.documents import JSON, YAML, ImportFormat
 from normata.catalogs.matches import (
     MAX_MATCHES,
@@ -25,7 +26,7 @@ from normata.core.documents.json_text import place
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from normata.catalogs.documents import Document
 
@@ -90,9 +91,37 @@ def _framework(library: _Entry, framework: _Entry, left_out: Counter[str]) -> It
     if urn:
         yield Row("frameworks", framework.file, framework.place, values, origin)
     _note_others(framework, _FRAMEWORK, left_out)
+    groups: dict[str, list[str]] = {}  # the controls of each implementation group, by its reference
     for node in framework.entries("requirement_nodes"):
         yield from _control(urn, node)
         _note_others(node, _NODE, left_out)
+        for group in node.texts("implementation_groups"):
+            groups.setdefault(group.strip(), []).append(node.required("urn"))
+    if urn:
+        yield from _baselines(urn, framework, groups, left_out)
+
+
+def _baselines(
+    framework_id: str, framework: _Entry, groups: Mapping[str, Sequence[str]], left_out: Counter[str]
+) -> Iterator[Row]:
+    """The implementation groups that a framework defines: each selects the requirements that name it."""
+    if framework.values.get("implementation_groups_definition") is None:
+        return
+    for position, entry in enumerate(framework.entries("implementation_groups_definition")):
+        reference = entry.required("ref_id")
+        values: dict[str, str | int | None] = {
+            "id": f"{framework_id}:implementation-group:{reference}",
+            "frameworkId": framework_id,
+            "identifier": reference,
+            "name": entry.text("name"),
+            "version": None,
+            "description": entry.text("description"),
+            "position": position,
+        }
+        _note_others(entry, _GROUP, left_out)
+        if reference:
+            origin = {"id": "ref_id", "frameworkId": "ref_id", "identifier": "ref_id"}
+            yield from baseline_rows(entry.file, entry.place, values, groups.get(reference, ()), origin)
 
 
 def _control(framework: str, node: _Entry) -> Iterator[Row]:
@@ -188,6 +217,7 @@ _FRAMEWORK = _NAMED | {"version", "requirement_nodes", "implementation_groups_de
 _NODE = _NAMED | {
     *("annotation", "assessable", "depth", "implementation_groups", "parent_urn", "typical_evidence"),
 }
+_GROUP = _NAMED | {"default_selected"}
 _MAPPING_SET = _NAMED | {"source_framework_urn", "target_framework_urn", "requirement_mappings"}
 _SORTS = {
     "definition": "scores",

@@ -14,6 +14,7 @@ from json import JSONDecodeError
 from typing import Any, TypeAlias
 
 from normata.catalogs.matches import Relation
+from normata.catalogs.profiles import Profile
 from normata.core.changes.source import Fault, Row
 from normata.core.documents import yaml_text
 from normata.core.documents.files import Unreadable, as_text
@@ -39,6 +40,7 @@ class Document:
     ``name`` is what its framework is called if the format has no name for it. ``identity`` is the identifier that its
     publisher gave to the whole of it, or else the file's name. ``format`` is null until it has been recognized.
     ``left_out`` counts what its reader has come across and Normata does not keep, by what people call it in the plural.
+    ``profiles`` has what it selects of catalogs, which are looked for once all documents are read.
     """
 
     def __init__(self, file: str, name: str, content: bytes) -> None:
@@ -48,6 +50,7 @@ class Document:
         self.format: ImportFormat | None = None
         self.content = content
         self.left_out: Counter[str] = Counter()
+        self.profiles: list[Profile] = []
         self._parsed: _Parsed | Unreadable | None = None
 
     @property

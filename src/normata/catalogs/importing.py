@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from normata.bundle.loading import Progress, load
+from normata.catalogs.baselines import retired_selections
+from normata.catalogs.profiles import baselines_of
 from normata.catalogs.reading import Published
 from normata.catalogs.retirement import Retirement, retire
 from normata.catalogs.stored import StoredCatalogs
@@ -47,8 +50,15 @@ def import_for_all(
     rows are only checked. Raises FaultyInput with all faults.
     """
     unit.lock("content")  # what is stored now must still be stored when the rows are written
-    rows, unknown = rows_to_load(published, StoredCatalogs(unit), skip_unknown=skip_unknown, option=option)
+    stored, left_out = StoredCatalogs(unit), Counter(published.left_out)
+    baselines = baselines_of(
+        published.profiles, published.rows, stored, left_out, skip_unknown=skip_unknown, option=option
+    )
+    rows, unknown = rows_to_load(published, stored, skip_unknown=skip_unknown, option=option)
+    rows += baselines
     retirement = retire(unit, rows, unit.moment)
-    row_counts = load(unit, [*rows, *retirement.rows], progress, sync=True, faults=faults)
-    framework_ids = [row.values["id"] for row in published.rows if row.array == "frameworks"]
-    return Outcome(row_counts, framework_ids, unknown, retirement, published.left_out)
+    rows += [*retirement.rows, *retired_selections(unit, rows, unit.moment)]
+    row_counts = load(unit, rows, progress, sync=True, faults=faults)
+    of_rows = {"frameworks": "id", "baselines": "frameworkId"}
+    framework_ids = [row.values[of_rows[row.array]] for row in rows if row.array in of_rows]
+    return Outcome(row_counts, list(dict.fromkeys(framework_ids)), unknown, retirement, +left_out)

@@ -27,12 +27,13 @@ from normata.core.schema.fields import MatchLevel, Name
 from normata.core.schema.paging import OrganizationQuery, Query, QueryFlag
 from normata.core.schema.wire import Wire
 from normata.coverage.recompute import COVERAGE_WRITES
+from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument
 from normata.identity.organization_lookup import one_of
 
 _MAX_REPORTED = 50  # faults, or skipped mappings
 _SKIP_UNKNOWN = "skipUnknown=true"
-_ARRAYS = ("frameworks", "controls", "controlMatches")
+_ARRAYS = ("frameworks", "controls", "baselines", "baselineControls", "controlMatches")
 
 
 class CatalogImportQuery(Query):
@@ -88,6 +89,10 @@ class ImportResult(Wire):
     framework_ids: list[str] = Field(description="The ids of the imported frameworks.")
     frameworks: ImportedRows = Field(description="The changes of frameworks.")
     controls: ImportedRows = Field(description="The changes of controls.")
+    baselines: ImportedRows = Field(description="The changes of baselines.")
+    baseline_controls: ImportedRows = Field(
+        description="The changes of what baselines select: a control that is left out any more, or is back, is changed."
+    )
     control_matches: ImportedRows = Field(description="The changes of matches.")
     left_out: int = Field(description="The number of skipped mappings.")
     first_left_out: list[ImportLeftOut] = Field(description=f"The first {_MAX_REPORTED} skipped mappings.")
@@ -185,6 +190,8 @@ _NONE = {"new": 0, "changed": 0, "unchanged": 0}
 _RESULT = {
     "frameworks": _NONE | {"new": 1},
     "controls": _NONE | {"new": 2},
+    "baselines": _NONE,
+    "baselineControls": _NONE,
     "controlMatches": _NONE,
     "leftOut": 0,
     "firstLeftOut": [],
@@ -208,6 +215,10 @@ _WRITES = (
     every_column_of(Framework),
     insert_of(Control),
     every_column_of(Control),
+    insert_of(Baseline),
+    every_column_of(Baseline),
+    insert_of(BaselineControl),
+    every_column_of(BaselineControl),
     insert_of(MappingDocument),
     every_column_of(MappingDocument),
     insert_of(ControlMatch),

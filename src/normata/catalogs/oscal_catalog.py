@@ -57,7 +57,7 @@ def _framework(file: str, catalog: catalog_model.Catalog) -> Row:
     metadata = catalog.metadata
     values = {
         "id": catalog.uuid,
-        "identifier": _document_identifier(metadata),
+        "identifier": document_identifier(metadata),
         "name": metadata.title,
         "version": metadata.version,
         "description": metadata.remarks,
@@ -73,7 +73,7 @@ def _framework(file: str, catalog: catalog_model.Catalog) -> Row:
 _ABBREVIATIONS = {"Special Publication": "SP", "Revision": "Rev.", "Version": "v."}
 
 
-def _document_identifier(metadata: common.Metadata) -> str:
+def document_identifier(metadata: common.Metadata) -> str:
     """The publisher's own identifier; where there is none, as in the catalogs of NIST, the title, abbreviated."""
     if metadata.document_ids:
         return str(metadata.document_ids[0].identifier)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from normata.catalogs.documents import MAX_CHARACTERS, Document
 from normata.catalogs.known_frameworks import declared
 from normata.catalogs.matches import Relation, matches_of
+from normata.catalogs.profiles import Profile
 from normata.catalogs.registry import FORMATS, format_of
 from normata.catalogs.shortening import LONGEST_NAME, one_line
 from normata.core.changes.source import Fault, FaultyInput, Row
@@ -35,12 +36,15 @@ _LONGEST_NAME_FROM_TEXT = 120
 class Published:
     """What files hold: the rows of frameworks and controls, and what mappings say of controls, here or elsewhere.
 
+    ``profiles`` select controls, here or elsewhere.
+
     ``left_out`` counts by sort what the files have and Normata does not keep. ``unfit`` has what is wrong with the
     files that were skipped.
     """
 
     rows: list[Row]
     relations: list[Relation]
+    profiles: list[Profile] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     unfit: list[Fault] = field(default_factory=list)
 
@@ -103,6 +107,7 @@ def read_inputs(
         if not (own_faults and skip_unfit):
             published.rows.extend(map(_named, declared(rows)))
             published.relations.extend(relations)
+            published.profiles.extend(document.profiles)
             published.left_out.update(+document.left_out)
     misfits = list(_misfits(published))
     while misfits and skip_unfit:  # without the rows of a file, others may misfit
@@ -118,13 +123,14 @@ def read_inputs(
 
 def _leave_out(published: Published, files: Collection[str]) -> None:
     published.rows[:] = [row for row in published.rows if row.file not in files]
+    published.profiles[:] = [profile for profile in published.profiles if profile.file not in files]
     published.relations[:] = [relation for relation in published.relations if relation.within.file not in files]
 
 
 def read(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> list[Row]:
     """The rows of ``frameworks``, ``controls`` and ``controlMatches``, whether the controls are known or not."""
     published = read_published(paths, progress)
-    rows = [row for row in published.rows if row.array != "mappingDocuments"]
+    rows = [row for row in published.rows if row.array in ("frameworks", "controls")]
     return [*rows, *matches_of(published.relations)]
 
 

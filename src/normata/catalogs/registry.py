@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from normata.catalogs import ciso_assistant, oscal_catalog, oscal_mapping, tables
+from normata.catalogs import ciso_assistant, oscal_catalog, oscal_mapping, oscal_profile, tables
 from normata.catalogs.documents import JSON, Document, ImportFormat, MediaType
 from normata.catalogs.unfit import reason_against
 from normata.core.documents.files import Unreadable
@@ -13,6 +13,7 @@ FORMATS: tuple[ImportFormat, ...] = (
     tables.XLSX,
     tables.CSV,
     oscal_catalog.FORMAT,
+    oscal_profile.FORMAT,
     oscal_mapping.FORMAT,
     ciso_assistant.FORMAT,
 )

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 
 _NOTHING = "there is nothing in it to import"
 
-_PROFILE = (
-    "is an OSCAL profile, which selects controls of a catalog and has none itself: import that catalog, or the resolved"
-    " profile, which is a catalog, too"
-)
-
 # The models of OSCAL that are neither a catalog, nor a profile, nor a mapping collection.
 _OSCAL = {
     "component-definition": "an OSCAL component definition, which says what components do about controls",
@@ -69,8 +64,6 @@ def _reason_against(values: Mapping[str, object]) -> str | None:
     for name, what in _OSCAL.items():
         if name in values:
             return f"is {what}: {_NOTHING}"
-    if "profile" in values:
-        return _PROFILE
     objects = values.get("objects")
     if isinstance(objects, dict):
         held = [what for name, what in _OBJECTS.items() if objects.get(name)]

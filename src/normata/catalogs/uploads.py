@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import and_, bindparam, select
 
+from normata.catalogs.baselines import retired_selections
 from normata.catalogs.importing import Outcome
 from normata.catalogs.matches import matches_of
 from normata.catalogs.reading import Input, Published, read_inputs
@@ -27,6 +28,7 @@ from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.recompute import MATTERS, Touched, lock_coverage
 from normata.errors import ImportInProgress
+from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption, MappingDocument
 from normata.frameworks.rules import RULES, count_controls, counted, retirements
 from normata.frameworks.visibility import visible_to
@@ -39,8 +41,10 @@ MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and w
 # Never change this: an upload finds what an earlier one has made by ids that follow from it.
 _OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
 
+_PROFILE = "is an OSCAL profile: the operator of the instance imports it, for the centralized framework of its catalog"
+
 _TABLES: Mapping[str, type[Table]] = {
-    table.array: table for table in (Framework, Control, MappingDocument, ControlMatch)
+    table.array: table for table in (Framework, Control, Baseline, BaselineControl, MappingDocument, ControlMatch)
 }
 
 
@@ -95,7 +99,9 @@ def plan(
     basis = _basis(unit, organization_id)
     faults = list(upload.faults)
     known = _Known(unit, organization_id)
+    faults += [Fault(one.file, "", _PROFILE) for one in upload.published.profiles]
     rows = [_as_own(row, organization_id, name) for row in upload.published.rows]
+    rows += retired_selections(unit, rows, unit.moment)
     unknown: list[LeftOut] = []
     retirement = Retirement()
     try:
@@ -163,11 +169,12 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
     controls, matches = written[Control], written[ControlMatch]
     frameworks = {row.final["framework_id"] for row in controls}
     versions = [row for one in matches for row in (one.stored, one.final) if row is not None]
+    selected = {row.final["control_id"] for row in written[BaselineControl]}
     touched = Touched(
-        controls=set(_moved(controls)),
+        controls={*_moved(controls), *selected},
         matches={row[end] for row in versions for end in ("source_control_id", "target_control_id")},
     )
-    concerned = frameworks | _frameworks_of(unit, touched.matches)
+    concerned = frameworks | _frameworks_of(unit, {*touched.matches, *selected})
     # Writing takes most of the time in which a dry run keeps others from writing. Where coverage does not follow from
     # the rows, nothing that a dry run shows reads them.
     stores = not unit.is_dry_run or is_any_adopted(unit, organization_id, concerned)
@@ -183,7 +190,9 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
         unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
     for row in written[MappingDocument]:
         unit.publish(Change("import", MappingDocument, organization_id, row.id, row.after, row.before))
-    for table in (Control, ControlMatch):
+    for row in written[Baseline]:
+        unit.publish(Change("import", Baseline, organization_id, row.id, row.after, row.before))
+    for table in (Control, BaselineControl, ControlMatch):
         if written[table]:
             unit.publish(Change("import", table, organization_id))
     if stores:
@@ -218,7 +227,7 @@ def _own_id(organization_id: str, published: str) -> str:
 def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
     """A framework, control or document of mappings as the organization's own."""
     values = dict(row.values)
-    for key in ("id", "frameworkId", "parentId"):
+    for key in ("id", "frameworkId", "parentId", "baselineId", "controlId"):
         if values.get(key) is not None:
             values[key] = _own_id(organization_id, values[key])
     if row.array == "mappingDocuments":

@@ -54,14 +54,23 @@ def adopt(
     frameworks: Annotated[
         list[str], typer.Argument(metavar="FRAMEWORK…", help="Frameworks, by id, slug or identifier.")
     ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The baseline of the framework that applies (id, slug or identifier); empty for the whole framework.",
+            show_default=False,
+        ),
+    ] = None,
     database: DatabaseOption = None,
 ) -> None:
     """Have an organization adopt frameworks, and compute its coverage anew."""
+    from normata.adoption.adoption import UNCHANGED
     from normata.adoption.adoption import adopt as adopt_frameworks
     from normata.identity.organization_lookup import find
 
     def work(unit: UnitOfWork) -> dict[str, bool]:
-        return adopt_frameworks(unit, find(unit, organization), frameworks)
+        named = UNCHANGED if baseline is None else baseline.strip() or None
+        return adopt_frameworks(unit, find(unit, organization), frameworks, named)
 
     for framework_id, is_new in changed(database, work).items():
         echo(f"{framework_id}: {'adopted' if is_new else 'was adopted already'}")

@@ -77,9 +77,10 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
 ) -> None:
     """Import catalogs and mappings.
 
-    The content of a file, and not its name, decides which format it has: OSCAL catalog, OSCAL mapping collection, CISO
-    Assistant library, table with a column identifier (CSV), table with a column identifier (XLSX). OSCAL needs the
-    extra normata[oscal]. Importing the same version again changes nothing.
+    The content of a file, and not its name, decides which format it has: OSCAL catalog, OSCAL profile, OSCAL mapping
+    collection, CISO Assistant library, table with a column identifier (CSV), table with a column identifier (XLSX).
+    OSCAL needs the extra normata[oscal]. A profile becomes a baseline of its catalog's framework. Importing the same
+    version again changes nothing.
     """
     from normata.catalogs import uploads
     from normata.catalogs.importing import import_for_all

@@ -1,8 +1,9 @@
 """Which controls of adopted frameworks apply to an organization.
 
 What the assessment of a control says of that decides. Where it says nothing (null), the nearest group above it whose
-assessment says something does. A mandatory control applies unless its own assessment, which no longer may, has excluded
-it.
+assessment says something does, if that excludes it. A requirement outside of the baseline of the adoption does not
+apply either: its own assessment alone can take it in. A mandatory control applies unless its own assessment, which no
+longer may, has excluded it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from normata.core.schema.table import sql_table
 from normata.coverage.engine import Place, upwards
 from normata.coverage.graph import GraphTooLarge
 from normata.coverage.hierarchy import BELOW, groups_above
+from normata.frameworks.baselines import is_in_baseline
 from normata.frameworks.counting import is_group
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, FrameworkAdoption
 
@@ -26,12 +28,14 @@ from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 class Scope(NamedTuple):
     """What decides whether a control applies, besides what is above it.
 
-    ``decision`` is what its assessment says, null where that says nothing.
+    ``decision`` is what its assessment says, null where that says nothing. ``in_baseline`` is true where the adoption
+    has no baseline.
     """
 
     is_group: bool
     is_mandatory: bool
     decision: bool | None
+    in_baseline: bool = True
 
 
 def applies(scope: Scope, decision_above: bool | None) -> bool:
@@ -40,7 +44,9 @@ def applies(scope: Scope, decision_above: bool | None) -> bool:
         return scope.decision
     if scope.is_mandatory:
         return True
-    return decision_above is not False
+    if decision_above is False:
+        return False
+    return scope.is_group or scope.in_baseline
 
 
 def not_applicable(places: Mapping[str, Place], scopes: Mapping[str, Scope]) -> Iterator[str]:
@@ -133,13 +139,29 @@ def excluding_groups(transaction: Transaction, organization_id: str, controls: C
     return {control: row for control, row in nearest.items() if row is not None and not row.decision}
 
 
-def scopes_of(rows: Iterable[Any], decisions: Mapping[str, bool | None]) -> dict[str, Scope]:
-    """What decides of controls, from rows with id, is_group and is_mandatory."""
-    return {row.id: _scope(row, decisions) for row in rows}
+def scopes_of(
+    rows: Iterable[Any],
+    decisions: Mapping[str, bool | None],
+    baselines: Mapping[str, str] = {},
+    selected: Collection[str] = (),
+) -> dict[str, Scope]:
+    """What decides of controls, from rows with id, framework_id, is_group and is_mandatory.
+
+    ``baselines`` has those of the adoptions by framework, ``selected`` the controls in any of these.
+    """
+    return {
+        row.id: Scope(
+            row.is_group,
+            row.is_mandatory,
+            decisions.get(row.id),
+            in_baseline=row.framework_id not in baselines or row.id in selected,
+        )
+        for row in rows
+    }
 
 
 def _scope(row: Any, decisions: Mapping[str, bool | None]) -> Scope:
-    return Scope(row.is_group, row.is_mandatory, decisions.get(row.id))
+    return Scope(row.is_group, row.is_mandatory, decisions.get(row.id), row.in_baseline)
 
 
 _CONTROL, _ADOPTION = sql_table(Control), sql_table(FrameworkAdoption)
@@ -151,6 +173,7 @@ SCOPE_COLUMNS: Sequence[Any] = (
     _CONTROL.c.id,
     is_group().label("is_group"),
     _CONTROL.c.is_mandatory,
+    _CONTROL.c.framework_id,
 )
 _of_control = (_STATEMENT.c.control_id == _CONTROL.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION)
 _DECIDED = (
@@ -166,7 +189,12 @@ _DECIDED = (
     .where(_CONTROL.c.id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(None))
 )
 _SCOPES = (
-    select(*SCOPE_COLUMNS, _STATEMENT.c.is_applicable.label("decision"), _EFFECTIVE.c.applies)
+    select(
+        *SCOPE_COLUMNS,
+        is_in_baseline(_CONTROL, _ADOPTION).label("in_baseline"),
+        _STATEMENT.c.is_applicable.label("decision"),
+        _EFFECTIVE.c.applies,
+    )
     .join(
         _ADOPTION,
         (_ADOPTION.c.framework_id == _CONTROL.c.framework_id) & (_ADOPTION.c.organization_id == _ORGANIZATION),

@@ -22,8 +22,10 @@ from normata.core.schema.wire import Input, Wire
 from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
 from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness, staleness
 from normata.errors import InUse, NotFound
+from normata.frameworks.baseline_model import Baseline
+from normata.frameworks.baselines import leaves_out, outside_to_wire
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework, FrameworkAdoption
-from normata.frameworks.rules import assessment_faults
+from normata.frameworks.rules import assessment_faults, taken_in_faults
 from normata.identity.model import Membership
 
 MAX_AT_ONCE = 500
@@ -80,7 +82,8 @@ class AssessmentFields(Input):
     coverage_gap: Text | None = None
     is_applicable: bool | None = Field(
         None,
-        description="Whether the control applies to the organization; null if a category above it decides, or nothing.",
+        description="Whether the control applies to the organization; null if a category above it decides, or the"
+        " baseline of the adoption. A control outside of the baseline is taken in by true, with a justification.",
     )
     justification: Text | None = None
     reasons: Reasons = Field(default_factory=list)
@@ -131,6 +134,7 @@ def assessed_to_wire(row: Any) -> dict[str, Any]:
         "isApplicable": row.applies,
         "isDecomposed": row.is_decomposed,
         "conflict": row.conflict,
+        "outsideOfBaseline": outside_to_wire(row),
     }
 
 
@@ -162,7 +166,8 @@ def assess(
             before = {name: getattr(control, name) for name in ASSESSMENT_COLUMNS}
             reviewed = {name: getattr(control, name) for name in REVIEW_COLUMNS}
         after = {**(_NOT_ASSESSED if assessment.whole else before), **assessment.values}
-        faults += [assessment.source.fault(to_camel(name), reason) for name, reason in assessment_faults(after)]
+        reasons = (*assessment_faults(after), *taken_in_faults(before, after, control.outside_identifier))
+        faults += [assessment.source.fault(to_camel(name), reason) for name, reason in reasons]
         if control.is_mandatory and after["is_applicable"] is False and before["is_applicable"] is not False:
             faults.append(assessment.source.fault("isApplicable", "cannot be false: the framework makes it mandatory"))
         if control.assessment_id is None and not (assessment.values or assessment.whole):
@@ -335,6 +340,7 @@ def _not_one(assessment: AssessmentInput, there: Sequence[Any]) -> str:
 
 _CONTROL, _FRAMEWORK, _ADOPTION = sql_table(Control), sql_table(Framework), sql_table(FrameworkAdoption)
 _STATEMENT, _EFFECTIVE, _MEMBER = sql_table(ControlCoverage), sql_table(EffectiveCoverage), sql_table(Membership)
+_BASELINE = sql_table(Baseline)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 
 _ROWS = (
@@ -355,6 +361,9 @@ _ROWS = (
         _EFFECTIVE.c.conflict,
         _CONTROL.c.is_decomposed,
         _CONTROL.c.is_mandatory,
+        _BASELINE.c.id.label("outside_id"),
+        _BASELINE.c.identifier.label("outside_identifier"),
+        _BASELINE.c.name.label("outside_name"),
     )
     .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
     .join(_ADOPTION, and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == _ORGANIZATION))
@@ -364,6 +373,7 @@ _ROWS = (
     .outerjoin(
         _EFFECTIVE, and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
     )
+    .outerjoin(_BASELINE, leaves_out(_BASELINE, _CONTROL, _ADOPTION))
 )
 _BY_ID = _ROWS.where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
 _BY_IDENTIFIER = _ROWS.where(_CONTROL.c.identifier.in_(bindparam("ids", expanding=True)))

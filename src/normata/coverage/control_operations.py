@@ -15,6 +15,7 @@ from normata.coverage.assessments import Assessment, assessed_to_wire, read_asse
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
 from normata.coverage.coverage_list import CoveringMatch
 from normata.frameworks import control_list, control_wire
+from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference
 from normata.frameworks.model import Control
 from normata.frameworks.operations import CONTROL_EXAMPLE
 
@@ -24,9 +25,10 @@ class ControlDetails(control_wire.Control):
 
     coverage: Assessment  # type: ignore[assignment] # the list has fewer fields
     is_applicable: bool = Field(
-        description="Whether the control applies: by its assessment, or that of a category above it."
+        description="Whether the control applies: by its assessment, that of a category above it, or the baseline."
     )
     is_decomposed: bool
+    outside_of_baseline: BaselineReference | None = Field(description=OUTSIDE_OF_BASELINE)
     conflict: Conflict | None = Field(description=f"{CONFLICT_DESCRIPTION} Null if nothing is against it.")
 
 
@@ -67,6 +69,7 @@ _CONTROL_DETAILS = CONTROL_EXAMPLE | {
     },
     "isApplicable": True,
     "isDecomposed": False,
+    "outsideOfBaseline": None,
     "conflict": None,
 }
 

@@ -68,12 +68,13 @@ class CoverageQuery(ControlQuery):
     @property
     @override
     def conditions(self) -> Sequence[ColumnElement[bool]]:
-        return (*self._following, *self._assessed, *([] if self.type is None else [Control.type == self.type]))
+        of_type = [] if self.type is None else [Control.type == self.type]
+        return (*super().conditions, *self._following, *self._assessed, *of_type)
 
     @property
     @override
     def coverage_filter(self) -> CoverageFilter | None:
-        if self.search or self.frameworks or self.type or not self.conditions:
+        if self.search or self.frameworks or self.baseline or self.type or not self.conditions:
             return None
         return CoverageFilter(self._following, self._assessed, self._includes_unassessed)
 

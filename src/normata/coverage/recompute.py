@@ -19,6 +19,8 @@ from normata.coverage.engine import Computed, Level, Place, compute_ranked
 from normata.coverage.graph import GraphTooLarge
 from normata.coverage.incremental import Ranked, update
 from normata.coverage.stored_graph import StoredGraph
+from normata.frameworks.baseline_model import BaselineControl
+from normata.frameworks.baselines import baselines_of_adoptions, selected_controls
 from normata.frameworks.counting import assessed_status, match_counts
 from normata.frameworks.model import (
     Control,
@@ -53,7 +55,8 @@ class Touched:
     else of whether they apply. ``lapsed`` has those whose assessment has lapsed: of these it is told that they have
     lost coverage. ``controls`` has those that are new or gone, have another parent, have another type, are
     decomposed or mandatory or no longer are, and their former parents. ``matches`` has both ends of matches that are
-    new, changed or gone, as they were and as they are. ``frameworks`` has those that were adopted or left.
+    new, changed or gone, as they were and as they are. ``frameworks`` has those that were adopted or left, or of whose
+    adoption the baseline is another.
     """
 
     assessed: Collection[str] = ()
@@ -242,9 +245,11 @@ def current_coverage(transaction: Transaction, organization_id: str) -> dict[str
     return {control: found.computed for control, found in _compute(transaction, organization_id).items()}
 
 
-def coverage_with(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Ranked]:
-    """What would follow, and what would apply, if a framework were adopted as well."""
-    return _compute(transaction, organization_id, framework_id)
+def coverage_with(
+    transaction: Transaction, organization_id: str, framework_id: str, baseline_id: str | None
+) -> dict[str, Ranked]:
+    """What would follow, and what would apply, if a framework were adopted with a baseline, or without one (null)."""
+    return _compute(transaction, organization_id, (framework_id, baseline_id))
 
 
 def is_current(transaction: Transaction, organization_id: str) -> bool:
@@ -258,13 +263,19 @@ def is_current(transaction: Transaction, organization_id: str) -> bool:
     return conflicts == current_conflicts(transaction, organization_id)
 
 
-def _compute(transaction: Transaction, organization_id: str, also: str | None = None) -> dict[str, Ranked]:
-    key = {"organization": organization_id, "also": also}
+def _compute(
+    transaction: Transaction, organization_id: str, also: tuple[str, str | None] | None = None
+) -> dict[str, Ranked]:
+    key = {"organization": organization_id, "also": None if also is None else also[0]}
+    baselines = baselines_of_adoptions(transaction, organization_id)
+    if also is not None:
+        baselines = {name: one for name, one in {**baselines, also[0]: also[1]}.items() if one is not None}
+    selected = selected_controls(transaction, baselines.values())
     rows = transaction.rows(_CONTROLS, key)
     assessments = transaction.rows(_STATEMENTS, key)
     places = {row.id: Place(row.parent_id, row.is_group) for row in rows}
     decisions = {row.control_id: row.is_applicable for row in assessments if row.is_applicable is not None}
-    left_out = frozenset(not_applicable(places, scopes_of(rows, decisions)))
+    left_out = frozenset(not_applicable(places, scopes_of(rows, decisions, baselines, selected)))
     computed, ranks = compute_ranked(
         places,
         ((source_id, target_id, Level[level]) for source_id, target_id, level in transaction.rows(_MATCHES, key)),
@@ -304,7 +315,11 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
     affected = changed(FrameworkAdoption, "organization_id") | changed(ControlCoverage, "organization_id")
     affected |= changed(SetAsideMatch, "organization_id")
     affected |= {row["organization_id"] for row in matches} - {None}
-    for statement, ids in ((_ADOPTERS, changed(Control, "framework_id")), (_ADOPTERS_OF_CONTROLS, shared)):
+    for statement, ids in (
+        (_ADOPTERS, changed(Control, "framework_id")),
+        (_ADOPTERS_OF_CONTROLS, shared),
+        (_ADOPTERS_OF_BASELINES, changed(BaselineControl, "baseline_id")),
+    ):
         for batch in batches(sorted(ids)):
             affected.update(transaction.scalars(statement, {"ids": batch}))
     return sorted(affected)
@@ -315,7 +330,8 @@ MATTERS: Mapping[type[Table], Sequence[str]] = {
     Control: ("parent_id", "type", "is_decomposed", "is_mandatory"),
     ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id", "retired_at"),
     SetAsideMatch: ("match_id",),
-    FrameworkAdoption: ("framework_id",),
+    BaselineControl: ("retired_at",),
+    FrameworkAdoption: ("framework_id", "baseline_id"),
     ControlCoverage: ("control_id", "coverage_status", "is_applicable"),
 }
 
@@ -361,6 +377,7 @@ _STATUSES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status).where(
 _CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
 _ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
 _ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
+_ADOPTERS_OF_BASELINES = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.baseline_id.in_(_IDS)).distinct()
 _ADOPTERS_OF_CONTROLS = (
     select(_ADOPTION.c.organization_id)
     .join(_CONTROL, _CONTROL.c.framework_id == _ADOPTION.c.framework_id)

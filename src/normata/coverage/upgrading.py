@@ -61,10 +61,13 @@ MATCHES_THAT_COUNT = ALL_MATCHES.where(
 )
 
 
-def compute_anew(connection: Connection, matches: Select[Any]) -> None:
-    """Compute and store the coverage of every organization, and its conflicts."""
+def compute_anew(connection: Connection, matches: Select[Any], *, with_baselines: bool = False) -> None:
+    """Compute and store the coverage of every organization, and its conflicts.
+
+    ``with_baselines`` is true where the schema has them.
+    """
     for organization_id in connection.scalars(select(_ORGANIZATION.c.id).order_by(_ORGANIZATION.c.id)).all():
-        controls = _read_controls(connection, organization_id)
+        controls = _read_controls(connection, organization_id, with_baselines=with_baselines)
         stored = {
             row.control_id: _Stored(*(getattr(row, name) for name in _Stored._fields))
             for row in connection.execute(select(*_EFFECTIVE.c).where(_EFFECTIVE.c.organization_id == organization_id))
@@ -81,7 +84,7 @@ def compute_anew(connection: Connection, matches: Select[Any]) -> None:
             _notify(connection, organization_id)
 
 
-def _read_controls(connection: Connection, organization_id: str) -> _Controls:
+def _read_controls(connection: Connection, organization_id: str, *, with_baselines: bool) -> _Controls:
     adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id == organization_id)
     controls = connection.execute(
         select(*_CONTROL.c).where(_CONTROL.c.framework_id.in_(adopted)).order_by(_CONTROL.c.position)
@@ -91,15 +94,38 @@ def _read_controls(connection: Connection, organization_id: str) -> _Controls:
             _ASSESSMENT.c.organization_id == organization_id
         )
     ).all()
-    decisions = {row.control_id: row.is_applicable for row in assessments if row.is_applicable is False}
+    outside = _outside_of_baselines(connection, organization_id) if with_baselines else frozenset()
+    # Before there were baselines, that a control applies was what an assessment said by itself.
+    decisions = {
+        row.control_id: row.is_applicable
+        for row in assessments
+        if row.is_applicable is False or (with_baselines and row.is_applicable)
+    }
     places = {row.id: Place(row.parent_id, row.type == "CATEGORY" or row.is_decomposed) for row in controls}
-    scopes = {row.id: Scope(places[row.id].is_group, row.is_mandatory, decisions.get(row.id)) for row in controls}
+    scopes = {
+        row.id: Scope(places[row.id].is_group, row.is_mandatory, decisions.get(row.id), row.id not in outside)
+        for row in controls
+    }
     return _Controls(
         places,
         scopes,
         decisions,
         {row.control_id: Level(row.coverage_status) for row in assessments if row.coverage_status is not None},
     )
+
+
+def _outside_of_baselines(connection: Connection, organization_id: str) -> frozenset[str]:
+    """The controls of adopted frameworks that are not in the baseline of their adoption."""
+    selected = (
+        select(_SELECTED.c.control_id)
+        .join(_ADOPTION, _ADOPTION.c.baseline_id == _SELECTED.c.baseline_id)
+        .where(_ADOPTION.c.organization_id == organization_id, _SELECTED.c.retired_at.is_(None))
+    )
+    baselined = select(_ADOPTION.c.framework_id).where(
+        _ADOPTION.c.organization_id == organization_id, _ADOPTION.c.baseline_id.is_not(None)
+    )
+    outside = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(baselined), _CONTROL.c.id.not_in(selected))
+    return frozenset(connection.scalars(outside))
 
 
 def _compute(controls: _Controls, matches: Sequence[tuple[str, str, Level]]) -> dict[str, _Stored]:
@@ -264,7 +290,8 @@ def _batches(rows: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str
 
 
 _ORGANIZATION = table("organization", column("id"))
-_ADOPTION = table("framework_adoption", column("organization_id"), column("framework_id"))
+_ADOPTION = table("framework_adoption", *map(column, ("organization_id", "framework_id", "baseline_id")))
+_SELECTED = table("baseline_control", *map(column, ("baseline_id", "control_id", "retired_at")))
 _CONTROL = table(
     "control",
     *map(column, ("id", "framework_id", "parent_id", "type", "position")),

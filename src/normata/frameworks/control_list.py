@@ -19,6 +19,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
 from normata.core.schema.wire import listed_columns, wire_names
 from normata.errors import NotFound
+from normata.frameworks.baselines import BASELINE_FILTER, in_baseline_named
 from normata.frameworks.catalog_order import PLACES, matching_positions, part, searched, spans
 from normata.frameworks.counting import match_counts
 from normata.frameworks.coverage_filter import CoverageFilter, first_positions
@@ -65,6 +66,8 @@ class ControlQuery(PageQuery):
         ),
     ] = None
 
+    baseline: Annotated[str | None, Field(description=BASELINE_FILTER)] = None
+
     @classmethod
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -86,8 +89,8 @@ class ControlQuery(PageQuery):
 
     @property
     def conditions(self) -> Sequence[ColumnElement[bool]]:
-        """What more the controls have to meet, on their assessments and their effective coverage; nothing here."""
-        return ()
+        """What more the controls have to meet, on themselves, their assessments and their effective coverage."""
+        return () if self.baseline is None else (in_baseline_named(self.baseline),)
 
     @property
     def coverage_filter(self) -> CoverageFilter | None:
@@ -226,10 +229,8 @@ def one_control(transaction: Transaction, organization_id: str, control_id: str)
     row = transaction.row(_ROWS_BY_ID, {"organization": organization_id, "ids": [control_id]})
     if row is None or row.framework_id not in adopted:
         raise NotFound
-    matches, children = (
-        _matches(transaction, organization_id, adopted, [control_id]),
-        _children(transaction, [control_id]),
-    )
+    matches = _matches(transaction, organization_id, adopted, [control_id])
+    children = _children(transaction, [control_id])
     return _item(row, adopted, matches.get(control_id, []), children.get(control_id, []))
 
 

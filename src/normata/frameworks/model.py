@@ -261,10 +261,19 @@ class FrameworkAdoption(Table):
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
     adopted_at: Mapped[Timestamp]
+    # What applies unless an assessment says otherwise; null where that is the whole framework. See baseline_model.py.
+    baseline_id: Mapped[Identifier | None] = refers_to("baseline")
 
     __table_args__ = (
         UniqueConstraint("organization_id", "framework_id"),
-        Index(None, "framework_id"),
+        Index(None, "framework_id", "baseline_id"),
+        # A baseline is one of the framework.
+        ForeignKeyConstraint(
+            ["framework_id", "baseline_id"],
+            ["baseline.framework_id", "baseline.id"],
+            deferrable=True,
+            initially="DEFERRED",
+        ),
         # Whoever changes a centralized framework brings the coverage of those who have adopted it up to date.
         {"info": {"catalogs": "read"}},
     )
@@ -281,8 +290,8 @@ class ControlCoverage(Table):
     """An assessment: what the organization itself records of a control.
 
     That is how far it covers the control (null: not assessed) and what is missing, whether the control applies to it at
-    all (null: a category above it decides, or nothing) and why (ISO/IEC 27001, 6.1.3 d), who answers for it, how it is
-    done, and by when it has to be looked at again.
+    all (null: a category above it decides, or the baseline) and why (ISO/IEC 27001, 6.1.3 d), who answers for it, how
+    it is done, and by when it has to be looked at again.
 
     ``assessed_at`` is when the status was last set or confirmed. Of an assessment that has lapsed, ``lapsed_status`` is
     the status that counts no more, and ``lapsed_at`` the moment from which on it should not; ``coverage_status`` is

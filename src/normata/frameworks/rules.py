@@ -14,7 +14,8 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import OwnRules
 from normata.core.db.transaction import batches
 from normata.core.schema.table import sql_table
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
+from normata.frameworks.baseline_model import Baseline, BaselineControl
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
 
 
 def _check_frameworks(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
@@ -39,6 +40,31 @@ def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
         for row in controls:
             _check_parent(row, parents, rooted, references)
         _place(unit, framework_id, controls)
+
+
+def _check_baselines(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    """Give baselines their framework's organization."""
+    for row in rows:
+        framework = references.get("framework", row.final["framework_id"]) or {}
+        row.final["organization_id"] = framework.get("organization_id")
+
+
+def _check_baseline_controls(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    """Blame controls of other frameworks than the baseline's; they have the baseline's organization."""
+    for row in rows:
+        baseline = references.get("baseline", row.final["baseline_id"]) or {}
+        control = references.get("control", row.final["control_id"]) or {}
+        row.final["organization_id"] = baseline.get("organization_id")
+        if baseline.get("framework_id") != control.get("framework_id"):
+            row.add_fault("control_id", "names a control of another framework than the baseline's")
+
+
+def _check_adoptions(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    for row in rows:
+        if row.final["baseline_id"] is not None:
+            baseline = references.get("baseline", row.final["baseline_id"]) or {}
+            if baseline.get("framework_id") != row.final["framework_id"]:
+                row.add_fault("baseline_id", "names a baseline of another framework")
 
 
 def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
@@ -80,6 +106,15 @@ def assessment_faults(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]
         yield "justification", "is required where the control is not applicable"
 
 
+def taken_in_faults(
+    before: Mapping[str, Any], after: Mapping[str, Any], baseline: str | None
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with an assessment that takes in a control from outside of a baseline; null: it is within."""
+    is_new = any(after[name] != before[name] for name in ("is_applicable", "justification"))
+    if baseline is not None and after["is_applicable"] and is_new and not (after["justification"] or "").strip():
+        yield "justification", f"is required where a control outside of the baseline {baseline} applies"
+
+
 def _check_statements(unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
         _note_assessed(row, unit.moment)
@@ -102,6 +137,9 @@ def _note_assessed(row: PendingRow, moment: str) -> None:
 RULES: OwnRules = {
     Framework: _check_frameworks,
     Control: _check_controls,
+    Baseline: _check_baselines,
+    BaselineControl: _check_baseline_controls,
+    FrameworkAdoption: _check_adoptions,
     ControlMatch: _check_matches,
     ControlCoverage: _check_statements,
 }

@@ -18,6 +18,7 @@ from normata.core.schema.wire import Wire
 from normata.coverage.applicability import excluding_groups
 from normata.coverage.coverage_list import CoveringMatch
 from normata.coverage.staleness import STALE, Staleness, staleness
+from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference, outside_to_wire
 from normata.frameworks.control_wire import ControlReference
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
@@ -54,6 +55,7 @@ class ApplicabilityEntry(Wire):
         description="The category above that does not apply, and takes the requirement with it; where the requirement"
         " has no justification or reasons of its own, these are the category's. Otherwise null."
     )
+    outside_of_baseline: BaselineReference | None = Field(description=OUTSIDE_OF_BASELINE)
     is_assessed: bool = Field(description="Whether the organization has assessed the control.")
     coverage_status: CoverageStatus | None
     coverage_gap: str | None
@@ -162,6 +164,7 @@ def _entry(requirement: Any, covered_by: list[dict[str, Any]], excluding: Any, m
         "reasons": reasons or [],
         "justification": justification,
         "excludedBy": excluding and {name: getattr(excluding, name) for name in ("id", "identifier", "name")},
+        "outsideOfBaseline": outside_to_wire(requirement),
         "isAssessed": requirement.assessed is not None,
         "coverageStatus": requirement.assessed,
         "coverageGap": requirement.coverage_gap,
@@ -173,11 +176,16 @@ def _entry(requirement: Any, covered_by: list[dict[str, Any]], excluding: Any, m
     }
 
 
+def _is_left_out(requirement: Any) -> bool:
+    """Whether the baseline, and no assessment, says that a requirement does not apply: that is its justification."""
+    return requirement.outside_id is not None and requirement.decision is None
+
+
 def _objections(requirement: Any, *, is_justified: bool) -> Iterator[str]:
     if not requirement.is_applicable:
         if requirement.is_mandatory:
             yield MANDATORY_EXCLUDED
-        if not is_justified:
+        if not (is_justified or _is_left_out(requirement)):
             yield EXCLUDED_WITHOUT_JUSTIFICATION
         return
     if requirement.conflict:

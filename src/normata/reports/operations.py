@@ -117,6 +117,7 @@ _ENTRY = {
     "reasons": ["RISK_TREATMENT", "CONTRACTUAL"],
     "justification": None,
     "excludedBy": None,
+    "outsideOfBaseline": None,
     "isAssessed": True,
     "coverageStatus": "NONE",
     "coverageGap": None,

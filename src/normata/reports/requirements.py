@@ -13,8 +13,11 @@ from sqlalchemy import BindParameter, and_, bindparam, func, literal, select, tr
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
+from normata.core.schema.table import sql_table
+from normata.frameworks.baseline_model import Baseline
+from normata.frameworks.baselines import leaves_out
 from normata.frameworks.counting import applies, assessed_status, is_requirement
-from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, FrameworkAdoption
 
 ORGANIZATION: BindParameter[str] = bindparam("organization")
 FRAMEWORK: BindParameter[str] = bindparam("framework")
@@ -80,7 +83,15 @@ _CONTROLS = (
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
         EffectiveCoverage.conflict,
+        Baseline.id.label("outside_id"),
+        Baseline.identifier.label("outside_identifier"),
+        Baseline.name.label("outside_name"),
     )
+    .outerjoin(
+        FrameworkAdoption,
+        and_(FrameworkAdoption.framework_id == Control.framework_id, FrameworkAdoption.organization_id == ORGANIZATION),
+    )
+    .outerjoin(Baseline, leaves_out(sql_table(Baseline), sql_table(Control), sql_table(FrameworkAdoption)))
     .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
     .outerjoin(_parent, _parent.id == Control.parent_id)

@@ -95,13 +95,21 @@ def _entry(entry: Mapping[str, Any]) -> tuple[Cell, ...]:
         *_control(entry),
         entry["isApplicable"],
         ", ".join(entry["reasons"]),
-        entry["justification"],
+        _why(entry),
         entry["coverageStatus"],
         entry["effectiveCoverageStatus"],
         entry["coverageGap"],
         "\n".join(map(_covering, entry["coveredBy"])),
         ", ".join(entry["objections"]),
     )
+
+
+def _why(entry: Mapping[str, Any]) -> str | None:
+    baseline = entry["outsideOfBaseline"]
+    justification: str | None = entry["justification"]
+    if justification or baseline is None or entry["isApplicable"]:
+        return justification
+    return f"Outside of the baseline {baseline['identifier']}"
 
 
 def _covering(match: Mapping[str, Any]) -> str:

@@ -110,6 +110,8 @@ def assessment_from(form: Fields) -> dict[str, Any]:
             assessment[name] = form.get(name).replace("\r\n", "\n") or None
     if form.get("applies") or form.has("hasApplies"):  # a box that is not ticked sends nothing
         assessment["isApplicable"] = None if form.get("applies") == "true" else False
+    if form.has("hasTakenIn") and status != EXCLUDED:  # of a control outside of the baseline
+        assessment["isApplicable"] = True if form.get("takenIn") == "true" else None
     for name in ("ownerId", "reviewBy"):
         if form.has(name):
             assessment[name] = form.get(name) or None

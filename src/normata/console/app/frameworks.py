@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from normata.console.app.api_calls import ApiQuery
+from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.pictures import Axis, matrix
 from normata.console.texts import text
@@ -32,16 +33,18 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 async def show_one(page_request: OrganizationRequest) -> Response:
     """An adopted framework: its coverage in counts, as a whole and below each category."""
     framework_id = page_request.param("id")
-    summary, framework, report = await page_request.ask(
+    summary, framework, report, listed = await page_request.ask(
         ApiQuery("getFrameworkCoverage", id=framework_id),
         ApiQuery("getFramework", id=framework_id),
         ApiQuery("getFrameworkGaps", id=framework_id),
+        ApiQuery("listBaselines", id=framework_id),
     )
     counts = summary["counts"]
     return page_request.page(
         "app/framework.html",
         summary=summary,
         framework=framework,
+        baselines=listed,
         ready=_share(counts["effective"]["full"], counts["applicable"]),
         wins=_wins(report["nextSteps"], counts),
         can_adopt=page_request.may("admin"),
@@ -61,8 +64,27 @@ def _wins(next_steps: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]) ->
 
 async def preview(page_request: OrganizationRequest) -> Response:
     """What adopting a framework would bring."""
-    found = await page_request.ask_one(ApiQuery("previewAdoption", id=page_request.param("id")))
-    return page_request.page("app/adoption.html", found=found, refusal=None, can_adopt=page_request.may("admin"))
+    return await _previewed(page_request, page_request.query.get("baseline"), None)
+
+
+async def _previewed(page_request: OrganizationRequest, baseline: str | None, refusal: Refusal | None) -> Response:
+    """The page of an adoption with a baseline: empty for none, null for the one that it has."""
+    framework_id = page_request.param("id")
+    query = {} if baseline is None else {"baseline": baseline}
+    found, listed = await page_request.ask(
+        ApiQuery("previewAdoption", query, id=framework_id), ApiQuery("listBaselines", id=framework_id)
+    )
+    choices = [
+        (one["id"], text("app.baseline.of", name=one["name"], count=one["requirements"])) for one in listed["baselines"]
+    ]
+    return page_request.page(
+        "app/adoption.html",
+        status=200 if refusal is None else refusal.status,
+        found=found,
+        baselines={"choices": choices},
+        refusal=refusal,
+        can_adopt=page_request.may("admin"),
+    )
 
 
 async def adopt_or_leave(page_request: OrganizationRequest) -> Response:
@@ -70,18 +92,17 @@ async def adopt_or_leave(page_request: OrganizationRequest) -> Response:
     page_request.require("admin")
     form, framework_id = await page_request.fields(), page_request.param("id")
     is_leaving = form.get("step") == "leave"
+    if form.get("step") == "preview":
+        path = page_request.path("frameworks", framework_id, "adoption")
+        return page_request.go(f"{path}?{urlencode({'baseline': form.get('baseline')})}")
     if not is_leaving and form.get("step") != "adopt":
         raise InvalidRequest(text("problem.form"))
-    outcome = await page_request.change("leaveFramework" if is_leaving else "adoptFramework", row_id=framework_id)
+    body = {"baseline": form.get("baseline") or None} if form.has("hasBaseline") else None
+    outcome = await page_request.change(
+        "leaveFramework" if is_leaving else "adoptFramework", row_id=framework_id, body=body
+    )
     if outcome.refusal is not None:
-        found = await page_request.ask_one(ApiQuery("previewAdoption", id=framework_id))
-        return page_request.page(
-            "app/adoption.html",
-            status=outcome.refusal.status,
-            found=found,
-            refusal=outcome.refusal,
-            can_adopt=page_request.may("admin"),
-        )
+        return await _previewed(page_request, None, outcome.refusal)
     if is_leaving:
         return page_request.go(page_request.path("frameworks"), "left")
     return page_request.go(page_request.path("frameworks", framework_id), "adopted")

@@ -14,7 +14,7 @@ from normata.core.db.types import now, text, timestamp
 from normata.coverage.upgrading import MATCHES_THAT_COUNT, compute_anew
 
 revision = "20261124_90"
-down_revision = "20261124_32"
+down_revision = "20261124_40"
 
 _RULE = "NOT_ASSESSED"  # of `normata.coverage.upgrades`
 
@@ -27,6 +27,10 @@ _ASSESSMENT = sa.table(
     sa.column("is_applicable", sa.Boolean()),
     sa.column("justification", text()),
     sa.column("reasons", text()),
+)
+_CONTROL = sa.table("control", sa.column("id", text(255)), sa.column("framework_id", text(255)))
+_ADOPTION = sa.table(
+    "framework_adoption", *(sa.column(name, text(255)) for name in ("organization_id", "framework_id", "baseline_id"))
 )
 _CHANGE = sa.table(
     "upgrade_change",
@@ -63,5 +67,18 @@ def upgrade() -> None:
         )
     )
     op.execute(_ASSESSMENT.update().where(says_nothing_of_status).values(coverage_status=None))
-    op.execute(_ASSESSMENT.update().where(columns.is_applicable.is_(True)).values(is_applicable=None))
-    compute_anew(op.get_bind(), MATCHES_THAT_COUNT)
+    # Within a baseline, which the version before knows nothing of, it may have been said on purpose.
+    with_baseline = (
+        sa.select(sa.literal(1))
+        .where(
+            _CONTROL.c.id == columns.control_id,
+            _ADOPTION.c.framework_id == _CONTROL.c.framework_id,
+            _ADOPTION.c.organization_id == columns.organization_id,
+            _ADOPTION.c.baseline_id.is_not(None),
+        )
+        .correlate(_ASSESSMENT)
+        .exists()
+    )
+    applied = sa.and_(columns.is_applicable.is_(True), ~with_baseline)
+    op.execute(_ASSESSMENT.update().where(applied).values(is_applicable=None))
+    compute_anew(op.get_bind(), MATCHES_THAT_COUNT, with_baselines=True)

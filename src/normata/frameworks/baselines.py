@@ -1,0 +1,217 @@
+"""Baselines of frameworks: what is in them, and which one an organization has adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import BindParameter, ColumnElement, FromClause, and_, bindparam, func, literal, or_, select, true
+
+from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Wire
+from normata.errors import NotFound
+from normata.frameworks.baseline_model import Baseline, BaselineControl
+from normata.frameworks.counting import is_requirement
+from normata.frameworks.model import Control, Framework, FrameworkAdoption
+from normata.frameworks.visibility import visible_to
+
+
+class BaselineReference(Wire):
+    """A baseline, with its id and names."""
+
+    id: str
+    identifier: str
+    name: str
+
+
+BASELINE_FILTER = (
+    "Only requirements in this baseline of their framework: an id, slug or identifier. What names no baseline selects"
+    " nothing."
+)
+OUTSIDE_OF_BASELINE = (
+    "The baseline of the adoption, if the control is a requirement outside of it: then the control applies only if its"
+    " assessment says so."
+)
+
+
+class BaselineCounts(BaselineReference):
+    """A baseline of a framework, with how much is in it."""
+
+    slug: str = Field(description="A readable name for addresses.")
+    version: str | None
+    description: str | None
+    requirements: int = Field(
+        description="How many requirements are in it: those that its publisher has selected, and the mandatory ones."
+    )
+    is_adopted: bool = Field(description="Whether the organization has adopted the framework with this baseline.")
+
+
+class FrameworkBaselines(Wire):
+    """The baselines of a framework."""
+
+    framework_id: str = Field(description="The id of the framework.")
+    requirements: int = Field(description="How many requirements the whole framework has.")
+    baseline: BaselineReference | None = Field(
+        description="The baseline of the organization's adoption; null where the whole framework applies, or it has"
+        " not adopted the framework."
+    )
+    baselines: list[BaselineCounts] = Field(
+        description="The baselines, in the order of their publisher; those of one place by size."
+    )
+
+
+def is_selected(baseline_id: ColumnElement[Any], control: FromClause) -> ColumnElement[bool]:
+    """Where the publisher of a baseline has selected a control."""
+    return (
+        select(literal(1))
+        .where(
+            _MEMBER.c.baseline_id == baseline_id,
+            _MEMBER.c.control_id == control.c.id,
+            _MEMBER.c.retired_at.is_(None),
+        )
+        .correlate_except(_MEMBER)
+        .exists()
+    )
+
+
+def is_in_baseline(control: FromClause, adoption: FromClause) -> ColumnElement[bool]:
+    """Where a control is in the baseline of an adoption, or there is none."""
+    return or_(adoption.c.baseline_id.is_(None), is_selected(adoption.c.baseline_id, control))
+
+
+def leaves_out(baseline: FromClause, control: FromClause, adoption: FromClause) -> ColumnElement[bool]:
+    """Where a baseline is that of an adoption, and a control is a requirement outside of it."""
+    return and_(
+        baseline.c.id == adoption.c.baseline_id,
+        is_requirement(control),
+        control.c.is_mandatory.is_(False),
+        ~is_selected(adoption.c.baseline_id, control),
+    )
+
+
+def outside_to_wire(row: Any) -> dict[str, Any] | None:
+    """The baseline that leaves a control out, of a row with its columns as ``outside_id`` and so on."""
+    if row.outside_id is None:
+        return None
+    return {"id": row.outside_id, "identifier": row.outside_identifier, "name": row.outside_name}
+
+
+def in_baseline_named(name: str) -> ColumnElement[bool]:
+    """Where a control is a requirement in a baseline that ``name`` (an id, slug or identifier) names."""
+    named = or_(_BASELINE.c.id == name, _BASELINE.c.slug == name, _BASELINE.c.identifier == name)
+    return and_(
+        is_requirement(_CONTROL),
+        select(literal(1))
+        .where(
+            _BASELINE.c.framework_id == _CONTROL.c.framework_id,
+            named,
+            or_(_CONTROL.c.is_mandatory, is_selected(_BASELINE.c.id, _CONTROL)),
+        )
+        .correlate(_CONTROL)
+        .exists(),
+    )
+
+
+def baselines_of_adoptions(transaction: Transaction, organization_id: str) -> dict[str, str]:
+    """The baselines of an organization's adoptions that have one, by framework."""
+    return dict(map(tuple, transaction.rows(_ADOPTED, {"organization": organization_id})))
+
+
+def selected_controls(transaction: Transaction, baseline_ids: Collection[str]) -> set[str]:
+    """The controls that any of these baselines selects: each is of one framework."""
+    return {
+        control for batch in batches(sorted(baseline_ids)) for control in transaction.scalars(_SELECTED, {"ids": batch})
+    }
+
+
+def find_baselines(transaction: Transaction, framework_id: str, name: str) -> list[str]:
+    """The ids of the baselines of a framework that ``name`` names. An id comes before a slug or identifier."""
+    found: list[str] = transaction.scalars(_FIND, {"framework": framework_id, "name": name})
+    return [name] if name in found else found
+
+
+def baseline_of_adoption(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any] | None:
+    """The baseline that an organization has adopted a framework with, as a reference; null where there is none."""
+    row = transaction.row(_OF_ADOPTION, {"organization": organization_id, "framework": framework_id})
+    return None if row is None else row._asdict()
+
+
+def baseline_reference(transaction: Transaction, baseline_id: str | None) -> dict[str, Any] | None:
+    """A baseline as others refer to it; null where there is none."""
+    row = None if baseline_id is None else transaction.row(_REFERENCE, {"baseline": baseline_id})
+    return None if row is None else row._asdict()
+
+
+def framework_baselines(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
+    """The members of :class:`FrameworkBaselines`. Raises NotFound where the organization cannot see the framework."""
+    key = {"organization": organization_id, "framework": framework_id}
+    if transaction.row(_VISIBLE, key) is None:
+        raise NotFound
+    adopted = baseline_of_adoption(transaction, organization_id, framework_id)
+    rows = sorted(transaction.rows(_COUNTED, key), key=lambda row: (row.position, row.requirements, row.name, row.id))
+    return {
+        "frameworkId": framework_id,
+        "requirements": transaction.scalar(_REQUIREMENTS, key) or 0,
+        "baseline": adopted,
+        "baselines": [
+            {name: getattr(row, name) for name in _SHOWN}
+            | {"isAdopted": adopted is not None and adopted["id"] == row.id}
+            for row in rows
+        ],
+    }
+
+
+_SHOWN = ("id", "identifier", "name", "slug", "version", "description", "requirements")
+
+_BASELINE, _MEMBER, _CONTROL = sql_table(Baseline), sql_table(BaselineControl), sql_table(Control)
+_ADOPTION, _FRAMEWORK = sql_table(FrameworkAdoption), sql_table(Framework)
+_ORGANIZATION: BindParameter[str] = bindparam("organization")
+_OF_FRAMEWORK: BindParameter[str] = bindparam("framework")
+_NAME: BindParameter[str] = bindparam("name")
+
+_ADOPTED = select(_ADOPTION.c.framework_id, _ADOPTION.c.baseline_id).where(
+    _ADOPTION.c.organization_id == _ORGANIZATION, _ADOPTION.c.baseline_id.is_not(None)
+)
+_SELECTED = select(_MEMBER.c.control_id).where(
+    _MEMBER.c.baseline_id.in_(bindparam("ids", expanding=True)), _MEMBER.c.retired_at.is_(None)
+)
+_FIND = (
+    select(_BASELINE.c.id)
+    .where(
+        _BASELINE.c.framework_id == _OF_FRAMEWORK,
+        or_(_BASELINE.c.id == _NAME, _BASELINE.c.slug == _NAME, _BASELINE.c.identifier == _NAME),
+    )
+    .order_by(_BASELINE.c.id)
+)
+_REFERENCE = select(_BASELINE.c.id, _BASELINE.c.identifier, _BASELINE.c.name).where(
+    _BASELINE.c.id == bindparam("baseline")
+)
+_OF_ADOPTION = (
+    select(_BASELINE.c.id, _BASELINE.c.identifier, _BASELINE.c.name)
+    .join(_ADOPTION, _ADOPTION.c.baseline_id == _BASELINE.c.id)
+    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _ADOPTION.c.framework_id == _OF_FRAMEWORK)
+)
+_VISIBLE = (
+    select(_FRAMEWORK.c.id)
+    .outerjoin(
+        _ADOPTION, and_(_ADOPTION.c.framework_id == _FRAMEWORK.c.id, _ADOPTION.c.organization_id == _ORGANIZATION)
+    )
+    .where(_FRAMEWORK.c.id == _OF_FRAMEWORK, visible_to(_ORGANIZATION))
+)
+_COUNTED = (
+    select(*_BASELINE.c, func.count(_CONTROL.c.id).label("requirements"))
+    .select_from(_BASELINE)
+    .outerjoin(
+        _CONTROL,
+        and_(
+            _CONTROL.c.framework_id == _BASELINE.c.framework_id,
+            is_requirement(_CONTROL),
+            or_(_CONTROL.c.is_mandatory == true(), is_selected(_BASELINE.c.id, _CONTROL)),
+        ),
+    )
+    .where(_BASELINE.c.framework_id == _OF_FRAMEWORK)
+    .group_by(_BASELINE.c.id)
+)
+_REQUIREMENTS = select(func.count()).where(_CONTROL.c.framework_id == _OF_FRAMEWORK, is_requirement(_CONTROL))
