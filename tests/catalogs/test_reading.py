@@ -161,12 +161,12 @@ def test_a_document_given_twice_is_one_fault(tmp_path: Path) -> None:
             "",
             (
                 "is not recognised: expected a table with a column identifier (XLSX), a table with a column identifier "
-                "(CSV), an OSCAL catalog, an OSCAL mapping collection or a CISO Assistant library"
+                "(CSV), an OSCAL catalog, an OSCAL profile, an OSCAL mapping collection or a CISO Assistant library"
             ),
         ),
         ("[]", "is not recognised"),
         ("just words", "is not recognised"),
-        ('{"profile": {}}', "is an OSCAL profile"),
+        ('{"component-definition": {}}', "is an OSCAL component definition"),
         ('{"urn": "x",\n "objects": ]}', "is neither JSON nor YAML: line 2, column 13"),
         ("urn: x\nobjects: }", "is neither JSON nor YAML: line 2, column 10"),
         ("urn: x\nname: \x07", "is neither JSON nor YAML: line 2, column 7"),
