@@ -118,7 +118,7 @@ def tokens() -> list[dict[str, Any]]:
 
 
 def sessions() -> list[dict[str, Any]]:
-    """A session of each person, which nobody has used for long. Nobody has it: what it is the hash of is no secret."""
+    """A session of each person, which is over, and is not to be forgotten. What it is the hash of is no secret."""
     return [{"id": f"session-{key}", "userId": f"user-{key}"} for key in (*ROLES, "foreigner")]
 
 
@@ -166,6 +166,7 @@ def furnish(unit: UnitOfWork) -> None:
             "created_at": EARLIER,
             "last_used_at": EARLIER,
             "expires_at": "2126-01-02T03:04:05.678Z",
+            "ended_at": "2126-01-02T03:04:05.678Z",
             "address": "192.0.2.7",
             "user_agent": "A browser",
         }

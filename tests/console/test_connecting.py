@@ -107,7 +107,6 @@ def test_it_takes_a_sign_in_of_a_short_while_ago(operator: Browser, instance: Se
 
 @on_both
 def test_a_person_is_one_user_and_a_user_one_person(operator: Browser, instance: Served, forger: Forger) -> None:
-    instance.sql("UPDATE session SET expires_at = created_at WHERE user_id = 'user-admin'")  # nobody is her yet
     forger.person = {"sub": "ann", "email": world.USERS["admin"], "email_verified": True}
     assert sign_in_by_provider(Browser(instance), forger).status_code == 303
     with logged() as log:

@@ -213,7 +213,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption", "set_aside_match"}
     # Of mappings that an operator uploads: centralized rows, while the transaction may change centralized catalogs.
-    own |= {"mapping_document"}
+    own |= {"mapping_document", "baseline", "baseline_control"}
     records = {kind.sql().name for kind in KINDS}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
     noted = {"archive_entry", "short_id_counter", "idempotency_key", "job"}
@@ -226,6 +226,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     fixed |= {("framework", "organization_id"), ("control", "framework_id")}
     fixed |= {(name, "organization_id") for name in ("set_aside_match", "mapping_document")}
+    fixed |= {("baseline", "framework_id"), *(("baseline_control", name) for name in ("baseline_id", "control_id"))}
     assert rights(admin, "UPDATE") == {
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
         *(("user_account", name) for name in ("name", "removed_at")),
@@ -238,6 +239,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("external_identity", "last_used_at"),
         *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),
         *(("sign_in_count", name) for name in ("count", "expires_at")),
+        ("framework_adoption", "baseline_id"),
         ("list_revision", "revision"),
         ("notification", "read_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
