@@ -92,7 +92,7 @@ def test_the_console_opens(console: httpx2.Client) -> None:
     page = console.get("/app/harbourlight-robotics/controls/?frameworks=iso-27001-2022")
     assert page.status_code == 200
     assert "Labelling of information" in page.text
-    assert "Covered by others" in page.text  # a text of texts.en.json
+    assert "Covered by mapping" in page.text  # a text of texts.en.json
 
 
 def test_styles_and_scripts_are_carried_as_they_are(console: httpx2.Client) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from normata.core.http.operation import ChangeOperation, Operation
@@ -18,7 +19,7 @@ from normata.records.kinds import IntegrationCheck, Policy, Task
 from tests.core.http.samples import sample, takes_body, takes_query
 from tests.listing import LISTS
 from tests.served import served
-from tests.server import serving
+from tests.server import PLAIN, serving
 from tests.world import ALPHA
 
 
@@ -32,6 +33,9 @@ def configuration(token: str, *, real: bool) -> str:
         if real and "{id}" in operation.path:
             found.append(f'"path.id" = "{sample(operation, user="admin").row_id}"')
         checks = ""
+        if operation.operation_id in NAMING:
+            statuses = ["2xx", "3xx", "400", "401", "403", "404", "409"]
+            checks = f"\nchecks.positive_data_acceptance.expected-statuses = {statuses}"
         if isinstance(operation, ChangeOperation):
             # What its schema takes may break a rule that no schema can tell, come with a key that came before, name
             # another state, or be a file of another type.
@@ -52,6 +56,9 @@ def configuration(token: str, *, real: bool) -> str:
         )
     return "\n".join(lines)
 
+
+# Reads whose query names what must exist.
+NAMING = {"previewAdoption"}
 
 # All kinds have the same operations, made by the same code. These three have all sorts of columns, documents, and a
 # restore that answers null.
@@ -88,6 +95,8 @@ def test_holds_against_anything_sent(
     file.write_text(configuration(token, real=real))
     # It sends more bad tokens than the service takes from one address.
     with serving(database_url, settings={"NORMATA_BAD_TOKEN_LIMIT": "0"}) as base:
+        # In a checkout the first request has the document made, which takes longer than Schemathesis waits.
+        assert httpx2.get(f"{base}/openapi.json", timeout=120, verify=PLAIN).status_code == 200
         finished = subprocess.run(
             [
                 Path(sys.executable).with_name("schemathesis"),
