@@ -25,7 +25,8 @@ class Subject:
     """Something that has a meaning: one thing of it, several, and what an upgrade may do to them.
 
     ``sql`` selects an id, the organization or null, what tells people which it is, and the value. ``needs`` are the
-    columns of ``table`` that it selects: a schema that lacks one has nothing to compare.
+    columns of ``table`` that it selects: a schema that lacks one has nothing to compare, unless ``earlier`` selects the
+    same of it; that needs the columns ``earlier_needs`` of ``earlier_table``.
     """
 
     name: str
@@ -35,6 +36,9 @@ class Subject:
     table: str
     needs: tuple[str, ...]
     sql: str
+    earlier_table: str = ""
+    earlier_needs: tuple[str, ...] = ()
+    earlier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,13 @@ SUBJECTS = (
     ),
     Subject(
         "applicability",
-        *("control", "controls", "changed whether {}", "control_coverage", ("is_applicable",)),
-        f"SELECT x.id, x.organization_id, {_PLACE}, x.is_applicable FROM control_coverage AS x {_OF_CONTROL}",  # noqa: S608
+        *("control", "controls", "changed whether {}", "effective_coverage", ("applies",)),
+        f"SELECT x.control_id, x.organization_id, {_PLACE}, x.applies FROM effective_coverage AS x {_OF_CONTROL}",  # noqa: S608
+        # Before that was stored, a control applied unless its own assessment said that it does not.
+        *("control_coverage", ("is_applicable",)),
+        f"SELECT x.control_id, x.organization_id, {_PLACE}, coalesce(a.is_applicable, true)"  # noqa: S608
+        f" FROM effective_coverage AS x {_OF_CONTROL} LEFT JOIN control_coverage AS a"
+        " ON a.organization_id = x.organization_id AND a.control_id = x.control_id",
     ),
     Subject(
         "match",
@@ -102,10 +111,16 @@ def snapshot(connection: Connection, *, computes: bool = False) -> Snapshot:
     reading = inspect(connection)
     tables = set(reading.get_table_names())
     found: dict[str, dict[tuple[str, ...], tuple[str, str, str]]] = {}
+
+    def has(table: str, needs: Sequence[str]) -> bool:
+        return table in tables and {*needs} <= {column["name"] for column in reading.get_columns(table)}
+
     for subject in SUBJECTS:
-        columns = {column["name"] for column in reading.get_columns(subject.table)} if subject.table in tables else ()
-        if set(subject.needs) <= set(columns):
-            rows = connection.execute(text(subject.sql)).all()
+        sql = subject.sql if has(subject.table, subject.needs) else ""
+        if not sql and subject.table in tables and has(subject.earlier_table, subject.earlier_needs):
+            sql = subject.earlier
+        if sql:
+            rows = connection.execute(text(sql)).all()
             found[subject.name] = {
                 (row[0], row[1] or ""): (row[1] or "", row[2], _value(subject, row[3])) for row in rows
             }

@@ -306,3 +306,27 @@ def test_conflicts_are_stored_by_the_upgrade_and_are_no_news(old: Database, fres
         "A.9": ("FULL", "NONE"),
     }
     assert world.BETA not in {row["organization_id"] for row in stored.rows(old, Notification, type=once[0][1])}
+
+
+@pytest.mark.parametrize("old_url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("version", ["20261122_13"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_of_what_applies_as_before_an_upgrade_says_nothing(
+    old: Database, fresh: Database, version: str, dry_run: bool
+) -> None:
+    """That an assessment no longer says that a control applies is no news; that it is excluded with its group is."""
+    excluded = {"coverageStatus": "NONE", "isApplicable": False, "justification": "We have no moon."}
+    said: dict[str, dict[str, Any]] = {"moon.A": excluded, "sun.A.2": {"coverageStatus": "FULL"}}
+    assessments = [
+        {"id": f"say-{control}", "organizationId": world.ALPHA, "controlId": control, **values}
+        for control, values in said.items()
+    ]
+    world.load(fresh, {"controlCoverages": assessments})
+    run_sql(fresh, *(f"DELETE FROM {name}" for name in ("audit_event", "unsealed_event")))
+    forget_the_newer(fresh, old, version)
+    fill(old, fresh)
+    below = {row["control_id"] for row in stored.rows(fresh, EffectiveCoverage) if not row["applies"]} - {"moon.A"}
+    assert len(below) > 3
+    found = upgrade(old, finish=True, command="normata migrate", dry_run=dry_run)
+    places = {one.place: (one.before, one.after) for one in found if one.subject.name == "applicability"}
+    assert places == {f"SUN-10 {control.removeprefix('moon.')}": ("applies", "does not apply") for control in below}
