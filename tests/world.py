@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -17,6 +18,7 @@ from normata.core.changes.source import Row
 from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import format_timestamp
 from normata.events.recording import RecordEvents
 from normata.frameworks.model import ControlCoverage, SetAsideMatch
 from normata.identity import operators
@@ -29,6 +31,7 @@ from normata.wiring import changes_of
 ALPHA, BETA = "org-alpha", "org-beta"
 ROLES = ("owner", "admin", "editor", "viewer")
 EARLIER = "2026-01-02T03:04:05.678Z"
+YESTERDAY = format_timestamp(datetime.now(UTC) - timedelta(days=1))
 ARCHIVED = "2026-02-03T04:05:06.789Z"
 DUE = "2026-02-10T16:00:00.000Z"
 
@@ -118,7 +121,7 @@ def tokens() -> list[dict[str, Any]]:
 
 
 def sessions() -> list[dict[str, Any]]:
-    """A session of each person, which is over, and is not to be forgotten. What it is the hash of is no secret."""
+    """A session of each person, expired too lately to be forgotten. Nobody has it: what it hashes is no secret."""
     return [{"id": f"session-{key}", "userId": f"user-{key}"} for key in (*ROLES, "foreigner")]
 
 
@@ -165,8 +168,7 @@ def furnish(unit: UnitOfWork) -> None:
             "means": "link",
             "created_at": EARLIER,
             "last_used_at": EARLIER,
-            "expires_at": "2126-01-02T03:04:05.678Z",
-            "ended_at": "2126-01-02T03:04:05.678Z",
+            "expires_at": YESTERDAY,
             "address": "192.0.2.7",
             "user_agent": "A browser",
         }
