@@ -121,24 +121,6 @@ def nearest_decision(groups: Iterable[str], decisions: Mapping[str, bool | None]
     return next((found for group in groups if (found := decisions.get(group)) is not None), None)
 
 
-def excluding_groups(transaction: Transaction, organization_id: str, controls: Collection[str]) -> dict[str, Any]:
-    """The nearest group with a decision above each control of which nothing is decided, where it is excluded.
-
-    They are rows with id, identifier, name, decision, justification and reasons, by the control below.
-    """
-    above = groups_above(transaction, controls)
-    decided = {
-        row.id: row
-        for batch in batches(sorted({group for groups in above.values() for group in groups}))
-        for row in transaction.rows(_DECIDED, {"organization": organization_id, "ids": batch})
-    }
-    nearest = {
-        control: next((decided[group] for group in groups if group in decided), None)
-        for control, groups in above.items()
-    }
-    return {control: row for control, row in nearest.items() if row is not None and not row.decision}
-
-
 def scopes_of(
     rows: Iterable[Any],
     decisions: Mapping[str, bool | None],
@@ -176,18 +158,6 @@ SCOPE_COLUMNS: Sequence[Any] = (
     _CONTROL.c.framework_id,
 )
 _of_control = (_STATEMENT.c.control_id == _CONTROL.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION)
-_DECIDED = (
-    select(
-        _CONTROL.c.id,
-        _CONTROL.c.identifier,
-        _CONTROL.c.name,
-        _STATEMENT.c.is_applicable.label("decision"),
-        _STATEMENT.c.justification,
-        _STATEMENT.c.reasons,
-    )
-    .join(_STATEMENT, _of_control)
-    .where(_CONTROL.c.id.in_(_IDS), _STATEMENT.c.is_applicable.is_not(None))
-)
 _SCOPES = (
     select(
         *SCOPE_COLUMNS,

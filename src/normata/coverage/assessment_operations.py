@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -25,6 +25,7 @@ from normata.coverage.assessments import (
     clear_assessments,
 )
 from normata.coverage.confirmation import confirm_assessment
+from normata.coverage.exclusion import RetainedControls, retained_controls
 from normata.errors import InUse, NotAssessed
 from normata.frameworks.control_wire import ControlReference, FrameworkReference
 from normata.frameworks.model import Control
@@ -90,10 +91,23 @@ class AssessedControl(Wire):
     )
 
 
+_RETAINED = (
+    "The mandatory requirements below what the assessment excludes: these apply nevertheless. None, unless it excludes"
+    " a category or a decomposed control."
+)
+
+
+class ChangedAssessment(AssessedControl):
+    """A control with its new assessment, and what the assessment does not exclude."""
+
+    mandatory_retained: RetainedControls = Field(description=_RETAINED)
+
+
 class AssessedControls(Wire):
     """The controls of a request, in its order."""
 
     items: list[AssessedControl] = Field(description="The controls, in the order of the request.")
+    mandatory_retained: RetainedControls = Field(description=_RETAINED.replace("the assessment", "the assessments"))
     change_id: str | None = Field(
         description="What `POST /controls/coverage/undo/` undoes this change by; null if nothing was changed."
     )
@@ -104,7 +118,8 @@ def _put(unit: UnitOfWork, request: Request) -> Any:
     organization_id = reached(unit, body.organization_id)
     row = Row("controlCoverages", "body", "", {})
     assessment = AssessmentInput(row, body.values_by_column(), control_id=request.id, whole=True)
-    return assess(unit, organization_id, [assessment])[0]
+    rows = assess(unit, organization_id, [assessment])
+    return rows[0], retained_controls(unit, organization_id, rows)
 
 
 def _delete(unit: UnitOfWork, request: Request) -> Any:
@@ -128,13 +143,20 @@ def _patch(unit: UnitOfWork, request: Request) -> Any:
         )
         for number, one in enumerate(body.assessments)
     ]
-    rows = assess(unit, reached(unit, body.organization_id), assessments)
-    return rows, unit.change_id if unit.published else None
+    organization_id = reached(unit, body.organization_id)
+    rows = assess(unit, organization_id, assessments)
+    return rows, retained_controls(unit, organization_id, rows), unit.change_id if unit.published else None
 
 
-def assessed_controls(rows: Sequence[Any], change_id: str | None = None) -> dict[str, Any]:
+def assessed_controls(
+    rows: Sequence[Any], mandatory_retained: Mapping[str, Any], change_id: str | None = None
+) -> dict[str, Any]:
     """The answer about several controls."""
-    return {"items": [_as_wire(row) for row in rows], "changeId": change_id}
+    return {"items": [_as_wire(row) for row in rows], "mandatoryRetained": mandatory_retained, "changeId": change_id}
+
+
+def _changed_assessment(row: Any, mandatory_retained: Mapping[str, Any]) -> dict[str, Any]:
+    return _as_wire(row) | {"mandatoryRetained": mandatory_retained}
 
 
 def _as_wire(row: Any) -> dict[str, Any]:
@@ -181,6 +203,7 @@ ASSESSED = {
     "effectiveCoverageStatus": "PARTIAL",
     "isIndirectlyCovered": False,
 }
+NONE_RETAINED: dict[str, Any] = {"count": 0, "items": []}
 _NOT_ASSESSED: dict[str, Any] = {
     "coverageStatus": None,
     "coverageGap": None,
@@ -210,23 +233,24 @@ Records how far the organization covers a control, what is missing, whether the 
 answers for it, how it is done, and by when that is reviewed.
 
 The assessment replaces the previous one: omitted fields are reset to null. Without a `coverageStatus` the control is
-not assessed, whatever else is recorded of it. A control that does not apply needs a `justification`.
+not assessed, whatever else is recorded of it. A control that does not apply needs a `justification`. A category that
+does not apply takes the requirements below it with it, except for the mandatory ones: `mandatoryRetained` lists these.
 
 The effective coverage of other controls, of all adopted frameworks, is updated in the same transaction, so the next
 response of any list includes it.""",
         about=Control,
         id_description=_ID,
         work=_put,
-        present=_as_wire,
+        present=lambda result: _changed_assessment(*result),
         writes=ASSESSMENT_WRITES,
         body=AssessmentPut,
         body_required=True,
         body_limit=2**20,
         has_rules=True,
         body_example={"organizationId": "org-harbourlight", **_ASSESSMENT},
-        answer=AssessedControl,
+        answer=ChangedAssessment,
         answer_description="The control with its assessment and its effective coverage.",
-        example=ASSESSED,
+        example=ASSESSED | {"mandatoryRetained": NONE_RETAINED},
     ),
     ChangeOperation(
         http_method="POST",
@@ -286,7 +310,8 @@ nothing. Then every fault is reported with its place, such as `assessments/3/jus
 `POST /controls/coverage/undo/` undoes it by its `changeId`.
 
 A control is named by its id, or by its identifier and, where several adopted frameworks have the same identifier, its
-framework. In each assessment, omitted fields stay as they are, and null removes what is recorded.""",
+framework. In each assessment, omitted fields stay as they are, and null removes what is recorded. If categories are
+excluded, `mandatoryRetained` has the mandatory requirements below them, which still apply.""",
         work=_patch,
         present=lambda result: assessed_controls(*result),
         writes=ASSESSMENT_WRITES,
@@ -302,6 +327,7 @@ framework. In each assessment, omitted fields stay as they are, and null removes
         answer_description="The controls with their assessments and their effective coverage.",
         example={
             "items": [ASSESSED],
+            "mandatoryRetained": NONE_RETAINED,
             "changeId": "2026-11-20T09:14:03.120Z_01a1f87c-691d-7204-a6da-d46c39e191fb",
         },
     ),

@@ -17,7 +17,7 @@ from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.paging import OrganizationId
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Input
-from normata.coverage.assessment_operations import ASSESSED, AssessedControls, assessed_controls
+from normata.coverage.assessment_operations import ASSESSED, NONE_RETAINED, AssessedControls, assessed_controls
 from normata.coverage.assessments import (
     ASSESSMENT_COLUMNS,
     ASSESSMENT_WRITES,
@@ -26,6 +26,7 @@ from normata.coverage.assessments import (
     clear_assessments,
     read_assessments,
 )
+from normata.coverage.exclusion import retained_controls
 from normata.coverage.recompute import lock_coverage
 from normata.errors import InUse, NotFound, NothingToUndo
 from normata.events.content import values_of
@@ -89,7 +90,9 @@ def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> 
 
 def _undo(unit: UnitOfWork, request: Request) -> Any:
     body: AssessmentsUndo = request.body
-    return undo_assessments(unit, reached(unit, body.organization_id), body.change_id)
+    organization_id = reached(unit, body.organization_id)
+    rows = undo_assessments(unit, organization_id, body.change_id)
+    return rows, retained_controls(unit, organization_id, rows)
 
 
 _EVENT, _STATEMENT, _CONTROL, _ADOPTION = map(sql_table, (AuditEvent, ControlCoverage, Control, FrameworkAdoption))
@@ -135,7 +138,7 @@ again, and one that had none is cleared. Controls that were assessed again since
 they are; if none remains, the response is 409 `nothing_to_undo`. An assessment that a task refers to cannot be cleared:
 the response is 409 `in_use`, and nothing changes.""",
     work=_undo,
-    present=assessed_controls,
+    present=lambda result: assessed_controls(*result),
     writes=ASSESSMENT_WRITES,
     body=AssessmentsUndo,
     body_required=True,
@@ -146,6 +149,6 @@ the response is 409 `in_use`, and nothing changes.""",
     has_rules=True,
     answer=AssessedControls,
     answer_description="The controls with the assessments that they have again.",
-    example={"items": [ASSESSED], "changeId": None},
+    example={"items": [ASSESSED], "mandatoryRetained": NONE_RETAINED, "changeId": None},
     errors=(NothingToUndo, InUse),
 )

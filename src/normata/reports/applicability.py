@@ -15,8 +15,8 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import now
 from normata.core.schema.fields import REASONS, CoverageStatus
 from normata.core.schema.wire import Wire
-from normata.coverage.applicability import excluding_groups
 from normata.coverage.coverage_list import CoveringMatch
+from normata.coverage.exclusion import excluding_groups
 from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference, outside_to_wire
 from normata.frameworks.control_wire import ControlReference

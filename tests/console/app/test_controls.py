@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -208,6 +209,27 @@ def test_all_selected_at_once_after_a_preview(people: People) -> None:
     assert _control(people.instance, "sun.A.5")["coverage"]["updatedAt"] is None
     again = form.send(browser, step="undo")
     assert again.headers["location"] == f"{LIST}?frameworks=fw-sun&done=nothing_to_undo"
+
+
+@pytest.mark.parametrize(("mandatory", "more"), [(range(2, 13, 2), " and 1 more"), ((4,), "")])
+def test_a_preview_says_what_an_excluded_category_does_not_take_with_it(
+    people: People, mandatory: Sequence[int], more: str
+) -> None:
+    controls = [{"id": f"sun.A.{number}", "isMandatory": number in mandatory} for number in range(1, 13)]
+    people.instance.load({"controls": controls})
+    fields: dict[str, Any] = {"selected": "sun.A", "coverageStatus": "EXCLUDED", "justification": "No premises."}
+    preview = people["editor"].post(f"{ALPHA}coverage/", **fields, onlyFilled="1", step="preview")
+    named = ", ".join(f"A.{number}" for number in mandatory[:5])
+    requirements = (
+        "requirement below what is excluded stays"
+        if len(mandatory) == 1
+        else ("requirements below what is excluded stay")
+    )
+    said = re.sub(r" (?=[,.])", "", text_of(preview))  # where a link ends
+    assert f"{len(mandatory)} mandatory {requirements} in: {named}{more}." in said
+    assert f"{ALPHA}controls/sun.A.4/" in Parsed(preview).links
+    fields["coverageStatus"] = "FULL"
+    assert "mandatory requirement" not in text_of(people["editor"].post(f"{ALPHA}coverage/", **fields, step="preview"))
 
 
 def test_nobody_makes_a_link_that_claims_something_was_assessed(people: People) -> None:

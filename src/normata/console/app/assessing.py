@@ -15,6 +15,7 @@ from normata.core.http.problems import InvalidRequest
 _ONE = "assessments/0"
 _NOT_ASSESSED = "-"  # a radio button's value; an empty one leaves the status as it is
 _UNDO_REFUSED = {"nothing_to_undo": "nothing_to_undo", "in_use": "undo_in_use"}  # what the page says then
+_FEW = 5  # requirements that one sentence names
 EXCLUDED = "EXCLUDED"  # what a form says of a control that does not apply, in place of a status
 
 
@@ -68,6 +69,7 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
         status=outcome.refusal.status if outcome.refusal else 200,
         refusal=outcome.refusal,
         assessed=assessed,
+        few=_FEW,
         frameworks=list(zip(now, then, strict=False)),
         assessment=assessment,
         ids=ids,
