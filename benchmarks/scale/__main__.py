@@ -85,7 +85,7 @@ class Outcome:
             rows=table(("Table", "Rows"), rows),
             filled=table(("Records a kind", "Filled in", "Size"), self.filled, left=()),
             times=table(("Request", *(f"{size:,}" for size in self.sizes), "Ratio"), times),
-            findings="\n".join(f"- {each}" for each in self.findings()) or "There is nothing that should not be.",
+            findings="\n".join(f"- {each}" for each in self.findings()) or "No findings.",
             plans=table(heads, (_plan_row(*plans) for plans in self.plans), left=range(4)),
         )
 

@@ -1,4 +1,4 @@
-"""The table of permissions: what each operation takes, from its own declaration."""
+"""The table of permissions: the scope and the role that each operation needs, from its declaration."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ May = Literal["yes", "own", ""]
 _HEAD = """\
 # Permissions
 
-What each operation takes: the least scope of the token, and who may do it. The table is made from the operations
-themselves (`make docs`). Tests compare the two, and hold the service against every cell: with a token of every scope,
+The smallest scope of the token that each operation needs, and who may call it. `make docs` generates the table from the
+declarations of the operations. Tests compare the two, and check the service for every cell: with a token of every scope,
 in the user's own organization and in another one.
 
-A token has one scope: `read`, `write`, which includes `read`, or `admin`, which includes both. What manages people,
-tokens and organizations takes `admin`. A member has one role in each organization, and each role includes what the
-smaller ones allow:
+A token has one scope: `read`, `write`, which includes `read`, or `admin`, which includes both. Operations that manage
+people, tokens and organizations need `admin`. A member has one role in each organization, and each role includes what
+the smaller ones allow:
 
 - a `viewer` reads;
 - an `editor` also writes records, assessments and matches;
-- an `admin` also adopts frameworks, makes them, invites people, gives roles up to their own, and sees all events;
+- an `admin` also adopts and creates frameworks, invites people, gives roles up to their own, and sees all events;
 - an `owner` also appoints and removes owners, and removes the organization.
 
-An operator runs the instance. That is no role in an organization: who is no member of one sees nothing of it, operator
-or not. `own` means that it is about what is the user's own: who they are, their tokens, their own membership.
+An operator administers the instance. This is not a role in an organization: an operator who is not a member of an
+organization sees nothing of it. `own` means that the operation is about the user's own data: their account, their
+tokens, their membership.
 
-Whoever is no member of an organization is answered 404, as if it did not exist. A role or a scope that is too small is
-answered 403, and so is an operation for operators. Nobody gives a larger role than their own, or changes who has one.
+A user who is not a member of an organization gets 404, as if it did not exist. A role or a scope that is too small gets
+403, and so does an operation for operators. Nobody can give a larger role than their own, or change a member who has
+one.
 
 """
 
 
 def may(operation: Operation, who: Who) -> May:
-    """Whether somebody may do what an operation does, with a token whose scope suffices."""
+    """Whether a caller with a sufficient scope may call an operation: always, for their own data, or not at all."""
     if operation.authority == "self":
         return "own"
     if operation.authority == "operator":
@@ -54,7 +56,7 @@ def may(operation: Operation, who: Who) -> May:
 
 
 def document(operations: Sequence[Operation]) -> str:
-    """The page ``docs/permissions.md`` as it has to be."""
+    """The content of ``docs/permissions.md``."""
     rows = [
         ("Operation", "Scope", *WHO),
         ("---", "---", *(":-:" for _ in WHO)),
