@@ -63,6 +63,7 @@ def _serve(control: socket.socket) -> dict[str, Any]:
     signal.set_wakeup_fd(waking.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)  # it wakes, which is all
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who runs the tests, who then closes the socket
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and servers would ignore it, too
     while True:
         ready, _, _ = select.select([control, woken], [], [])
         if woken in ready:
