@@ -43,6 +43,16 @@ def test_what_hangs_on_it_and_what_would_lift_it(explain: Run) -> None:
     assert "children that are not FULL: 10" in explain(ALPHA, "sun.A").out
 
 
+def test_what_a_group_takes_with_it(explain: Run, database: Database) -> None:
+    said = {"id": "say-sun.A", "organizationId": ALPHA, "controlId": "sun.A", "isApplicable": False}
+    world.load(database, {"controlCoverages": [said | {"justification": "No premises.", "reasons": ["LEGAL"]}]})
+    assert explain("alpha", "sun.A.5").out.splitlines() == [
+        "A.5 sun control 5 (SUN-2): NONE",
+        "├── not assessed",
+        "└── excluded with A sun category: No premises.; LEGAL",
+    ]
+
+
 def test_of_many_children_the_first_are_shown(explain: Run, database: Database) -> None:
     says = [
         {"id": f"s{number}", "organizationId": ALPHA, "controlId": f"own.A.{number}", "coverageStatus": "FULL"}

@@ -106,3 +106,58 @@ def test_of_many_the_first_are_named_and_all_are_counted(alpha: Stating, databas
     load(database, {"controls": [group, *many]})
     count, named = retained(done(alpha.put("sun.Z", **OUT)))
     assert (count, len(named), named[-1]) == (503, 500, "sun.Z.499")
+
+
+# --- What it takes with it
+
+
+GROUP: Json = {
+    "id": "sun.A",
+    "identifier": "A",
+    "name": "sun category",
+    "justification": "No premises.",
+    "reasons": ["CONTRACTUAL"],
+}
+
+
+def excluding(alpha: Stating, control: str) -> list[Json | None]:
+    """The group that excludes a control: of the control alone, in the list, and in its explanation."""
+    framework = f"fw-{control.partition('.')[0]}"
+    [listed] = [item for item in alpha.covered(frameworks=framework) if item["id"] == control]
+    answers = (done(alpha.control(control)), listed, done(alpha.explanation(control)))
+    return [answer["excludedBy"] for answer in answers]
+
+
+@on_both
+def test_a_control_names_the_group_that_takes_it_with_it(alpha: Stating) -> None:
+    done(alpha.put("sun.A", **OUT, reasons=["CONTRACTUAL"]))
+    done(alpha.put("sun.A.3", coverageStatus="FULL", note="An assessment that decides nothing of this."))
+    assert excluding(alpha, "sun.A.1") == excluding(alpha, "sun.A.3") == [GROUP] * 3
+    for inside in ("sun.A", "sun.A.2", "own.A.1"):  # decided by itself, mandatory, elsewhere
+        assert excluding(alpha, inside) == [None] * 3
+    report = done(
+        alpha.client.get(
+            "/frameworks/fw-sun/statement-of-applicability/", params={"organizationId": ALPHA}, headers=alpha.headers
+        )
+    )
+    for entry in report["controls"]:
+        shown = (entry["excludedBy"] or {}).get("id"), entry["justification"], entry["reasons"]
+        assert shown == ((None, None, []) if entry["isMandatory"] else ("sun.A", "No premises.", ["CONTRACTUAL"]))
+    done(alpha.delete("sun.A"))
+    assert excluding(alpha, "sun.A.1") == [None] * 3
+
+
+def test_what_decides_is_nearest(alpha: Stating, database: Database) -> None:
+    """What was taken in again is not excluded with what is above it; what was excluded itself is not, either."""
+    inner = {"id": "sun.B", "frameworkId": "fw-sun", "parentId": "sun.A", "identifier": "B", "name": "Inner"}
+    moved = [{"id": f"sun.A.{number}", "parentId": "sun.B"} for number in (1, 3, 5)]
+    load(database, {"controls": [inner | {"type": "CATEGORY"}, *moved]})
+    done(alpha.patch({"controlId": "sun.A", **OUT}, {"controlId": "sun.A.5", **OUT}))
+    assert [(found or {}).get("id") for found in excluding(alpha, "sun.A.1")] == ["sun.A"] * 3
+    assert excluding(alpha, "sun.A.5") == [None] * 3
+    done(alpha.put("sun.B", isApplicable=False, justification="Nobody works there."))
+    assert [(found or {}).get("justification") for found in excluding(alpha, "sun.A.1")] == ["Nobody works there."] * 3
+    done(alpha.put("sun.B", isApplicable=True))
+    assert excluding(alpha, "sun.A.1") == [None] * 3
+    done(alpha.patch({"controlId": "sun.B", "isApplicable": None}, {"controlId": "sun.A.1", "isApplicable": True}))
+    assert excluding(alpha, "sun.A.1") == [None] * 3

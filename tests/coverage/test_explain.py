@@ -20,7 +20,8 @@ from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.coverage.engine import Level, Place, compute
-from normata.coverage.explain import Explanation, Step, explain
+from normata.coverage.explain import explain
+from normata.coverage.explained import Explanation, Step
 from normata.errors import NotFound
 from normata.frameworks.baselines import baselines_of_adoptions, selected_controls
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, FrameworkAdoption

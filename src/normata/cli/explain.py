@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from normata.core.db.transaction import Transaction
-    from normata.coverage.explain import ControlName, Explanation, Lift, Step
+    from normata.coverage.explained import ControlName, ExcludingGroup, Explanation, Lift, Step
 
 _WIDEST = 10_000  # columns, where the output is no terminal: one line each, for other programs
 
@@ -68,6 +68,8 @@ def _tree(found: Explanation) -> Tree:
         ):
             if text:
                 _branch(assessed, f"{label}: {text}")
+    if found.excluded_by is not None:
+        _branch(tree, _excluding(found.excluded_by))
     if found.proof:
         _add_proof(_branch(tree, "because"), found.proof)
     elif not found.is_proved:
@@ -82,6 +84,11 @@ def _tree(found: Explanation) -> Tree:
     _add_effects(tree, found)
     _add_lifts(tree, found)
     return tree
+
+
+def _excluding(group: ExcludingGroup) -> str:
+    because = "; ".join(part for part in (group.justification, ", ".join(group.reasons)) if part)
+    return f"excluded with {group.identifier} {group.name}{': ' if because else ''}{because}"
 
 
 def _add_proof(tree: Tree, proof: Sequence[Step]) -> None:

@@ -127,11 +127,12 @@ def assessment_to_wire(row: Any, moment: str | None = None) -> dict[str, Any]:
     }
 
 
-def assessed_to_wire(row: Any) -> dict[str, Any]:
-    """What a row of :func:`read_assessments` adds to a control of the list: the fields of :class:`AssessedDetails`."""
+def assessed_to_wire(row: Any, excluding: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a row of :func:`read_assessments`, and the group that excludes it, if any, add to a control of the list."""
     return {
         "coverage": assessment_to_wire(row),
         "isApplicable": row.applies,
+        "excludedBy": excluding,
         "isDecomposed": row.is_decomposed,
         "conflict": row.conflict,
         "outsideOfBaseline": outside_to_wire(row),

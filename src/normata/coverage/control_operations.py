@@ -14,6 +14,7 @@ from normata.coverage import coverage_list
 from normata.coverage.assessments import Assessment, assessed_to_wire, read_assessments
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
 from normata.coverage.coverage_list import CoveringMatch
+from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup, excluded_by
 from normata.frameworks import control_list, control_wire
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference
 from normata.frameworks.model import Control
@@ -27,6 +28,7 @@ class ControlDetails(control_wire.Control):
     is_applicable: bool = Field(
         description="Whether the control applies: by its assessment, that of a category above it, or the baseline."
     )
+    excluded_by: ExcludingGroup | None = Field(description=EXCLUDED_BY)
     is_decomposed: bool
     outside_of_baseline: BaselineReference | None = Field(description=OUTSIDE_OF_BASELINE)
     conflict: Conflict | None = Field(description=f"{CONFLICT_DESCRIPTION} Null if nothing is against it.")
@@ -34,8 +36,9 @@ class ControlDetails(control_wire.Control):
 
 def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
     control = control_list.one_control(transaction, request.organization_id, request.id)
-    (assessed_control,) = read_assessments(transaction, request.organization_id, [request.id])
-    return control | assessed_to_wire(assessed_control)
+    rows = read_assessments(transaction, request.organization_id, [request.id])
+    excluding = excluded_by(transaction, request.organization_id, rows)
+    return control | assessed_to_wire(rows[0], excluding.get(request.id))
 
 
 class CoveredControl(ControlDetails):
@@ -68,6 +71,7 @@ _CONTROL_DETAILS = CONTROL_EXAMPLE | {
         "lapsedAt": None,
     },
     "isApplicable": True,
+    "excludedBy": None,
     "isDecomposed": False,
     "outsideOfBaseline": None,
     "conflict": None,

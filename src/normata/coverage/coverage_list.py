@@ -17,6 +17,7 @@ from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
 from normata.coverage.assessments import assessed_to_wire, read_assessments
+from normata.coverage.exclusion import excluded_by
 from normata.coverage.staleness import is_stale
 from normata.frameworks.control_list import ControlQuery, list_controls
 from normata.frameworks.control_wire import MatchedControl
@@ -112,7 +113,7 @@ class CoverageQuery(ControlQuery):
 def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, Any]:
     """A page of controls as the list of controls has it, each with its assessment, and with what covers it.
 
-    It takes two statements more.
+    It takes two statements more, and two where a group excludes some of them.
     """
     page = list_controls(transaction, query)
     ids = [item["id"] for item in page["items"]]
@@ -121,8 +122,9 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
     rows = read_assessments(transaction, query.organization_id, ids)
     lifted = [item["id"] for item in page["items"] if item["isIndirectlyCovered"]]
     covering = _covering(transaction, query.organization_id, lifted) if lifted else {}
+    excluding = excluded_by(transaction, query.organization_id, rows)
     items = [
-        item | {"coveredBy": covering.get(row.id, [])} | assessed_to_wire(row)
+        item | {"coveredBy": covering.get(row.id, [])} | assessed_to_wire(row, excluding.get(row.id))
         for item, row in zip(page["items"], rows, strict=True)
     ]
     return page | {"items": items}

@@ -13,6 +13,7 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, MatchLevel, Timestamp
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
+from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup
 from normata.coverage.explain import MAX_SHOWN, explain
 from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
@@ -122,6 +123,7 @@ class CoverageExplanation(Wire):
 
     control: NamedControl = Field(description="The control.")
     assessment: ExplainedAssessment | None = Field(description="The assessment of the control; null if there is none.")
+    excluded_by: ExcludingGroup | None = Field(description=EXCLUDED_BY)
     effective_coverage_status: CoverageStatus = Field(
         description="The status that follows from assessments, matches and roll-up: the best of all paths."
     )
@@ -192,6 +194,7 @@ one. The search has a maximum distance, and the response says if it was cut shor
         example={
             "control": _RETURN,
             "assessment": None,
+            "excludedBy": None,
             "effectiveCoverageStatus": "PARTIAL",
             "isIndirectlyCovered": True,
             "proof": [

@@ -252,6 +252,35 @@ def test_a_form_leads_back_to_pages_of_the_console_alone(place: str, people: Peo
     assert answer.headers["location"] == f"{ONE}?done=assessed"
 
 
+def test_what_a_category_takes_with_it_leads_to_the_category(people: People) -> None:
+    browser = people["editor"]
+    excluded: dict[str, Any] = {"coverageStatus": "EXCLUDED", "justification": "No premises."}
+    assert browser.post(f"{ALPHA}controls/sun.A/coverage/", **excluded).status_code == 303
+    category = f"{ALPHA}controls/sun.A/"
+    page = browser.get(f"{ALPHA}controls/sun.A.3/")
+    assert "Excluded with A sun category No premises." in text_of(page)
+    beside = browser.get(f"{LIST}?frameworks=fw-sun&type=CONTROL&isApplicable=false&open=sun.A.3")
+    assert text_of(beside).count("Excluded with A ") == text_of(beside).count("Excluded with A sun category") + 6
+    report = browser.get(f"{ALPHA}frameworks/fw-sun/statement-of-applicability/")
+    assert text_of(report).count("Excluded with A . No premises.") == 6
+    for one in (page, beside, report):
+        assert category in Parsed(one).links
+    assert "Excluded with" not in text_of(browser.get(f"{ALPHA}controls/sun.A.2/"))
+    assert "Excluded with" not in text_of(browser.get(f"{ALPHA}controls/moon.A.1/"))
+
+
+def test_what_is_outside_of_the_baseline_says_so_in_its_row(people: People) -> None:
+    people.instance.load(
+        {
+            "baselines": [{"id": "low", "frameworkId": "fw-sun", "identifier": "LOW", "name": "Low"}],
+            "baselineControls": [{"id": "low-3", "baselineId": "low", "controlId": "sun.A.3"}],
+            "frameworkAdoptions": [{"id": "adopt-sun", "organizationId": ALPHA_ID, "baselineId": "low"}],
+        }
+    )
+    page = text_of(people["viewer"].get(f"{LIST}?frameworks=fw-sun&type=CONTROL"))
+    assert page.count("Outside of the baseline Low") == 5
+
+
 def test_a_control_says_why_it_is_covered(readers: People) -> None:
     said = text_of(readers["viewer"].get(f"{ALPHA}controls/moon.A.1/"))
     assert re.search(
