@@ -19,6 +19,7 @@ from tests.browser.watching import (
     REACTION,
     Seen,
     loaded,
+    palette_answer,
     seen,
     slowest_key,
     watch,
@@ -60,6 +61,13 @@ def test_it_is_seen_at_once_and_stands_still(watched: Page, route: str, addresse
 def test_keys_do_something_at_once(look: Open) -> None:
     page = look(path=CONTROLS)
     assert _some(lambda: slowest_key(page), lambda one: one <= REACTION * _slow())
+
+
+@pytest.mark.parametrize("typed", ["a", "access", "a515", "ines", "new task", "gaps iso", "key"])
+def test_the_palette_answers_at_once(look: Open, typed: str) -> None:
+    """From the last key to what the service has found, seen."""
+    page = look(path=CONTROLS)
+    assert _some(lambda: palette_answer(page, typed), lambda one: one <= REACTION * _slow())
 
 
 @every_page()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Error, Page, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.demonstrated import PLACE
+from tests.browser.demonstrated import PLACE, Demo
 
 CONTROLS = f"{PLACE}controls/"
 
@@ -31,8 +31,13 @@ def _chosen(page: Page) -> str:
         ("invitations", "Invitations", "Invitations"),
         ("a515", "A.5.15 Access control", "A.5.15 Access control"),
         ("ines alb", "Ines Albrecht", "Ines Albrecht"),
+        ("ines", "Ines Albrecht", "Ines Albrecht"),
+        ("gaps iso", "ISO-27001: Gaps", "Gaps"),
+        ("findings", "Findings", "Findings"),
+        ("labelling", "A.5.13 Labelling", "A.5.13 Labelling of information"),
+        ("root key renewal", "Plan the renewal of the robot root key", "Plan the renewal of the robot root key"),
     ],
-    ids=["control", "report", "framework", "page", "form", "settings", "squeezed", "member"],
+    ids=lambda value: value.replace(" ", "-"),
 )
 def test_it_opens_what_was_looked_for(look: Open, typed: str, found: str, heading: str) -> None:
     page = look()
@@ -41,6 +46,100 @@ def test_it_opens_what_was_looked_for(look: Open, typed: str, found: str, headin
     expect(page.get_by_role("option").filter(has_text=found).first).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
+
+
+def test_it_does_what_the_page_does(look: Open) -> None:
+    """The buttons of its head, also of those of a menu there, and what every page has."""
+    page = look(path=f"{PLACE}records/policies/policy-information-security/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("archi")
+    actions = page.get_by_role("group", name="Actions")
+    expect(actions.get_by_role("option")).to_have_text(["Archive…"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Archive this policy")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("edit")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/policy-information-security/edit/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("shortcuts")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
+def test_the_entries_of_a_menu_say_of_which_they_are(look: Open) -> None:
+    page = look()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("A.5.13")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("A.5.13")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("finding")
+    actions = page.get_by_role("group", name="Actions")
+    expect(actions.get_by_role("option")).to_have_text(["New: Finding", "New finding"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/new/auditItems/?controlId=*")
+
+
+def test_one_signs_out_with_it(open_page: Open) -> None:
+    page = open_page()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("log out")
+    expect(page.get_by_role("option").first).to_have_text("Sign out")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/sign-in/")
+    page.goto(PLACE)
+    assert "/sign-in/" in page.url
+
+
+def _recent(page: Page) -> list[str]:
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette input")).to_be_focused()
+    found = page.get_by_role("group", name="Recent").get_by_role("option").all_inner_texts()
+    page.keyboard.press("Escape")
+    return [one.strip() for one in found]
+
+
+def test_the_last_things_are_remembered_for_each_person(open_page: Open, demo: Demo, base: str) -> None:
+    page = open_page()
+    assert _recent(page) == []
+    for typed, heading in (("A.5.13", "A.5.13 Labelling"), ("crossw", "Crosswalk")):
+        page.keyboard.press("Control+k")
+        page.keyboard.type(typed)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
+    page.goto(f"{PLACE}records/policies/policy-information-security/")  # however one came there
+    expected = ["Information Security Policy Policy", "Crosswalk", "A.5.13 Labelling of information ISO-27001"]
+    assert _recent(page) == expected[1:]  # not where one is
+    page.goto(f"{PLACE}due/")
+    assert _recent(page) == expected
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Information Security Policy")
+    page.goto(f"{PLACE}records/assets/")
+    for link in page.locator("tbody th a").evaluate_all("(links) => links.slice(0, 7).map((link) => link.href)"):
+        page.goto(link)
+    page.goto(f"{PLACE}due/")
+    assert len(_recent(page)) == 6
+
+    other = next(user for user in demo.secrets if user != demo.user)
+    page.context.clear_cookies()
+    page.context.add_cookies([demo.cookie(other, base)])
+    page.goto(f"{PLACE}due/")
+    assert _recent(page) == []
+    page.get_by_role("button", name="Sign out").or_(page.locator("#person form[data-leaves] button")).dispatch_event(
+        "click"
+    )
+    page.wait_for_url("**/sign-in/")
+    assert page.evaluate("Object.keys(localStorage).filter((name) => name.includes('recent'))") == []
+
+
+def test_a_browser_that_keeps_nothing_has_a_palette(look: Open) -> None:
+    page = look()
+    page.add_init_script("Storage.prototype.setItem = () => { throw new Error('full'); };")
+    page.goto(f"{PLACE}records/policies/policy-information-security/")
+    assert _recent(page) == []
 
 
 def test_records_are_found(look: Open) -> None:

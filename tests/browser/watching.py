@@ -60,6 +60,18 @@ def slowest_key(page: Page) -> float:
     return float(longest)
 
 
+def palette_answer(page: Page, typed: str) -> float:
+    """Milliseconds from the last key of what is typed to all that the palette finds by it, painted."""
+    page.keyboard.press("Control+k")
+    page.keyboard.type(typed[:-1])
+    page.locator("#palette:not([aria-busy])").wait_for()
+    page.evaluate(_PALETTE)
+    page.keyboard.press(typed[-1])
+    found: Any = page.evaluate("window.answered")
+    page.keyboard.press("Escape")
+    return float(found)
+
+
 _LOADED = (
     "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
     ".map((entry) => [entry.name, entry.encodedBodySize, entry.decodedBodySize])"
@@ -79,6 +91,17 @@ _SEEN = """() => new Promise((resolve) => {
   };
   look(100);
 })"""
+_PALETTE = """() => {
+  window.answered = new Promise((resolve) => {
+    addEventListener("keydown", ({ timeStamp }) => {
+      const look = () => {
+        const isBusy = document.querySelector("#palette").hasAttribute("aria-busy");
+        requestAnimationFrame(isBusy ? look : () => setTimeout(() => resolve(performance.now() - timeStamp)));
+      };
+      setTimeout(look);  // the field has the letter by then
+    }, { once: true, capture: true });
+  });
+}"""
 _EVENTS = """() => {
   window.events = [0];
   const note = (entry) => { if (entry.name.startsWith("key")) events.push(entry.duration); };

@@ -88,7 +88,14 @@ async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
         (text("find.records"), [_record(page_request, one) for one in records["items"]]),
         (text("find.frameworks"), [_framework(page_request, one) for one in frameworks["items"]]),
     ]
-    return [(name, found) for name, found in groups if found]
+    return sorted(
+        ((name, found) for name, found in groups if found), key=lambda group: not _is_called(wanted, group[1])
+    )
+
+
+def _is_called(wanted: str, found: Sequence[SearchResult]) -> bool:
+    """Whether something is called as was typed, from the beginning of a word: that comes before what merely has it."""
+    return any(f" {fold(wanted)}" in f" {fold(one.label)} {one.other_words}" for one in found)
 
 
 def _spelled_out(wanted: str) -> list[str]:

@@ -1,6 +1,8 @@
-// The palette: finds controls, records, frameworks and pages while one types. The page behind its link does the same.
+// The palette: finds controls, records, frameworks and pages while one types, does what the page does, and remembers
+// what was opened last. The page behind its link finds the same.
 
-const WAIT = 120; // milliseconds without a key before the service is asked
+const WAIT = 25; // milliseconds without a key before the service is asked
+const MOST_RECENT = 6;
 
 const palette = document.querySelector("#palette");
 const field = palette.querySelector("input");
@@ -8,21 +10,40 @@ const list = palette.querySelector("[role=listbox]");
 const told = palette.querySelector("[role=status]");
 const opener = document.querySelector("[data-palette]");
 const hint = opener.querySelector("kbd");
+const STORE = `normata.recent.${palette.dataset.of}`; // of each person in each organization its own
 
 let asking = new AbortController();
 let timer = 0;
 let opensFirst = false; // Enter was pressed before there was an answer
+let shown = []; // what the options open or do, in their order
 
 const fold = (text) => text.normalize("NFKC").toLowerCase().trim();
 const options = () => [...list.querySelectorAll("[role=option]")];
 const chosen = () => list.querySelector("[aria-selected=true]");
 
-// What this page leads to.
-const links = [...document.querySelectorAll(".side a, main :is(.head, .actions) a:not([download]), #person a")].map((link) => ({
-  label: link.textContent.trim(),
-  note: "",
-  address: link.href,
-}));
+// What people read of a link or a button: nothing of keys, pictures, or what stands at its end.
+function words(part) {
+  const copy = part.cloneNode(true);
+  for (const other of copy.querySelectorAll("kbd, [aria-hidden=true], .far, .n, .count")) {
+    other.remove();
+  }
+  return (part.ariaLabel ?? copy.textContent).replace(/\s+/g, " ").trim();
+}
+
+function offered(part) {
+  const { label = words(part), words: also = "" } = part.dataset;
+  const menu = part.closest("details.menu")?.querySelector("summary");
+  const opens = part.matches("a[href]:not([download])");
+  const does = opens ? { address: part.href } : { act: () => part.click() };
+  return { label: menu ? `${words(menu)}: ${label}` : label, note: "", also, ...does };
+}
+
+// What this page does, and where it leads.
+const doing = ["main .head :is(a, button)", "#new a[data-label], #person button, .foot [data-keys]"]
+  .flatMap((which) => [...document.querySelectorAll(which)])
+  .filter((part) => !part.closest(".sheet, h1, .meta"))
+  .map(offered);
+const links = [...document.querySelectorAll(".side a, #person a")].map(offered);
 
 function element(name, attributes, ...children) {
   const made = document.createElement(name);
@@ -41,36 +62,74 @@ function choose(option) {
 }
 
 function show(groups) {
-  let number = 0;
   const seen = new Set();
+  shown = [];
   const made = groups.map(({ name, items }, place) => {
-    const fresh = items.filter(({ address }) => {
-      const { href } = new URL(address, location.href);
-      return !seen.has(href) && seen.add(href);
+    const fresh = items.filter(({ address, label }) => {
+      const which = address ? new URL(address, location.href).href : label;
+      return !seen.has(which) && seen.add(which);
     });
-    const shown = fresh.map(({ label, note, address }) =>
-      element(
-        "div",
-        { role: "option", id: `palette-${number++}`, "aria-selected": "false", "data-address": address },
-        element("span", {}, label),
-        " ",
-        element("span", { class: "small" }, note),
-      ),
-    );
+    const parts = fresh.map((item) => {
+      const id = `palette-${shown.push(item) - 1}`;
+      const note = element("span", { class: "small" }, item.note);
+      return element("div", { role: "option", id, "aria-selected": "false" }, element("span", {}, item.label), " ", note);
+    });
     const heading = element("div", { class: "heading", id: `palette-group-${place}` }, name);
-    return shown.length ? element("div", { role: "group", "aria-labelledby": heading.id }, heading, ...shown) : "";
+    return parts.length ? element("div", { role: "group", "aria-labelledby": heading.id }, heading, ...parts) : "";
   });
   list.replaceChildren(...made);
-  field.setAttribute("aria-expanded", String(number > 0));
+  field.setAttribute("aria-expanded", String(shown.length > 0));
   choose(options()[0]);
 }
 
-function ownPages(words) {
-  const items = links.filter(({ label }) => words.every((word) => fold(label).includes(word)));
-  return { name: palette.dataset.pages, items };
+// What was opened last, in this browser; nothing where it keeps nothing for us.
+function recent() {
+  try {
+    return JSON.parse(localStorage.getItem(STORE)) ?? [];
+  } catch {
+    return [];
+  }
 }
 
-async function ask(text, pages) {
+function remember({ label, note, address }) {
+  const path = new URL(address, location.href).pathname;
+  const others = recent().filter((one) => one.address !== path);
+  try {
+    localStorage.setItem(STORE, JSON.stringify([{ label, note, address: path }, ...others].slice(0, MOST_RECENT)));
+  } catch {
+    // Then it is not remembered.
+  }
+}
+
+const begins = ({ label, also }, text) => ` ${fold(label)} ${also}`.includes(` ${text}`); // at a word
+
+// What here has all words: what is called so comes first.
+function matching(items, text) {
+  const typed = text.split(/\s+/);
+  const has = ({ label, also }) => typed.every((word) => `${fold(label)} ${also}`.includes(word));
+  return items.filter(has).sort((one, other) => Number(begins(other, text)) - Number(begins(one, text)));
+}
+
+function ownGroups(text) {
+  const typed = fold(text);
+  const own = [
+    { name: palette.dataset.actions, items: matching(doing, typed) },
+    { name: palette.dataset.pages, items: matching(links, typed) },
+  ];
+  const here = ({ address }) => address === location.pathname;
+  return text ? own : [{ name: palette.dataset.recent, items: recent().filter((one) => !here(one)) }, ...own];
+}
+
+// The service puts first what is called as was typed. Only what is called so here stands before that.
+function together([does, leads], found, text) {
+  const more = found.find(({ name }) => name === leads.name)?.items ?? [];
+  const others = found.filter(({ name }) => name !== leads.name);
+  const both = [does, { ...leads, items: [...leads.items, ...more] }];
+  const isCalledSo = found[0]?.name === leads.name || [...does.items, ...leads.items].some((one) => begins(one, text));
+  return isCalledSo ? [...both, ...others] : [...others.slice(0, 1), ...both, ...others.slice(1)];
+}
+
+async function ask(text, own) {
   const { signal } = asking;
   const address = new URL(opener.href);
   address.searchParams.set("search", text);
@@ -81,15 +140,14 @@ async function ask(text, pages) {
       return;
     }
     told.textContent = groups ? "" : palette.dataset.failed;
-    const [first, ...others] = groups?.[0]?.name === pages.name ? groups : [{ items: [] }, ...(groups ?? [])];
-    show([{ name: pages.name, items: [...pages.items, ...first.items] }, ...others]);
+    show(together(own, groups ?? [], fold(text)));
   } catch (error) {
     if (signal.aborted) {
       return;
     }
     told.textContent = palette.dataset.failed;
   }
-  if (!options().length && !told.textContent) {
+  if (!shown.length && !told.textContent) {
     told.textContent = palette.dataset.nothing;
   }
   palette.removeAttribute("aria-busy");
@@ -106,20 +164,26 @@ function look() {
   opensFirst = false;
   told.textContent = "";
   const text = field.value.trim();
-  const pages = ownPages(fold(text).split(/\s+/));
-  show([pages]);
+  const own = ownGroups(text);
+  show(own);
   palette.toggleAttribute("aria-busy", text !== "");
   if (text) {
-    timer = setTimeout(ask, WAIT, text, pages);
+    timer = setTimeout(ask, WAIT, text, own);
   }
 }
 
 function open(option) {
-  if (option) {
-    palette.close();
-    location.assign(option.dataset.address);
-  } else {
+  if (!option) {
     opensFirst = palette.hasAttribute("aria-busy");
+    return;
+  }
+  const item = shown[options().indexOf(option)];
+  palette.close();
+  if (item.act) {
+    item.act();
+  } else {
+    remember(item);
+    location.assign(item.address);
   }
 }
 
@@ -165,6 +229,19 @@ addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key === "k") {
     event.preventDefault();
     summon();
+  }
+});
+
+// A page of one thing is remembered, however one came there.
+const { thing } = document.querySelector("main").dataset;
+if (thing !== undefined) {
+  remember({ label: words(document.querySelector("h1")), note: thing, address: location.pathname });
+}
+
+// Who signs out leaves nothing behind that the next person at this computer could read.
+document.querySelector("#person form[data-leaves]")?.addEventListener("submit", () => {
+  for (const name of Object.keys(localStorage).filter((one) => one.startsWith("normata.recent."))) {
+    localStorage.removeItem(name);
   }
 });
 
