@@ -19,7 +19,7 @@ _HEAD = """\
 # Permissions
 
 The smallest scope of the token that each operation needs, and who may call it. `make docs` generates the table from the
-declarations of the operations. Tests compare the two, and check the service for every cell: with a token of every scope,
+declarations of the operations. Tests compare the two, and check the service for every cell: with a token of each scope,
 in the user's own organization and in another one.
 
 A token has one scope: `read`, `write`, which includes `read`, or `admin`, which includes both. Operations that manage
