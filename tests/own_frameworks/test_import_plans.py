@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 from httpx2 import Response
+from sqlalchemy import insert
 
 from normata.catalogs import uploads
 from normata.core.changes import validity
-from normata.frameworks.model import Control
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.frameworks.model import Control, MappingDocument
+from normata.wiring import changes_of
 from tests import stored
 from tests.databases import on_both
 from tests.served import Headers, Served, served
-from tests.world import ALPHA, BETA
+from tests.world import ALPHA, BETA, EARLIER
 
 
 def send(instance: Served, headers: Headers, table: str, *, more: str = "") -> Response:
@@ -91,6 +94,28 @@ def test_what_has_changed_since_is_compared_again(database_url: str, monkeypatch
         planned = between(monkeypatch, rename)
         found = result(send(instance, admin, "identifier,name\n1,Moorings\n2,Cranes\n"))
         assert found["controls"] == {"new": 0, "changed": 0, "unchanged": 2}
+        assert len(planned) == 2
+
+
+@on_both
+def test_a_document_of_mappings_that_has_changed_is_compared_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has imported a newer version of it, without a change of its matches."""
+    with served(database_url) as instance:
+
+        def import_newer() -> None:
+            values = {"id": "document", "organization_id": ALPHA, "document": "docks", "name": "Docks"}
+            values |= {"version": "2", "created_at": EARLIER, "updated_at": EARLIER}
+
+            def work(unit: UnitOfWork) -> None:
+                unit.rows(insert(MappingDocument).values(values))
+                unit.publish(Change("import", MappingDocument, ALPHA, "document", values))
+
+            changes_of(instance.database).make_now(work)
+
+        planned = between(monkeypatch, import_newer)
+        assert send(instance, instance.bearer("admin"), "identifier,name\n1,Berths\n").status_code == 200
         assert len(planned) == 2
 
 

@@ -179,6 +179,7 @@ class MappingDocument(Table):
 
     __tablename__ = "mapping_document"
     array = "mappingDocuments"
+    shown_in = frozenset({"controls"})  # no list shows it, but a planned import stands on it: see catalogs/uploads.py
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
