@@ -171,6 +171,12 @@ def test_two_who_work_through_the_same_gap(people: People) -> None:
     assert "Theirs." in text_of(browser.get(own))
 
 
+def test_working_through_excludes_only_what_may_be(people: People) -> None:
+    """The first of these controls is mandatory."""
+    offered = ['name="applies"' in people["editor"].get(f"{MOON}work/{query}").text for query in ("", "?at=moon.A.9")]
+    assert offered == [False, True]
+
+
 def test_working_through_tells_what_is_wrong(people: People) -> None:
     browser = people["editor"]
     form = Parsed(browser.get(f"{MOON}work/?at=moon.A.9")).form("/work/")  # the first cannot be excluded
