@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from normata.core.db.transaction import Transaction
 from normata.core.http.formats import JSON, FormatQuery, Formats, csv, xlsx
 from normata.core.http.operation import Operation, ReadOperation
+from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery
 from normata.frameworks.model import Framework
 from normata.reports import summary
@@ -15,6 +17,7 @@ from normata.reports.applicability import (
     read_applicability,
 )
 from normata.reports.gaps import GapReport, Gaps, read_gaps
+from normata.reports.plan import MAX_STEPS, GapPlan, PlanQuery, read_plan
 from normata.reports.sheets import (
     applicability_sheet,
     file_name,
@@ -77,7 +80,7 @@ def _counts(
 
 _COUNTS = _counts(93, 2, 31, 14, (7, 22, 31, 27, 30, 34))
 
-_IDENTITIES = {
+_IDENTITIES: dict[str, Any] = {
     "control": {
         "id": "nist-csf-2.0:PR.AA-01",
         "identifier": "PR.AA-01",
@@ -107,6 +110,46 @@ _GAP = {
     "suggestions": [_IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
 }
 
+_PLANNED = {
+    "control": _IDENTITIES["control"],
+    "effectiveCoverageStatus": "PARTIAL",
+    "closes": 1,
+    "improves": 1,
+    "effects": [
+        {
+            "framework": {
+                "id": "iso-27001-2022",
+                "name": "ISO/IEC 27001:2022",
+                "identifier": "ISO-27001",
+                "identifierColor": "#0B6E4F",
+            },
+            "closes": 1,
+            "closed": [
+                {"id": "iso-27001-2022:A.5.16", "identifier": "A.5.16", "name": "Identity management"},
+            ],
+            "improves": 1,
+            "improved": [
+                {"id": "iso-27001-2022:A.5.17", "identifier": "A.5.17", "name": "Authentication information"},
+            ],
+        },
+        {
+            "framework": _IDENTITIES["control"]["framework"],
+            "closes": 1,
+            "closed": [
+                {
+                    "id": "nist-csf-2.0:PR.AA-01",
+                    "identifier": "PR.AA-01",
+                    "name": "Managed identities and credentials",
+                }
+            ],
+            "improves": 0,
+            "improved": [],
+        },
+    ],
+    "effective": {"none": 26, "partial": 30, "full": 35},
+    "effectiveEverywhere": {"none": 96, "partial": 48, "full": 53},
+}
+
 _ENTRY = {
     "id": "iso-27001-2022:A.5.16",
     "identifier": "A.5.16",
@@ -134,6 +177,12 @@ _ENTRY = {
     ],
     "objections": [],
 }
+
+
+def _plan(transaction: Transaction, request: Request) -> dict[str, Any]:
+    query: PlanQuery = request.query
+    return read_plan(transaction, request.organization_id, request.id, query.steps)
+
 
 OPERATIONS: tuple[Operation, ...] = (
     ReadOperation(
@@ -197,6 +246,39 @@ The CSV has the table of the gaps; the workbook (XLSX) also has the next steps a
         answer=GapReport,
         answer_description="The gaps.",
         example=_HEAD | {"counts": _COUNTS, "nextSteps": [_STEP], "gaps": [_GAP], "conflicts": []},
+    ),
+    ReadOperation(
+        path="/frameworks/{id}/gaps/plan/",
+        operation_id="getGapPlan",
+        tag="Reports",
+        summary="Plan how to close the gaps of a framework",
+        description=f"""\
+Which controls to assess `FULL`, in which order, to close the gaps of a framework that the organization has adopted. The
+plan has at most `steps` steps (1 to {MAX_STEPS}), and ends when no gap is left.
+
+Each step is the best one after those before it: the requirement, of any adopted framework, by which most gaps of this
+framework become `FULL`. Among such steps comes first the one by which most requirements of all adopted frameworks
+become `FULL`, then most gaps of this framework `PARTIAL`, then most requirements of all `PARTIAL`; then one that is
+`PARTIAL` already; then by framework, this one first, and in catalog order.
+
+A step has everything that follows from it, over any number of matches and by roll-up: what it closes and improves in
+every adopted framework (`effects`), and how far the requirements are covered after it. That is what the reports show
+once the controls are assessed so, as long as nothing else changes. Each step is the best next one; a plan that looks
+further ahead may need fewer of them.""",
+        about=Framework,
+        id_description=_ID,
+        query=PlanQuery,
+        build=_plan,
+        is_long=True,
+        answer=GapPlan,
+        answer_description="The plan.",
+        example=_HEAD
+        | {
+            "effective": _COUNTS["effective"],
+            "effectiveEverywhere": {"none": 97, "partial": 48, "full": 51},
+            "steps": [_PLANNED],
+            "isComplete": True,
+        },
     ),
     ReadOperation(
         path="/frameworks/{id}/statement-of-applicability/",

@@ -76,6 +76,28 @@ def test_gaps_come_worst_first_with_what_would_close_them(readers: People) -> No
     assert f'<a class="link" href="{ALPHA}controls/sun.A.2/" title="sun control 2">A.2</a>' in page.text
 
 
+def test_a_plan_says_what_to_assess_in_which_order(readers: People) -> None:
+    """Each step leads to its control, and says what it closes elsewhere."""
+    page = readers["viewer"].get(f"{MOON}plan/")
+    links = Parsed(page).links
+    plan = readers.instance.client.get(
+        "/frameworks/fw-moon/gaps/plan/",
+        params={"organizationId": ALPHA_ID},
+        headers=readers.instance.bearer("viewer"),
+    ).json()
+    assert [step["control"]["id"] for step in plan["steps"]][:2] == ["sun.A.2", "moon.A.3"]
+    for step in plan["steps"]:
+        assert f"{ALPHA}controls/{step['control']['id']}/" in links
+    said = text_of(page)
+    assert re.search(r"A\.2 sun control 2 SUN-2 1 . SUN-10, full A\.2 SUN-2, full A\.2 \d+ % A\.3 moon", said)
+    assert f"{MOON}plan/" in Parsed(readers["viewer"].get(f"{MOON}gaps/")).links
+    assert f"{MOON}plan/?steps=25" in links
+    longer = readers["viewer"].get(f"{MOON}plan/?steps=25")
+    assert "Up to 25 steps" in text_of(longer)
+    assert is_refused(readers["viewer"].get(f"{MOON}plan/?steps=51"), status=400)
+    assert is_refused(readers["viewer"].get(f"{ALPHA}frameworks/fw-star/plan/"), status=404)
+
+
 def test_the_statement_of_applicability_has_every_control(readers: People) -> None:
     said = text_of(readers["viewer"].get(f"{MOON}statement-of-applicability/"))
     assert "Statement of Applicability 12" in said

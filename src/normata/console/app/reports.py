@@ -11,8 +11,10 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.texts import text
 
 _FEW = 200  # rows that are rendered in a few milliseconds
+_LENGTHS = ("12", "25", "50")  # of plans, in steps
 
 
 async def show_gaps(page_request: OrganizationRequest) -> Response:
@@ -21,6 +23,17 @@ async def show_gaps(page_request: OrganizationRequest) -> Response:
     return await _page(
         page_request, "app/gaps.html", report["gaps"], report=report, can_assess=page_request.may("editor")
     )
+
+
+async def show_plan(page_request: OrganizationRequest) -> Response:
+    """What to assess to close the gaps of a framework in few steps."""
+    steps = page_request.query.get("steps", _LENGTHS[0])
+    plan = await page_request.ask_one(ApiQuery("getGapPlan", {"steps": steps}, id=page_request.param("id")))
+    lengths = [
+        (text("app.plan.steps_of", count=length), page_request.link(steps=length), length == steps)
+        for length in _LENGTHS
+    ]
+    return page_request.page("app/plan.html", plan=plan, lengths=lengths)
 
 
 async def show_applicability(page_request: OrganizationRequest) -> Response:

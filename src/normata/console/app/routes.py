@@ -56,6 +56,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),
     Page("frameworks/{id}/gaps/", get=reports.show_gaps),
     Page("frameworks/{id}/gaps/file/", get=reports.gaps_file),
+    Page("frameworks/{id}/plan/", get=reports.show_plan),
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
     Page("frameworks/{id}/work/", get=gap_work.show, post=gap_work.assess),

@@ -146,6 +146,7 @@ def _pages(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any
     for one in adopted:
         for step, name in (
             ("gaps", "app.gaps"),
+            ("plan", "app.plan"),
             ("work", "app.work"),
             ("statement-of-applicability", "app.soa"),
         ):
