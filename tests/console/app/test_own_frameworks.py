@@ -15,6 +15,7 @@ from httpx2 import Response
 from openpyxl import Workbook
 
 from normata.catalogs.operations import OPERATIONS
+from normata.catalogs.registry import by_media_type
 from normata.frameworks.model import Control, Framework
 from tests import stored
 from tests.console.app.conftest import People
@@ -23,6 +24,7 @@ from tests.console.browser import Browser, is_refused, text_of
 
 UPLOAD = f"{ALPHA}upload/"
 OWN = f"{ALPHA}frameworks/fw-own/edit/"
+ENDINGS = ", ".join(ending for media_type in by_media_type() for ending in media_type.endings)
 CSV = b"identifier,name,parent,mandatory\n1,Berths,,\n1.1,<b>Berths</b> are locked,1,yes\n"
 YAML = b"""\
 urn: urn:x:library:docks
@@ -126,8 +128,8 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
     ("file", "said"),
     [
         (None, "file is required."),
-        (("docks.pdf", b"%PDF"), "file must be JSON, YAML, CSV or XLSX"),
-        (("docks", CSV), "file must be JSON, YAML, CSV or XLSX"),
+        (("docks.pdf", b"%PDF"), f"file must have one of these extensions: {ENDINGS}."),
+        (("docks", CSV), f"file must have one of these extensions: {ENDINGS}."),
         (("docks.csv", CSV), "name is required: a table does not contain the name of its framework"),
         (("docks.json", b"{"), "file is neither JSON nor YAML"),
         (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is required"),

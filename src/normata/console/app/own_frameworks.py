@@ -73,7 +73,8 @@ async def upload(page_request: OrganizationRequest) -> Response:
     """
     sent = await _sent(page_request)
     if sent.file is None or not sent.file.media_type:
-        message = text("app.upload.no_file" if sent.file is None else "app.upload.unknown_type")
+        endings = ", ".join(_endings(page_request))
+        message = text("app.upload.no_file") if sent.file is None else text("app.upload.unknown_type", endings=endings)
         refused = Refusal(400, "validation", text("app.upload.refused"), message, {"file": message})
         return await _upload_page(page_request, sent, Outcome(None, refused))
     is_import = sent.step == "import" and sent.previewed == sent.mark
@@ -122,7 +123,7 @@ async def _upload_page(page_request: OrganizationRequest, sent: Sent, outcome: O
         "app/upload.html",
         status=refusal.status if refusal else 200,
         own=[one["name"] for one in found["items"] if one["organizationId"] is not None],
-        endings=[ending for one in _import(page_request).body_formats.values() for ending in one.endings],
+        endings=_endings(page_request),
         sent=sent,
         mark=sent.mark if answer else "",
         preview=answer and answer["answer"],
@@ -147,6 +148,11 @@ async def _edit_page(
 
 
 # --- Reading the form
+
+
+def _endings(page_request: OrganizationRequest) -> list[str]:
+    """How the names of files end that can be imported."""
+    return [ending for one in _import(page_request).body_formats.values() for ending in one.endings]
 
 
 def _import(page_request: OrganizationRequest) -> ChangeOperation:

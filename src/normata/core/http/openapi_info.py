@@ -37,7 +37,7 @@ An organization or anything in it that you may not see gets the same answer as w
 
 ## Conventions
 
-- Bodies are JSON. Reports can also be had as CSV and XLSX, and imports also take YAML, CSV and XLSX. Every field is
+- Bodies are JSON. Reports can also be had as CSV and XLSX, and imports also take other media types. Every field is
   present in every answer, and `null` where there is no value. A body that makes or changes something is refused if it
   has an unknown field. Unknown parameters of a query are ignored.
 - Success is 200. It is 201 with `Location` for one new thing, and 304 for an answer that you have already.
