@@ -14,7 +14,7 @@ from sqlalchemy import Table as SqlTable
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.core.changes.row_counts import RowCounts
-from normata.core.changes.source import Row
+from normata.core.changes.source import FaultyInput, Row
 from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
@@ -207,7 +207,8 @@ def remember(unit: UnitOfWork) -> None:
 def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
     """A bundle as rows, in memory."""
     document = bundle() if document is None else document
-    assert document.keys() <= ARRAYS.keys()
+    unknown = document.keys() - ARRAYS.keys()
+    assert not unknown, f"no arrays of a bundle: {sorted(unknown)}. There are {sorted(ARRAYS)}"
     return [
         Row(array, "world.json", f"/{array}/{index}", values)
         for array, items in document.items()
@@ -217,7 +218,12 @@ def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
 
 def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, RowCounts]:
     """Load a bundle as `normata load` does: all of it, or none and FaultyInput."""
-    return changes_of(database).make_now(lambda unit: loading.load(unit, rows(document)))
+    try:
+        return changes_of(database).make_now(lambda unit: loading.load(unit, rows(document)))
+    except FaultyInput as error:
+        for fault in error.faults[:5]:  # its message is no more than their number
+            error.add_note(str(fault))
+        raise
 
 
 def contents(database: Database) -> dict[str, list[str]]:

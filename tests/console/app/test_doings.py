@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -47,11 +47,10 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     def route(page_request: OrganizationRequest) -> str:
         return str(page_request.context.route).removeprefix(_PREFIX)
 
-    def asking(page_request: OrganizationRequest, api_queries: Any, **given: Any) -> Any:
-        if given.get("is_told", True):  # what every page asks is told once
-            named = {api_query.operation for api_query in api_queries if isinstance(api_query, ApiQuery)}
-            record.api_calls[page_request.request.method, route(page_request)] |= named
-        return requests(page_request, api_queries, **given)
+    def recording(page_request: OrganizationRequest, api_queries: Sequence[ApiQuery]) -> Any:
+        named = {api_query.operation for api_query in api_queries}
+        record.api_calls[page_request.request.method, route(page_request)] |= named
+        return requests(page_request, api_queries)
 
     async def trying(page_request: OrganizationRequest, operation_id: str, **given: Any) -> Outcome:
         record.changed[route(page_request)].add(operation_id)
@@ -66,7 +65,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         record.changed[route(page_request)].add(operation_id)
         return await preview(page_request, operation_id, *arguments, **given)
 
-    monkeypatch.setattr(OrganizationRequest, "_requests", asking)
+    monkeypatch.setattr(OrganizationRequest, "_requests", recording)
     monkeypatch.setattr(OrganizationRequest, "change", trying)
     monkeypatch.setattr(OrganizationRequest, "preview", foreseeing)
     return record

@@ -9,6 +9,7 @@ import pytest
 
 from normata.console import texts
 from normata.console.app.routes import PAGES
+from normata.console.app.sections import PLACES
 from normata.core.http.roles import role_suffices
 from normata.operations import OPERATIONS
 from tests import stored
@@ -223,6 +224,16 @@ def test_the_documentation_names_every_page_and_its_operations() -> None:
     named = {name for source in sources for name in re.findall(r'"([a-z]+[A-Z][A-Za-z]*)"', source)} & known
     assert named
     assert named == set(re.findall(r"`([a-z]+[A-Z][A-Za-z]*)`", told)) & known
+
+
+def test_every_place_of_the_sidebar_has_a_key_a_letter_and_a_page_of_its_own() -> None:
+    roles = {page.path: page.role for page in PAGES}
+    for place in PLACES:
+        page = "records/{kind}/" if place.path.startswith("records/") and place.is_kind else place.path
+        assert page in roles, f"{place.key}: no page is at {page}"
+        assert role_suffices(place.role, roles[page]), f"{place.key}: its page takes the role {roles[page]}"
+    for names in ([place.key for place in PLACES], [place.letter for place in PLACES if place.letter]):
+        assert {name for name in names if names.count(name) > 1} == set(), "two places have the same"
 
 
 def test_no_two_pages_are_at_one_address() -> None:
