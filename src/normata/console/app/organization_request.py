@@ -169,9 +169,9 @@ class OrganizationRequest(PageRequest):
             if operation.authority == "organization" and not self.may(operation.role):
                 raise InsufficientRole
             query, pairs = self._query_of(operation, api_query.query)
-            api_calls = ApiCall("GET", address_of(self.console.site.public_url, operation.path, api_query.id, pairs))
-            if api_calls not in self.api_calls:
-                self.api_calls.append(api_calls)
+            api_call = ApiCall("GET", address_of(self.console.site.public_url, operation.path, api_query.id, pairs))
+            if api_call not in self.api_calls:
+                self.api_calls.append(api_call)
             requests.append((operation, self._read_request(query, api_query.id)))
         return requests
 

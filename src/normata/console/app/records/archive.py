@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Outcome, Query, Refusal
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.app.records.kinds import sort_of_kind
+from normata.console.app.records.kinds import kind_names
 from normata.console.app.records.references import Called, names_of
 from normata.console.app.records.undo import (
     RecordName,
@@ -65,7 +65,7 @@ async def show(page_request: OrganizationRequest) -> Response:
         chips=_chips(page_request, filled, {"kind": dict(_kinds()), "userId": dict(names)}),
         keeps=[pair for pair in filled if pair[0] != "search"],
         keeps_search=[pair for pair in filled if pair[0] in ("search", "archiveId")],
-        sorts={path: sort_of_kind(kind) for path, kind in KINDS.items()},
+        sorts={path: kind_names(kind) for path, kind in KINDS.items()},
         people=names,
         chosen=chosen,
         is_filtered=bool(filled),

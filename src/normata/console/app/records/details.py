@@ -14,13 +14,13 @@ from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import (
     Kind,
-    Sort,
+    KindNames,
     getting,
+    kind_names,
     kind_of,
     label,
     listing,
     remembering,
-    sort_of_kind,
     title_of,
 )
 from normata.console.app.records.layout import by_sort, is_seldom
@@ -47,7 +47,7 @@ _NOT_SHOWN = UNSHOWN | {"archivedAt"}  # of an event
 class Referrers(NamedTuple):
     """The records of a kind that refer to this one by one of their fields: a page of them, and what they are called."""
 
-    kind: Sort
+    kind: KindNames
     field: str
     label: str
     page: Mapping[str, Any]
@@ -93,7 +93,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
     events = await _events(kind, history["items"])
     return page_request.page(
         "app/record.html",
-        kind=sort_of_kind(kind),
+        kind=kind_names(kind),
         record=record,
         me=joined(kind.path, record_id),
         title=record[title_of(kind).name],
@@ -110,7 +110,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         names=await names_of(page_request, _named(record, fields, events)),
         archived=next(iter(archive["items"]), None),
         referrers=[
-            Referrers(sort_of_kind(one), field.name, label(field), page, title_of(one).name)
+            Referrers(kind_names(one), field.name, label(field), page, title_of(one).name)
             for (one, field), page in zip(referring, others, strict=False)
         ],
         history=history,

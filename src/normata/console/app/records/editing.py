@@ -21,7 +21,7 @@ from normata.console.app.records.forms import (
     started_with,
     typed_entry,
 )
-from normata.console.app.records.kinds import Kind, changing, getting, kind_of, label, making, sort_of_kind, title_of
+from normata.console.app.records.kinds import Kind, changing, getting, kind_names, kind_of, label, making, title_of
 from normata.console.app.records.layout import form_layout
 from normata.console.app.records.references import choices_of
 from normata.console.filters import zone_name
@@ -128,7 +128,7 @@ async def _page(
     return page_request.page(
         "app/record_form.html",
         status=refusal.status if refusal else 200,
-        kind=sort_of_kind(kind),
+        kind=kind_names(kind),
         record=record,
         title=record[title_of(kind).name] if record else "",
         layout=layout,

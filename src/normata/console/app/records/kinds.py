@@ -16,8 +16,8 @@ from normata.records.read_operations import list_id
 Kind = type[Restorable]
 
 
-class Sort(NamedTuple):
-    """A kind, as templates need to know it: its path, and its name for one and for several of them."""
+class KindNames(NamedTuple):
+    """What templates show of a kind: its path, and its name for one record and for several."""
 
     path: str
     one: str
@@ -32,9 +32,9 @@ def kind_of(page_request: OrganizationRequest) -> Kind:
     return kind
 
 
-def sort_of_kind(kind: Kind) -> Sort:
-    """What templates need to know of a kind."""
-    return Sort(kind.path, kind.words(), kind.plural())
+def kind_names(kind: Kind) -> KindNames:
+    """What templates show of a kind."""
+    return KindNames(kind.path, kind.words(), kind.plural())
 
 
 def label(field: Field | str) -> str:

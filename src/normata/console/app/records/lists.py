@@ -10,7 +10,7 @@ from starlette.responses import Response
 from normata.console.app.api_calls import ApiQuery, Query
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE
-from normata.console.app.records.kinds import Kind, Sort, getting, kind_of, label, listing, sort_of_kind, title_of
+from normata.console.app.records.kinds import Kind, KindNames, getting, kind_names, kind_of, label, listing, title_of
 from normata.console.app.records.layout import by_sort, is_seldom
 from normata.console.app.records.panel import Panel, panel_of
 from normata.console.app.records.references import Choice, choices_of, names_of
@@ -50,7 +50,7 @@ class Filter(NamedTuple):
 class KindCounts(NamedTuple):
     """A kind, the icon of its place, and how many records of it are live and archived."""
 
-    kind: Sort
+    kind: KindNames
     icon: str
     live: int
     archived: int
@@ -64,7 +64,7 @@ async def show_kinds(page_request: OrganizationRequest) -> Response:
         "app/records.html",
         kinds=[
             KindCounts(
-                sort_of_kind(KINDS[one["kind"]]),
+                kind_names(KINDS[one["kind"]]),
                 icons.get(one["kind"], _ICON_OF_OTHERS),
                 one["live"],
                 one["archived"],
@@ -109,7 +109,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     panel = await panel_of(page_request, kind, opened, found["items"]) if opened else None
     return page_request.page(
         "app/record_list.html",
-        kind=sort_of_kind(kind),
+        kind=kind_names(kind),
         title=title_of(kind),
         title_label=label(title_of(kind)),
         has_number=any(field.name == "shortId" for field in fields_of(kind)),
