@@ -6,6 +6,7 @@ from normata.core.changes.jobs import JobType
 from normata.core.changes.revisions import AdvanceRevisions
 from normata.core.changes.unit_of_work import Changes, Subscriber
 from normata.core.db.database import Database
+from normata.coverage.effects import coverage_effects
 from normata.coverage.lapses import LAPSES
 from normata.events.recording import RecordEvents
 from normata.notifications.model import Notification
@@ -19,4 +20,4 @@ JOB_TYPES: tuple[JobType, ...] = (REMINDERS, LAPSES)
 
 def changes_of(database: Database) -> Changes:
     """The one road for changes of a database."""
-    return Changes(database, SUBSCRIBERS, Notification)
+    return Changes(database, SUBSCRIBERS, Notification, coverage_effects)

@@ -13,7 +13,7 @@ import pytest
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.database import Database
 from normata.core.schema.wire import columns
-from normata.coverage.recompute import ConflictsFound, CoverageLost, RulesChanged
+from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload

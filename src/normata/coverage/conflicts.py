@@ -39,16 +39,19 @@ def concerned_by(unit: UnitOfWork, organization_id: str, changed: Collection[str
 
 def settle_conflicts(
     unit: UnitOfWork, organization_id: str, controls: Collection[str] | None = None
-) -> dict[str, Conflict | None]:
-    """Store which of these controls are in conflict, null for all; returns those of which that has changed."""
+) -> dict[str, tuple[Conflict | None, Conflict | None]]:
+    """Store which of these controls are in conflict, null for all.
+
+    Returns those of which that has changed, each as it was and as it is.
+    """
     key = {"organization": organization_id}
-    found: dict[str, Conflict | None] = {}
+    found: dict[str, tuple[Conflict | None, Conflict | None]] = {}
     for rows in _assessed(unit, key, controls):
         now = conflicts_of(unit, organization_id, rows)
         for row in rows:
             if row.conflict != now.get(row.control_id):
-                found[row.control_id] = now.get(row.control_id)
-    changes = [{**key, "control": control, "new": conflict} for control, conflict in sorted(found.items())]
+                found[row.control_id] = row.conflict, now.get(row.control_id)
+    changes = [{**key, "control": control, "new": after} for control, (_, after) in sorted(found.items())]
     for batch in batches(changes):
         unit.execute_many(_STORE, batch)
     return found

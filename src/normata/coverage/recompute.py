@@ -15,9 +15,11 @@ from normata.core.db.upsert import upsert
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.applicability import SCOPE_COLUMNS, not_applicable, scopes_of, settle
 from normata.coverage.conflicts import concerned_by, current_conflicts, settle_conflicts
+from normata.coverage.effects import moves_of
 from normata.coverage.engine import Computed, Level, Place, compute_ranked
 from normata.coverage.graph import GraphTooLarge
 from normata.coverage.incremental import Ranked, update
+from normata.coverage.published import ConflictsFound, CoverageLost, CoverageMoved, RulesChanged
 from normata.coverage.stored_graph import StoredGraph
 from normata.frameworks.baseline_model import BaselineControl
 from normata.frameworks.baselines import baselines_of_adoptions, selected_controls
@@ -67,34 +69,6 @@ class Touched:
     frameworks: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CoverageLost(Change):
-    """That controls are covered less than they were, because of something else than their own assessments.
-
-    ``controls`` has their ids. It is a bulk change: what has made them fall is a change of its own.
-    """
-
-    controls: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ConflictsFound(Change):
-    """That assessments have come into conflict with what matches, or other assessments, say.
-
-    ``controls`` has the ids of the controls. It is a bulk change, as :class:`CoverageLost` is.
-    """
-
-    controls: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RulesChanged(Change):
-    """That an upgrade has changed coverage, or what is in conflict: by other rules, and nobody has done anything.
-
-    It is a bulk change. Who answers for coverage is notified of this, and not of what was lost or is in conflict.
-    """
-
-
 def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
     """Wait until nobody else changes what the coverage of an organization follows from.
 
@@ -128,7 +102,12 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
     except GraphTooLarge:
         return recompute(unit, organization_id, reassessed=touched.assessed)
     concerned = {*touched.assessed, *touched.matches, *moved, *changes}
-    low = [control for control, found in changes.items() if found is not None and found.computed.effective < Level.FULL]
+    # What is FULL now has lost nothing. A dry run says of all what they were.
+    low = [
+        control
+        for control, found in changes.items()
+        if unit.is_dry_run or (found is not None and found.computed.effective < Level.FULL)
+    ]
     before = {
         row.control_id: Level[row.status]
         for batch in batches(low)
@@ -173,7 +152,9 @@ def _differences(unit: UnitOfWork, organization_id: str) -> tuple[dict[str, Rank
 def _follow_conflicts(unit: UnitOfWork, organization_id: str, controls: Collection[str] | None) -> None:
     """Store which controls are in conflict now, and publish which have come into it."""
     found = settle_conflicts(unit, organization_id, controls)
-    new = tuple(sorted(control for control, conflict in found.items() if conflict is not None))
+    if unit.is_dry_run and found:
+        unit.publish(CoverageMoved("move", EffectiveCoverage, organization_id, conflicts=found))
+    new = tuple(sorted(control for control, (_, conflict) in found.items() if conflict is not None))
     if new:
         unit.publish(ConflictsFound("conflict", EffectiveCoverage, organization_id, controls=new))
 
@@ -192,7 +173,7 @@ def recompute_all(unit: UnitOfWork) -> None:
             found is not None and found.computed.effective != before.get(control, Level.NONE)
             for control, found in changes.items()
         )
-        if is_another or any(conflicts.values()):
+        if is_another or any(now is not None for _, now in conflicts.values()):
             unit.publish(RulesChanged("compute", ControlCoverage, organization_id))
         elif changes or conflicts:
             unit.publish(Change("compute", ControlCoverage, organization_id))
@@ -206,6 +187,8 @@ def _store(
     reassessed: Collection[str],
 ) -> int:
     """Write what differs, and publish which controls have lost coverage. ``before`` has the levels as stored so far."""
+    if unit.is_dry_run and changes:
+        unit.publish(moves_of(unit, organization_id, changes, before))
     _write(unit, organization_id, changes)
     lost = tuple(
         control

@@ -22,7 +22,7 @@ from sqlalchemy import BindParameter, bindparam, select
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.recompute import ConflictsFound, CoverageLost, RulesChanged
+from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged
 from normata.coverage.upgrading import NOTIFICATION_TYPE, rules_changed_payload
 from normata.frameworks.counting import is_requirement
 from normata.frameworks.model import Control, ControlCoverage, Framework

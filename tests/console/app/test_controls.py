@@ -186,6 +186,12 @@ def test_all_selected_at_once_after_a_preview(people: People) -> None:
     assert preview.status_code == 200
     assert "Nothing has been changed yet" in text_of(preview)
     assert "SUN-2 2 → 4" in text_of(preview)  # the leaves of the framework that are covered in full
+    assert re.search(
+        r"What follows [2-9] controls would have another effective status\. Show these controls"
+        r" .*A\.4 sun control 4 . None → . Full A\.5 sun control 5 . None → . Full",
+        text_of(preview),
+    )
+    assert f"{ALPHA}controls/sun.A.5/" in Parsed(preview).links
     assert _control(people.instance, "sun.A.4") == before
 
     done = browser.post(f"{ALPHA}coverage/", **many, step="do")
@@ -230,6 +236,20 @@ def test_a_preview_says_what_an_excluded_category_does_not_take_with_it(
     assert f"{ALPHA}controls/sun.A.4/" in Parsed(preview).links
     fields["coverageStatus"] = "FULL"
     assert "mandatory requirement" not in text_of(people["editor"].post(f"{ALPHA}coverage/", **fields, step="preview"))
+
+
+def test_a_preview_says_which_conflicts_appear_and_end(people: People) -> None:
+    editor = people["editor"]
+    editor.post(f"{ALPHA}controls/moon.A.2/coverage/", coverageStatus="NONE")
+    fields: dict[str, Any] = {"selected": "sun.A.2", "coverageStatus": "FULL", "onlyFilled": "1"}
+    said = text_of(editor.post(f"{ALPHA}coverage/", **fields, step="preview"))
+    assert "1 conflict would appear." in said
+    assert re.search(r"Show the new conflicts A\.2 moon control 2", said)
+    editor.post(f"{ALPHA}coverage/", **fields, step="do")
+    fields = {"selected": "moon.A.2", "coverageStatus": "FULL", "onlyFilled": "1"}
+    said = text_of(editor.post(f"{ALPHA}coverage/", **fields, step="preview"))
+    assert "No control would be covered further or less. 1 conflict would end." in said
+    assert re.search(r"Show the conflicts that would end A\.2 moon control 2", said)
 
 
 def test_nobody_makes_a_link_that_claims_something_was_assessed(people: People) -> None:

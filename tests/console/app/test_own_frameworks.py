@@ -85,6 +85,7 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
     said = text_of(preview)
     assert f"Changes that importing {name} would make" in said
     assert "Nothing has been changed yet." in said
+    assert "What follows No control would be covered further or less." in said
     assert re.search(r"Frameworks 1 0 0 Controls 2 0 0 Matches 0 0 0", said)
     assert stored.everything(people.instance.database) == before
 

@@ -165,7 +165,7 @@ def test_nothing_is_told_that_the_service_may_not_know() -> None:
     """Of a table that it may read in part, no more than that part."""
     row = {"user_id": "u", "hash": "secret", "changed_at": "now"}
     change = Change("set", Password, None, "u", row)
-    body = encode(preview_answer(Preview(Answer(200, {}, None), [change], [])))
+    body = encode(preview_answer(Preview(Answer(200, {}, None), [change], [], {})))
     assert b'"after":{"userId":"u","changedAt":"now"}' in body
     assert b"secret" not in body
 

@@ -63,12 +63,13 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
     now = await page_request.ask(*summaries)
     if outcome is None:  # what was refused just now is not tried again
         outcome = await page_request.preview("assessControls", summaries, body=body)
-    assessed, then = outcome.answer or (None, [])
+    assessed, then, effects = outcome.answer or (None, [], None)
     return page_request.page(
         "app/assessing.html",
         status=outcome.refusal.status if outcome.refusal else 200,
         refusal=outcome.refusal,
         assessed=assessed,
+        effects=effects,
         few=_FEW,
         frameworks=list(zip(now, then, strict=False)),
         assessment=assessment,

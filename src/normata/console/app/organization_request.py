@@ -262,7 +262,10 @@ class OrganizationRequest(PageRequest):
         return replace(operation, work=work)
 
     async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
-        """What a change would answer, and what the questions would after it. Raises what :meth:`change` raises."""
+        """What a change would answer, what the questions would after it, and its effects, as dry runs call them.
+
+        Raises what :meth:`change` raises.
+        """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
         requests = self._requests(api_queries)
@@ -272,7 +275,8 @@ class OrganizationRequest(PageRequest):
 
         try:
             request, _ = self._change_request(operation, "", body, {})
-            return Outcome(await preview(operation, self.console.services, request, look))
+            (answer, answers), effects = await preview(operation, self.console.services, request, look)
+            return Outcome((answer, answers, effects))
         except Exception as error:
             refusal = Refusal.of(error)
             if refusal is None:

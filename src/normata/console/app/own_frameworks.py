@@ -127,6 +127,7 @@ async def _upload_page(page_request: OrganizationRequest, sent: Sent, outcome: O
         sent=sent,
         mark=sent.mark if answer else "",
         preview=answer and answer["answer"],
+        effects=answer,
         refusal=refusal,
     )
 

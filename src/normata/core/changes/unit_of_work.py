@@ -8,10 +8,10 @@ of lists. One commit makes all of it durable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import CompoundSelect, Select
 from typing_extensions import override
@@ -217,12 +217,20 @@ def _allowed(writes: tuple[Write, ...]) -> frozenset[tuple[str, str]]:
     return frozenset((write.table, write.action.lower()) for write in writes)
 
 
+# The organizations of which a caller may learn something, null for all. Null among them are what belongs to none.
+Shown: TypeAlias = Set[str | None] | None
+
+# What follows from a change for rows that are no change of their own, by what a dry run calls it.
+Effects: TypeAlias = Callable[[UnitOfWork, Shown], Mapping[str, Any]]
+
+
 class Preview(NamedTuple, Generic[T]):
-    """What a change would do: its result, what it would publish, and the rows that it would add to a table."""
+    """What a change would do: its result, what it would publish, the rows that it would add to a table, and effects."""
 
     result: T
     changes: Sequence[Change]
     added: Sequence[Any]
+    effects: Mapping[str, Any]
 
 
 class Subscriber(Protocol):
@@ -239,13 +247,21 @@ class Subscriber(Protocol):
 class Changes:
     """Makes changes: runs each in a unit of work, has ``subscribers`` follow it, and commits.
 
-    ``watched`` is the table of which a preview shows the rows that a change would add.
+    ``watched`` is the table of which a preview shows the rows that a change would add. ``effects`` reads what else a
+    preview shows of a change, once that is written; null for nothing.
     """
 
-    def __init__(self, database: Database, subscribers: Sequence[Subscriber], watched: type[Table]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        subscribers: Sequence[Subscriber],
+        watched: type[Table],
+        effects: Effects | None = None,
+    ) -> None:
         self._database = database
         self._subscribers = subscribers
         self._watched = str(watched.__tablename__)
+        self._effects = effects
 
     async def make(
         self,
@@ -288,10 +304,12 @@ class Changes:
         scope: TenantScope,
         writes: Sequence[Write],
         is_long: bool = False,
+        shown: Shown = None,
     ) -> Preview[T]:
-        """What :meth:`make` would return, what it would publish, and the rows that it would add to the watched table.
+        """What :meth:`make` would return and publish, the rows that it would add to the watched table, and its effects.
 
-        Everything runs, the subscribers too, and nothing of it is stored. Raises what :meth:`make` raises.
+        Everything runs, the subscribers too, and nothing of it is stored. Effects are those in the organizations that
+        are ``shown``. Raises what :meth:`make` raises.
         """
 
         def unit(transaction: Transaction, *, is_retry: bool = False) -> Preview[T]:
@@ -303,7 +321,8 @@ class Changes:
                 return work(unit)
 
             result = self._run(watching, noted, actor, scope, writes, is_retry=is_retry, is_dry_run=True)
-            return Preview(result, units[0].published, watching.added)
+            effects = {} if self._effects is None else self._effects(units[0], shown)
+            return Preview(result, units[0].published, watching.added, effects)
 
         try:
             return await self._database.dry_run(unit, scope, is_long=is_long)

@@ -140,10 +140,10 @@ def execute(operation: ChangeOperation, services: Services, unit: UnitOfWork, re
 
 async def preview(
     operation: ChangeOperation, services: Services, request: Request, look: Callable[[UnitOfWork, Any], T]
-) -> T:
-    """What ``look`` sees once the change is made, from the transaction and what the change presents; nothing is stored.
+) -> tuple[T, Mapping[str, Any]]:
+    """What ``look`` sees once the change is made, from the transaction and what the change presents; and its effects.
 
-    Raises what the operation declares.
+    Nothing is stored. Raises what the operation declares.
     """
     request, reach = _reach(operation, request)
     async with _alone(operation, services, request, reach), _dry_run_turn(operation, services, request, reach):
@@ -155,7 +155,7 @@ async def preview(
             writes=operation.writes,
             is_long=True,
         )
-    return planned.result
+    return planned.result, planned.effects
 
 
 def respond_http(operation: ChangeOperation, request: Request, content: Any) -> Answer:
@@ -240,11 +240,11 @@ async def _dry_run(
     work: Callable[[UnitOfWork], Answer],
 ) -> Answer:
     """What ``work`` would do. It is no state of anything, so it has no entity tag."""
-    planned = await services.changes.dry_run(
-        work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long
-    )
     # An operator's change may reach more than the operator may see.
     known = {None, *reach.readable} if operation.authority == "operator" else None
+    planned = await services.changes.dry_run(
+        work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long, shown=known
+    )
     shown = preview_answer(planned, known)
     return Answer(200, {}, shown | {"answer": _without(operation.secret_fields, shown["answer"])})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -11,9 +10,9 @@ from starlette.datastructures import QueryParams
 
 from normata.core.changes.difference import difference
 from normata.core.changes.idempotency import Answer
-from normata.core.changes.unit_of_work import Change, Preview
+from normata.core.changes.unit_of_work import Change, Preview, Shown
 from normata.core.http.problems import FieldFault, InvalidRequest
-from normata.core.schema.fields import Token
+from normata.core.schema.fields import CoverageStatus, Token
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
 
@@ -46,6 +45,55 @@ class PlannedNotification(Wire):
     category: Token = Field(description="What it is about.")
 
 
+MAX_EFFECTS = 500  # controls of a list of effects
+
+
+class AffectedControl(Wire):
+    """A control of an organization that a request would affect without changing it."""
+
+    organization_id: str = Field(description="The organization.")
+    control_id: str = Field(description="The id of the control.")
+    identifier: str = Field(description="The identifier of the control.")
+    name: str = Field(description="The name of the control.")
+    framework_id: str = Field(description="The id of the framework that the control belongs to.")
+
+
+class AffectedControls(Wire):
+    """Controls that a request would affect."""
+
+    count: int = Field(description="How many there are.")
+    controls: list[AffectedControl] = Field(
+        description=f"By framework and in catalog order, the first {MAX_EFFECTS} of them."
+    )
+
+
+class MovedControl(AffectedControl):
+    """A control whose effective status a request would change."""
+
+    before: CoverageStatus = Field(
+        alias="from", description="Its effective status now: `NONE` if its framework is not adopted."
+    )
+    after: CoverageStatus = Field(
+        alias="to", description="What it would be: `NONE` if its framework is adopted no longer."
+    )
+
+
+class MovedControls(Wire):
+    """The controls whose effective status a request would change."""
+
+    count: int = Field(description="How many there are.")
+    controls: list[MovedControl] = Field(
+        description=f"By framework and in catalog order, the first {MAX_EFFECTS} of them."
+    )
+
+
+class PlannedConflicts(Wire):
+    """The conflicts that a request would make, and those that it would end."""
+
+    appearing: AffectedControls = Field(description="The controls whose assessments would come into conflict.")
+    disappearing: AffectedControls = Field(description="The controls whose assessments would be in conflict no longer.")
+
+
 class DryRun(Wire):
     """What a request would do; nothing of it has been done."""
 
@@ -54,6 +102,11 @@ class DryRun(Wire):
     answer: Any = Field(description="What the request would be answered with. What is made new has another id then.")
     changes: list[PlannedChange] = Field(description="What it would change, in this order.")
     notifications: list[PlannedNotification] = Field(description="Whom it would notify, and of what.")
+    coverage: MovedControls = Field(
+        description="The controls of adopted frameworks whose effective status would be another one."
+    )
+    conflicts: PlannedConflicts = Field(description="The conflicts that it would make, and those that it would end.")
+    stale: AffectedControls = Field(description="The controls whose assessments would become stale by it.")
 
 
 def parse_dry_run(query_string: bytes) -> tuple[bool, list[FieldFault]]:
@@ -69,14 +122,14 @@ def parse_dry_run(query_string: bytes) -> tuple[bool, list[FieldFault]]:
         return True, [*InvalidRequest.of_validation("query", error).faults]
 
 
-def preview_answer(preview: Preview[Answer], organizations: Set[str | None] | None = None) -> dict[str, Any]:
+def preview_answer(preview: Preview[Answer], shown: Shown = None) -> dict[str, Any]:
     """The members of :class:`DryRun`, for a change whose result is an answer.
 
-    Of what it would do, it has only what belongs to ``organizations``; null for all.
+    Of what it would do, it has only what belongs to the organizations that are ``shown``. The effects are of these.
     """
 
     def is_shown(one: Any) -> bool:
-        return organizations is None or one.organization_id in organizations
+        return shown is None or one.organization_id in shown
 
     return {
         "dryRun": True,
@@ -89,6 +142,7 @@ def preview_answer(preview: Preview[Answer], organizations: Set[str | None] | No
             for row in preview.added
             if is_shown(row)
         ],
+        **preview.effects,
     }
 
 

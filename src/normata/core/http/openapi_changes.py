@@ -11,7 +11,9 @@ TRYING_AND_RETRYING = """\
 
 `?dryRun=true` on whatever changes something says what the request would do, and does nothing of it. Everything is
 carried out and taken back: the answer has what the request would be answered with, every change that would follow, and
-whom it would notify. What the request would be refused for, its dry run is refused for.
+whom it would notify. `coverage` has the controls whose effective status would be another one, `conflicts` those whose
+assessments would come into conflict, or be in conflict no longer, and `stale` those whose assessments would become
+stale. What the request would be refused for, its dry run is refused for.
 
 With an `Idempotency-Key`, a `POST` can be sent again when no answer has come. A new text for each request, such as a
 UUID, is its key. For 24 hours the same request with the same key gets the first answer again, and nothing is done
@@ -44,7 +46,17 @@ _IDEMPOTENCY_KEY = {
         "pattern": r"""^([^" \x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*|"([ !#-\[\]-~]|\\["\\])+")$""",
     },
 }
-_DRY_RUN_EXAMPLE: dict[str, Any] = {"dryRun": True, "status": 200, "answer": None, "changes": [], "notifications": []}
+_NONE: dict[str, Any] = {"count": 0, "controls": []}
+_DRY_RUN_EXAMPLE: dict[str, Any] = {
+    "dryRun": True,
+    "status": 200,
+    "answer": None,
+    "changes": [],
+    "notifications": [],
+    "coverage": _NONE,
+    "conflicts": {"appearing": _NONE, "disappearing": _NONE},
+    "stale": _NONE,
+}
 
 
 def change_parameters(operation: ChangeOperation) -> list[dict[str, Any]]:
