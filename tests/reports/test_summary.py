@@ -8,7 +8,7 @@ import pytest
 
 from tests.databases import on_both
 from tests.reports.conftest import Ask
-from tests.reports.reported import FRAMEWORK
+from tests.reports.reported import FRAMEWORK, statement
 from tests.served import Served, refused
 from tests.world import ALPHA, BETA
 
@@ -25,6 +25,7 @@ def counts(requirements: int, excluded: int, unsaid: int, indirect: int, statuse
         "notApplicable": excluded,
         "withoutAssessment": unsaid,
         "conflicts": 0,
+        "stale": 0,
         "indirectlyCovered": indirect,
         "assessed": stated,
         "effective": effective,
@@ -68,6 +69,24 @@ def test_it_agrees_with_the_list_of_controls(ask: Ask, service: Served) -> None:
             stated = sum(one["coverage"]["coverageStatus"] == status for one in counted)
             assert found["assessed"][named] == stated - unassessed
         assert found["indirectlyCovered"] == sum(one["isIndirectlyCovered"] for one in counted)
+
+
+@on_both
+def test_stale_assessments_are_counted_alike(ask: Ask, service: Served) -> None:
+    """As the list of coverage has them, of requirements that apply: in all reports, and below each category."""
+    past, future = "2026-01-01T00:00:00.000Z", "2100-01-01T00:00:00.000Z"
+    for control, review in (("1.1.a", past), ("1.1.b", past), ("2.1", future), ("3", past), ("1.2", past)):
+        service.sql(f"DELETE FROM control_coverage WHERE control_id = 'rep.{control}'")
+        excluded = {"isApplicable": False, "justification": "No."} if control == "1.2" else {}
+        service.load({"controlCoverages": [statement(f"rep.{control}", "PARTIAL", reviewBy=review, **excluded)]})
+    service.sql("UPDATE control_coverage SET assessed_at = NULL WHERE control_id LIKE 'rep.%'")
+    query = {"organizationId": ALPHA, "frameworks": FRAMEWORK, "isStale": "true", "isApplicable": "true"}
+    listed = service.client.get("/coverage/", params=query, headers=service.bearer("viewer")).json()["items"]
+    assert {one["id"] for one in listed} == {"rep.1.1.a", "rep.1.1.b", "rep.3"}
+    for report in ("coverage", "gaps", "statement-of-applicability"):
+        assert ask(report).json()["counts"]["stale"] == 3
+    found = {one["id"]: one["counts"]["stale"] for one in ask("coverage").json()["categories"]}
+    assert found == {"rep.1": 2, "rep.1.1": 2, "rep.2": 0}
 
 
 @pytest.mark.parametrize("report", ["coverage", "gaps", "statement-of-applicability"])

@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.types import now
+from normata.core.db.types import UtcTimestamp, now
 from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
 from normata.core.schema.paging import QueryFlag
 from normata.core.schema.wire import Wire
@@ -95,7 +95,7 @@ class CoverageQuery(ControlQuery):
         return _conditions(
             ControlCoverage.coverage_status.in_(self.coverage_status) if self.coverage_status else None,
             _is(ControlCoverage.coverage_status.is_not(None), self.is_assessed),
-            _is(is_stale(now()), self.is_stale),
+            _is(is_stale(literal(now(), UtcTimestamp())), self.is_stale),
             None if self.has_gap is None else has_gap if self.has_gap else has_none,
         )
 

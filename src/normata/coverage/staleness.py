@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, and_, func, literal, or_
+from sqlalchemy import ColumnElement, and_, func, or_
 
-from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import ControlCoverage
@@ -50,7 +49,6 @@ def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
-def is_stale(moment: str) -> ColumnElement[bool]:
+def is_stale(moment: ColumnElement[str]) -> ColumnElement[bool]:
     """Where an assessment is stale at a moment: never null."""
-    overdue = is_overdue(literal(moment, UtcTimestamp()))
-    return func.coalesce(or_(ControlCoverage.lapsed_at.is_not(None), overdue), False)
+    return func.coalesce(or_(ControlCoverage.lapsed_at.is_not(None), is_overdue(moment)), False)

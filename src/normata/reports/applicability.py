@@ -113,7 +113,7 @@ class Applicability:
         )
         controls = []
         for requirement in self.requirements:
-            counts.add(requirement)
+            counts.add(requirement, is_stale=bool(staleness(requirement, moment)))
             controls.append(
                 _entry(requirement, covering.get(requirement.id, []), self.excluding.get(requirement.id), moment)
             )

@@ -32,6 +32,7 @@ class CoverageCounts(Wire):
     conflicts: int = Field(
         description="How many have an assessment that cannot be right beside what matches, or other assessments, say."
     )
+    stale: int = Field(description="How many have an assessment that is stale.")
     indirectly_covered: int = Field(
         description="How many are lifted by matches above what assessments and roll-up alone would give."
     )
@@ -51,11 +52,12 @@ class CoverageCounter:
     not_applicable: int = 0
     without_assessment: int = 0
     conflicts: int = 0
+    stale: int = 0
     indirectly_covered: int = 0
     assessed: dict[CoverageStatus, int] = field(default_factory=_zeros)
     effective: dict[CoverageStatus, int] = field(default_factory=_zeros)
 
-    def add(self, requirement: Any, count: int = 1) -> None:
+    def add(self, requirement: Any, count: int = 1, *, is_stale: bool) -> None:
         """Count so many like this row: is_applicable, assessed, effective, is_indirect, conflict."""
         if not requirement.is_applicable:
             self.not_applicable += count
@@ -63,6 +65,7 @@ class CoverageCounter:
         self.applicable += count
         self.indirectly_covered += count if requirement.is_indirect else 0
         self.conflicts += count if requirement.conflict else 0
+        self.stale += count if is_stale else 0
         self.effective[requirement.effective] += count
         if requirement.assessed is None:
             self.without_assessment += count
@@ -77,6 +80,7 @@ class CoverageCounter:
             "notApplicable": self.not_applicable,
             "withoutAssessment": self.without_assessment,
             "conflicts": self.conflicts,
+            "stale": self.stale,
             "indirectlyCovered": self.indirectly_covered,
             "assessed": {status.lower(): count for status, count in self.assessed.items()},
             "effective": {status.lower(): count for status, count in self.effective.items()},

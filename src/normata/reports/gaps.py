@@ -86,7 +86,7 @@ class Gaps:
         """The members of :class:`GapReport`."""
         counts, moment = CoverageCounter(), now()
         for requirement in self.requirements:
-            counts.add(requirement)
+            counts.add(requirement, is_stale=bool(staleness(requirement, moment)))
         gaps = [one for one in self.requirements if one.is_applicable and one.effective != "FULL"]
         # The sort is stable, and they come in catalog order.
         gaps.sort(key=lambda gap: (COVERAGE_STATUSES.index(gap.effective), not gap.is_mandatory))

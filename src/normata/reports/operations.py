@@ -72,6 +72,7 @@ def _counts(
         "notApplicable": excluded,
         "withoutAssessment": unassessed,
         "conflicts": 0,
+        "stale": 0,
         "indirectlyCovered": indirect,
         "assessed": dict(zip(names, statuses[:3], strict=True)),
         "effective": dict(zip(names, statuses[3:], strict=True)),
@@ -197,8 +198,9 @@ How far the organization covers a framework that it has adopted, in counts.
 Requirements are counted: controls of type `CONTROL`, with or without children, unless they are decomposed into these.
 Those that do not apply to the organization are counted separately, and all other counts are of the applicable ones: by
 assessment (`assessed`, and `withoutAssessment`), by effective coverage (`effective`), those that matches lift
-(`indirectlyCovered`), and those whose assessment is in conflict with what follows (`conflicts`). Every category has the
-same counts, of all requirements below it. A requirement without a category is only in the counts of the framework.""",
+(`indirectlyCovered`), those whose assessment is in conflict with what follows (`conflicts`), and those whose assessment
+is stale (`stale`). Every category has the same counts, of all requirements below it. A requirement without a category
+is only in the counts of the framework.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,

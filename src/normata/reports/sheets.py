@@ -138,6 +138,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     yield "Without an assessment", counts["withoutAssessment"]
     yield "Indirectly covered", counts["indirectlyCovered"]
     yield "Conflicts", counts["conflicts"]
+    yield "Stale assessments", counts["stale"]
     for sort in ("assessed", "effective"):
         for status, count in counts[sort].items():
             yield f"{sort.title()} {status.upper()}", count

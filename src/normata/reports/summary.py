@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import UtcTimestamp, now
 from normata.core.schema.wire import Wire
+from normata.coverage.staleness import is_stale
 from normata.frameworks.counting import is_group
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.reports.counts import CoverageCounter, CoverageCounts
@@ -56,11 +58,11 @@ def summary(transaction: Transaction, organization_id: str, framework_id: str) -
     above = {parent.id: parent.parent_id for parent in parents}
     counters = {parent.id: CoverageCounter() for parent in parents}
     whole = CoverageCounter()
-    for group in transaction.rows(_COUNTED, about):
-        whole.add(group, group.requirements)
+    for group in transaction.rows(_COUNTED, about | {"moment": now()}):
+        whole.add(group, group.requirements, is_stale=group.is_stale)
         parent = group.parent_id
         while parent is not None:
-            counters[parent].add(group, group.requirements)
+            counters[parent].add(group, group.requirements, is_stale=group.is_stale)
             parent = above[parent]
     return header.wire() | {
         "counts": whole.wire(),
@@ -92,6 +94,7 @@ _requirements = (
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
         EffectiveCoverage.conflict,
+        is_stale(bindparam("moment", type_=UtcTimestamp())).label("is_stale"),
     )
     .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
