@@ -373,7 +373,7 @@ def test_a_database_with_another_organization_is_refused(
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "normata: the database holds an organization that is not the demo's; name another one with --database\n"
+        "normata: the database has an organization that is not the demo's; use another database with --database\n"
     )
     assert look() == before
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from normata.errors import BadSetting
 
-# What may hold a secret can also be in a file, which `NORMATA_<name>_FILE` names.
+# These settings may hold a secret, so they can also be in a file that `NORMATA_<name>_FILE` names.
 SECRETS = ("database_url", "smtp_url", "oidc_client_secret")
 _LARGEST_SECRET = 65_536  # bytes
 
@@ -40,7 +40,7 @@ class _Environment(EnvSettingsSource):
 
 
 def _secret(variable: str, path: Path) -> str:
-    """What a file has, without the end of its line. Raises BadSetting, which does not repeat it."""
+    """The content of a file, without the end of its line. Raises BadSetting, whose message does not contain it."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_SECRET + 1)
@@ -57,7 +57,7 @@ def _secret(variable: str, path: Path) -> str:
 class Settings(BaseSettings):
     """Read from environment variables that start with ``NORMATA_``; ``docs/operations.md`` lists them all.
 
-    A secret can also be in a file that a variable names, see :data:`SECRETS`. Raises BadSetting where it cannot be
+    A secret can also be in a file that a variable names, see :data:`SECRETS`. Raises BadSetting if it cannot be
     read, and pydantic's ValidationError for a value that is not allowed.
     """
 
@@ -74,14 +74,14 @@ class Settings(BaseSettings):
     database_url: str = Field(
         default="sqlite:///normata.db",
         description="The database: `sqlite:///relative.db`, `sqlite:////absolute/path.db`, or"
-        " `postgresql://user:password@host:5432/name`. Several hosts of PostgreSQL are separated by commas.",
+        " `postgresql://user:password@host:5432/name`. Separate several hosts of PostgreSQL by commas.",
     )
     database_timeout: float = Field(
         default=5.0,
         gt=0,
         le=60,
-        description="Seconds to wait for the database (for a connection, or for a lock) before a request is answered"
-        " with 503.",
+        description="Seconds to wait for the database (for a turn, a connection or a lock) before a request is"
+        " answered with 503, or a command fails.",
     )
     database_pool_size: int = Field(
         default=16,
@@ -122,7 +122,7 @@ class Settings(BaseSettings):
     allowed_hosts: str = Field(
         default="",
         description="The hosts that requests may name in `Host`, separated by commas and without ports; others are"
-        " answered 400. `/livez`, `/readyz` and `/metrics` take any. Empty: every request may.",
+        " answered 400. `/livez`, `/readyz` and `/metrics` take any. Empty: every host is allowed.",
     )
     local_sign_in: bool = Field(
         default=True,
@@ -140,7 +140,8 @@ class Settings(BaseSettings):
         default=65_536,
         ge=1_024,
         le=16_777_216,
-        description="The maximum size of a request body in bytes. A larger one is answered with 413.",
+        description="The maximum size of a request body in bytes, unless the operation accepts a larger one. A larger"
+        " one is answered with 413.",
     )
     body_timeout: float = Field(
         default=10.0,
@@ -165,8 +166,9 @@ class Settings(BaseSettings):
         default=4,
         ge=0,
         le=10_000,
-        description="Reports, searches, far pages and dry runs of many rows that one organization may have at a time."
-        " Further ones wait, in turn between its members, and are answered 429 after some seconds. 0 means no limit.",
+        description="The maximum number of long reads of one organization at a time: reports, searches, far pages and"
+        " dry runs of many rows. Further ones wait, its users taking turns, and are answered 429 after some seconds. 0"
+        " means no limit.",
     )
     caller_long_reads: int = Field(
         default=2,
@@ -198,8 +200,8 @@ class Settings(BaseSettings):
     )
     trust_forwarded_prefix: bool = Field(
         default=False,
-        description="Whether to read that path from `X-Forwarded-Prefix`. Only use this behind a proxy that sets or"
-        " removes the header.",
+        description="Whether to read the root path from `X-Forwarded-Prefix`. Use this only behind a proxy that sets"
+        " or removes the header.",
     )
     trusted_proxies: str = Field(
         default="",
@@ -285,7 +287,7 @@ class Settings(BaseSettings):
         default="info", description="The least severe events that are logged."
     )
     log_format: Literal["json", "text"] = Field(
-        default="json", description="`json` writes one JSON object per line, `text` is for people."
+        default="json", description="`json` writes one JSON object per line, `text` is easier to read for people."
     )
     tracing: bool = Field(
         default=False,
@@ -342,7 +344,7 @@ class Settings(BaseSettings):
 
     @property
     def has_public_url(self) -> bool:
-        """Whether somebody has said at which address people reach the service."""
+        """Whether ``public_url`` was set."""
         return "public_url" in self.model_fields_set
 
     @property

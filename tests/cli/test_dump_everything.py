@@ -20,7 +20,7 @@ from tests.cli.commands import Run, failed
 from tests.pooled import opened
 
 SOMETHING = 7
-KEY = "the key of the events is a file that no dump has: copy it to where NORMATA_EVENT_KEY says"
+KEY = "the key of the events is not in the dump: copy its file to the path of NORMATA_EVENT_KEY"
 
 
 def a_row(transaction: Transaction, table: SqlTable) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_a_moved_log_is_still_the_one_of_an_old_checkpoint(
     assert (done.code, done.err) == (0, "")
     assert normata("events", "export", "--output", "log.jsonl", "--database", empty_url).code == 0
     proven = normata("events", "verify", "log.jsonl", "checkpoint.txt", "--key", "keys.txt")
-    assert (proven.code, "are those of the checkpoint" in proven.out) == (0, True)
+    assert (proven.code, "match the checkpoint" in proven.out) == (0, True)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_it_loads_into_an_empty_database_only(normata: Run, database_url: str, d
 
 def test_it_loads_alone(normata: Run, dump_file: Path, empty_url: str) -> None:
     told = failed(normata("load", dump_file, dump_file, "--database", empty_url))
-    assert told == f"{dump_file} has everything, so it is loaded alone"
+    assert told == f"{dump_file} is a dump of everything, so it must be loaded alone"
 
 
 def _without_an_array(document: dict[str, Any]) -> None:

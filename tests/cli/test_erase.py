@@ -87,7 +87,7 @@ def test_a_dry_run_lists_rows_and_changes_nothing(normata: Run, service: Served)
 def test_nobody_is_erased_by_accident(normata: Run, service: Served) -> None:
     before = stored.everything(service.database)
     told = failed_with_warnings(normata("user", "erase", ADDRESS, "--database", service.url))
-    assert told == "no terminal to ask for confirmation; --yes erases without it"
+    assert told == "there is no terminal to ask for confirmation; use --yes to erase without it"
     for who, reason in (
         (USERS["owner"], "is the last owner of the organization org-alpha; make somebody else an owner there first"),
         ("user-nobody-knows", "there is no user with the id user-nobody-knows; name an email address, or an id"),
@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_written_anew_is_told(
         assert reader.execute("SELECT count(*) FROM user_account").fetchone()
         done = normata("user", "erase", ADDRESS, "--yes", "--database", service.url)
         assert done.code == 1
-        assert "it was erased, but the file still has some of the bytes" in done.err
+        assert "the person was erased, but the file still has some of the bytes" in done.err
         assert named(service.database) == []
     assert normata("user", "erase", ANN, "--yes", "--database", service.url).code == 0
     assert files_that_name(Path(path).parent) == []

@@ -134,7 +134,7 @@ def test_a_log_is_verified_without_a_database(normata: Run, folder: Path, databa
     assert normata("events", "export", "alpha", *options).out == log.read_text()
     for given in (key, keys):
         done = normata("events", "verify", log, kept, "--key", given)
-        assert (done.code, done.out, done.err) == (0, "3 events are those of the checkpoint\n", "")
+        assert (done.code, done.out, done.err) == (0, "3 events match the checkpoint\n", "")
     assert normata("events", "verify", log, kept).err.startswith("warning: without --key")
 
     [_, second, _] = events(normata, "alpha", *options)
@@ -175,10 +175,10 @@ def test_content_that_is_gone_is_no_proof(normata: Run, folder: Path, database_u
     done = normata("events", "sign-erasures", "--reason", "made by version 0.1", *options)
     assert (done.code, done.out) == (0, f"organization {ALPHA}: 1 erased event signed\n")
     assert events(normata, "alpha", *options)[-1]["reason"] == "made by version 0.1"
-    assert verified().out == "3 events are those of the checkpoint; of 1 the content was erased\n"
+    assert verified().out == "3 events match the checkpoint; of 1 the content was erased\n"
     assert normata("check", *options).code == 0
     done = normata("events", "sign-erasures", "--reason", "again", *options)
-    assert done.out == "every erasure is signed already; nothing was changed\n"
+    assert done.out == "all erasures are already signed; nothing was changed\n"
 
 
 def test_a_checkpoint_in_json_is_taken_too(normata: Run, folder: Path, sqlite_url: str) -> None:
@@ -196,7 +196,7 @@ def test_the_operators_log_is_one_of_its_own(normata: Run, folder: Path, sqlite_
     kept, log = folder / "checkpoint", folder / "log.jsonl"
     kept.write_text(normata("events", "checkpoint", "--operator", *options).out)
     assert normata("events", "export", "--operator", "--output", log, *options).code == 0
-    assert normata("events", "verify", log, kept).out == "1 events are those of the checkpoint\n"
+    assert normata("events", "verify", log, kept).out == "1 events match the checkpoint\n"
 
 
 @pytest.mark.parametrize("command", ["export", "checkpoint"])

@@ -44,7 +44,7 @@ def nowhere(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
 def test_it_makes_all_that_there_is_to_begin_with(normata: Run, nowhere: str) -> None:
     done = normata(*WANTED, "--name", "Mara", "--database", nowhere)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("brightleaf-gmbh: made; Me@example.org owns it\n")
+    assert done.out.startswith("brightleaf-gmbh: created; Me@example.org owns it\n")
     assert LINK.search(done.out)
     assert "normata adopt brightleaf-gmbh FRAMEWORK…" in done.out
     (organization,), (user,), (member,) = rows(nowhere)
@@ -59,7 +59,7 @@ def test_again_it_makes_nothing_but_another_link(normata: Run, nowhere: str) -> 
     before = rows(nowhere)
     second = normata(*WANTED[:-1], "me@EXAMPLE.org", "--database", nowhere)
     assert second.code == 0
-    assert second.out.startswith("brightleaf-gmbh: is there already; me@EXAMPLE.org owns it\n")
+    assert second.out.startswith("brightleaf-gmbh: exists already; me@EXAMPLE.org owns it\n")
     assert rows(nowhere) == before
     links = [found[1] for done in (first, second) if (found := LINK.search(done.out))]
     assert len(set(links)) == 2

@@ -28,7 +28,7 @@ def test_load_tells_what_it_did(normata: Run, database_url: str, folder: Path) -
 
 def test_load_of_nothing_says_so(normata: Run, folder: Path) -> None:
     done = normata("load", bundle_file(folder, {}))
-    assert (done.code, done.out) == (0, "the files hold no rows; nothing was changed\n")
+    assert (done.code, done.out) == (0, "the files have no rows; nothing was changed\n")
 
 
 def test_faults_are_told_with_file_and_place_and_nothing_stays(

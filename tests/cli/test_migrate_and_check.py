@@ -100,7 +100,7 @@ def test_check_finds_what_does_not_hold(normata: Run, database_url: str, stateme
     assert "integrity: good" not in done.out
     fault, last = done.err.splitlines()
     assert sentence in fault
-    assert last == "normata: the database is not whole"
+    assert last == "normata: the database is damaged"
 
 
 @on_sqlite

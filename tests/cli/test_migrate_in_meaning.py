@@ -72,7 +72,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(normata: Run, old: Database
     assert done.out.splitlines() == [
         f"dry run: {SENTENCE}",
         "report.csv lists 2 changes",
-        f"the schema is at {BEFORE}, and would be at {migrations.head()}; nothing was changed",
+        f"the schema is at {BEFORE}, and would become {migrations.head()}; nothing was changed",
     ]
     assert world.contents(old) == before
 

@@ -112,7 +112,7 @@ def test_somebody_is_invited(normata: Run, database: Database, database_url: str
     """The link is alone on standard output, for a script."""
     done = normata(group, "invite", "kim@example.org", "--role", "admin", "--organization", "alpha")
     assert done.code == 0
-    assert done.err == "give this link to kim@example.org: it is good once, for seven days\n"
+    assert done.err == "give this link to kim@example.org: it works once, within seven days\n"
     user_id = accept(database_url, done.out.strip().rpartition("=")[2], "Kim")
     (member,) = stored.rows(database, Membership, user_id=user_id)
     assert (member["organization_id"], member["role"]) == (ALPHA, "admin")
@@ -124,7 +124,7 @@ def test_an_invitation_is_mailed(normata: Run, monkeypatch: pytest.MonkeyPatch) 
     with mail_server() as inbox:
         monkeypatch.setenv("NORMATA_SMTP_URL", inbox.url)
         done = normata("member", "invite", "kim@example.org", "--organization", "alpha")
-        assert done.err == "this link was mailed to kim@example.org: it is good once, for seven days\n"
+        assert done.err == "this link was mailed to kim@example.org: it works once, within seven days\n"
         assert done.out.strip() in inbox.messages[0].get_content()
         inbox.refuses = True
         done = normata("member", "invite", "kim@example.org", "--organization", "alpha")
@@ -144,7 +144,7 @@ def test_organizations_are_made_renamed_removed_and_restored(normata: Run, datab
     assert normata("organization", "restore", "g").out == "g: restored, with 1 member\n"
     assert open_url(database_url).embedded
     taken = normata("organization", "create", "Gamma", "--owner", "kim@example.org", "--slug", "g")
-    assert failed(taken) == "there is an organization g already, or was; choose another --slug"
+    assert failed(taken) == "the slug g is or was an organization's; choose another --slug"
 
 
 def test_who_was_removed_does_not_come_back_with_their_organization(normata: Run) -> None:

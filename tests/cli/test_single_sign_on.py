@@ -30,7 +30,7 @@ def test_check_warns_of_organizations_that_there_are_not(
     monkeypatch.setenv("NORMATA_OIDC_ROLES", "a=alpha:viewer,b=org-beta:viewer,c=gamma:viewer,d=gamma:editor")
     done = normata("check", "--database", database_url)
     assert done.code == 0
-    assert done.err == "warning: NORMATA_OIDC_ROLES names the organization gamma, and there is none\n"
+    assert done.err == "warning: NORMATA_OIDC_ROLES names the organization gamma, which does not exist\n"
 
 
 def test_the_client_is_imported_where_there_is_a_provider_alone(normata: Run) -> None:

@@ -200,7 +200,7 @@ def test_a_command_under_the_login_of_the_service_says_what_it_needs(
     done = normata(*command, url=weak_url)
     assert done.returncode == 1
     assert is_one_sentence(done.stderr), done.stderr
-    assert done.stderr.startswith("normata: the login of the database URL has not the rights for this (")
+    assert done.stderr.startswith("normata: the login role of the database URL does not have the rights for this (")
     assert "every other command the owner of the tables" in done.stderr
 
 

@@ -233,7 +233,7 @@ def test_an_upgrade_costs_nobody_an_answer(old: Version, new: Version, postgres_
             before.goes_on(20)
             done = new.run("migrate", url=postgres_url)
             assert (done.returncode, done.stdout) == (0, f"the schema is at {BEFORE}\n"), done.stderr
-            assert done.stderr == "when no older version serves any more, run `normata migrate --after`\n"
+            assert done.stderr == "once no process of an older version serves, run `normata migrate --after`\n"
             before.goes_on(20)
             assert is_ready(old_base)
             new_base = new_ones.enter_context(new.serving(weak_url))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from normata.bundle.loading import Progress
 
-app = typer.Typer(cls=Group, help="Make a backup of the whole database, or put one back.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Make a backup of the whole database, or restore one.", no_args_is_help=True)
 
 _PAGES_AT_ONCE = 1_000
 _NUMBERED = re.compile(r"normata-[0-9]{8}T[0-9]{6}Z\.db")
@@ -33,7 +33,8 @@ _PATIENCE = 5.0  # seconds to wait while SQLite has the file locked
 @app.command()
 def make(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to write, for its owner alone; with --keep a folder.")
+        Path,
+        typer.Argument(metavar="FILE", help="The file to write, readable only by its owner; with --keep a folder."),
     ],
     keep: Annotated[
         int | None,
@@ -47,9 +48,9 @@ def make(
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Write a backup of the whole database to a file, and check it. The service can go on meanwhile.
+    """Write a backup of the whole database to a file, and check it. The service can keep running.
 
-    What verifies checkpoints of events is beside it, in FILE.event-keys. The private key is not in a backup.
+    The verifier keys of checkpoints are written to FILE.event-keys. The private key is not part of a backup.
 
     This is for SQLite. On PostgreSQL, use pg_dump or pg_basebackup.
     """
@@ -87,7 +88,7 @@ def _add_keys(backup: Path, url: str | None) -> None:
     try:
         lines = [line for owner in owners if (line := signer.existing_verifier(owner)) is not None]
     except KeyUnusable as error:
-        echo(f"warning: {error}; so the backup has no key beside it", err=True)
+        echo(f"warning: {error}; so there is no FILE.event-keys next to the backup", err=True)
         return
     if not lines:
         return  # nothing has been signed
@@ -101,13 +102,13 @@ def _keys_beside(backup: Path) -> Path:
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to put back.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to restore.")],
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Replace the database with a backup: completely, or not at all. Stop the service first.
 
-    Events that the service had not sealed yet when the backup was made are sealed.
+    Events that were not sealed yet when the backup was made are sealed.
 
     This is for SQLite. On PostgreSQL, use pg_restore.
     """
@@ -192,7 +193,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _checked(copied: sqlite3.Connection, source: Path) -> str:
-    """The schema of a copy. Raises CommandError where it is no whole database of Normata's."""
+    """The schema of a copy. Raises CommandError if it is no whole database of Normata's."""
     for (finding,) in copied.execute("PRAGMA integrity_check(1)"):
         if finding != "ok":
             raise CommandError(f"{source} is damaged: {finding}")

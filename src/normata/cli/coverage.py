@@ -63,7 +63,7 @@ def adopt(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Have an organization adopt frameworks, and compute its coverage anew."""
+    """Adopt frameworks for an organization, and compute its coverage."""
     from normata.adoption.adoption import UNCHANGED
     from normata.adoption.adoption import adopt as adopt_frameworks
     from normata.identity.organization_lookup import find
@@ -105,7 +105,7 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
         str | None, typer.Argument(metavar="STATUS", help="How far it is covered: NONE, PARTIAL or FULL.")
     ] = None,
     framework: Annotated[
-        str | None, typer.Option(help="Where several frameworks have the identifier: which one.", show_default=False)
+        str | None, typer.Option(help="The framework, if several have the identifier.", show_default=False)
     ] = None,
     gap: Annotated[str | None, typer.Option(help="What is missing.", show_default=False)] = None,
     applicable: Annotated[
@@ -114,25 +114,23 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
     justification: Annotated[str | None, typer.Option(help="Why it applies, or does not.", show_default=False)] = None,
     reason: Annotated[
         list[str] | None,
-        typer.Option(help="Why it is included, such as LEGAL; once for each reason.", show_default=False),
+        typer.Option(help="Why it is included, such as LEGAL. May be repeated.", show_default=False),
     ] = None,
-    owner: Annotated[
-        str | None, typer.Option(help="Who answers for the control: the id of a member.", show_default=False)
-    ] = None,
-    note: Annotated[str | None, typer.Option(help="How it is done.", show_default=False)] = None,
+    owner: Annotated[str | None, typer.Option(help="The responsible member, by id.", show_default=False)] = None,
+    note: Annotated[str | None, typer.Option(help="How the control is implemented.", show_default=False)] = None,
     review_by: Annotated[
-        str | None, typer.Option(help="The day by which it has to be reviewed.", show_default=False)
+        str | None, typer.Option(help="The day by which the assessment has to be reviewed.", show_default=False)
     ] = None,
     clear: Annotated[
         list[Cleared] | None,
-        typer.Option(help="Remove this from the assessment; once for each. Without status: not assessed."),
+        typer.Option(help="Remove this value from the assessment. May be repeated. Without status: not assessed."),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
             help="Read assessments from a CSV file instead: framework, identifier, status, gap, applicable,"
             " justification, reasons, owner, note, review-by."
-            " An empty cell leaves what is stored, a hyphen removes it.",
+            " An empty cell leaves the stored value, a hyphen removes it.",
             show_default=False,
         ),
     ] = None,

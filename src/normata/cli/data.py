@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def load(files: FilesArgument, database: DatabaseOption = None) -> None:
-    """Load bundles: all their rows are inserted or updated by id, or none is and every fault is printed.
+    """Load bundles: insert or update all their rows by id, or change nothing and print every fault.
 
-    What `normata dump --all` has written is loaded alone, into an empty database, and every row is as it was.
+    Load a file of `normata dump --all` alone, into an empty database. Every row is then as it was.
     """
     from normata.bundle import instance, loading, reading
     from normata.core.changes.source import FaultyInput
@@ -41,7 +41,7 @@ def load(files: FilesArgument, database: DatabaseOption = None) -> None:
     whole = next((file for file in files if instance.has_everything(file)), None)
     if whole is not None:
         if len(files) > 1:
-            fail(f"{whole} has everything, so it is loaded alone")
+            fail(f"{whole} is a dump of everything, so it must be loaded alone")
         _load_everything(whole, database)
         return
     with many_objects(), progress() as report_progress:
@@ -64,7 +64,7 @@ def _load_everything(file: Path, url: str | None) -> None:
             echo(f"warning: {reason}", err=True)
     for line in instance.rows_of(counts):
         echo(line)
-    echo("the key of the events is a file that no dump has: copy it to where NORMATA_EVENT_KEY says", err=True)
+    echo("the key of the events is not in the dump: copy its file to the path of NORMATA_EVENT_KEY", err=True)
 
 
 def dump(
@@ -73,22 +73,24 @@ def dump(
         typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Not needed if there is only one."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every row of every table, also what people sign in with, and events.")
+        bool, typer.Option("--all", help="Write every row of every table, including passwords, sessions and events.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="The file to write, for its owner alone. Default: standard output.", show_default=False),
+        typer.Option(
+            help="The file to write, readable only by its owner. Default: standard output.", show_default=False
+        ),
     ] = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Write all of an organization, or everything, as a bundle that loads into an empty database."""
+    """Write an organization, or the whole database, as a bundle that can be loaded into an empty database."""
     from normata.bundle.dumping import dump as write_bundle
     from normata.bundle.instance import dump_everything
     from normata.identity.organization_lookup import find
 
     if everything and organization is not None:
-        fail("--all takes no organization", code=2)
+        fail("--all cannot be combined with an organization", code=2)
     target = output_files.replacing(output, force=force) if output else nullcontext()
     with target as part, opened(database, create=False) as source:
 

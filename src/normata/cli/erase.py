@@ -30,17 +30,17 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
     ] = None,
     keep_name: Annotated[
         bool,
-        typer.Option("--keep-name", help="Leave the name in texts, where it may mean others; only the address goes."),
+        typer.Option("--keep-name", help="Keep the name in texts, where it may mean others; remove only the address."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List where the person is named; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     database: DatabaseOption = None,
 ) -> None:
     """Take a person's name and email address out of everything, for good (GDPR, article 17).
 
-    Their account, memberships, tokens, sessions and whatever they sign in with end at once. In texts that others have
-    written, `[erased]` takes the place of the address, and of a name of two words or more. Events that name the person
-    lose their content, and can still be verified. Existing backups and dumps do not change.
+    Their account, memberships, tokens, sessions, passwords and passkeys end immediately. In texts that others have
+    written, `[erased]` replaces the address, and a name of two words or more. Events that name the person lose their
+    content, and can still be verified. Existing backups and dumps do not change.
     """
     from normata.erasure.erasing import erase
     from normata.erasure.person import ErasureRequest
@@ -89,7 +89,7 @@ def _print(what: str, place: Place) -> None:
 
 def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        fail("no terminal to ask for confirmation; --yes erases without it")
+        fail("there is no terminal to ask for confirmation; use --yes to erase without it")
     from normata.erasure.columns import called
 
     _warn(person, found)
@@ -115,7 +115,7 @@ def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
 
 def _warn(person: Person, found: Survey) -> None:
     if person.user_id is None:
-        echo("warning: no user has this address; it is looked for all the same", err=True)
+        echo("warning: no user has this address; it is searched for nevertheless", err=True)
     if person.namesakes:
         echo(
             "warning: another user has the same name, and texts may mean them; --keep-name leaves the name in texts",
@@ -123,12 +123,14 @@ def _warn(person: Person, found: Survey) -> None:
         )
     if found.ambiguous:
         echo(
-            f"warning: {found.ambiguous} texts have a word that may be the name, or no name at all, and are left alone;"
-            " --also with the name takes it out of them",
+            f"warning: {found.ambiguous} texts have a word that may be the name or an ordinary word, and are not"
+            f" changed; --also with the name changes them, too",
             err=True,
         )
     for place in found.ids:
-        echo(f"warning: an id cannot be changed, and has the name or address: {' '.join(place.location)}", err=True)
+        echo(
+            f"warning: an id contains the name or address, and cannot be changed: {' '.join(place.location)}", err=True
+        )
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -141,10 +143,10 @@ def _scrub(source: Database) -> None:
     try:
         is_done = source.scrub()
     except Unavailable as error:
-        fail(f"it was erased, but the file still has some of the bytes ({error}); run the command again")
+        fail(f"the person was erased, but the file still has some of the bytes ({error}); run the command again")
     if not is_done:
         echo(
-            "the server has the old rows until it vacuums, and its WAL and backups have them for as long as they are"
-            " kept: see docs/postgresql.md",
+            "the server has the old rows until it vacuums, and its WAL and backups until they are deleted: see"
+            " docs/postgresql.md",
             err=True,
         )

@@ -41,7 +41,9 @@ LogArgument = Annotated[
     str | None,
     typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: the only one."),
 ]
-OperatorOption = Annotated[bool, typer.Option("--operator", help="The log of what belongs to no organization instead.")]
+OperatorOption = Annotated[
+    bool, typer.Option("--operator", help="The operator's log instead: the events that belong to no organization.")
+]
 
 
 class _ListsByDefault(Group):
@@ -54,19 +56,19 @@ class _ListsByDefault(Group):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_ListsByDefault, help="List events, and prove that they are as they were.", no_args_is_help=False)
+app = typer.Typer(cls=_ListsByDefault, help="List events, and prove that none was changed.", no_args_is_help=False)
 
 
 @app.command("list")
 def list_(
     organization: OrganizationArgument = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with new events until interrupted.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Also print new events, until interrupted.")] = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Print events, oldest first, as a JSON object a line. `normata events ORG` is the same.
+    """Print events, oldest first, one JSON object per line. `normata events ORG` is the same.
 
-    Without an organization these are the events of all of them, and those of what belongs to none: users, tokens, and
-    centralized frameworks.
+    Without an organization it prints the events of all organizations, and those that belong to none: of users, tokens
+    and centralized frameworks.
     """
     from normata.events import stream as following
     from normata.identity.organization_lookup import find
@@ -108,7 +110,9 @@ def export(
     operators: OperatorOption = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="The file to write, for its owner alone. Default: standard output.", show_default=False),
+        typer.Option(
+            help="The file to write, readable only by its owner. Default: standard output.", show_default=False
+        ),
     ] = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
@@ -164,11 +168,11 @@ def accept_rollback(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the database is older, for the event.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Accept that the database is older than what was signed of a log: after a backup was restored, for instance.
+    """Accept that the database is older than the newest signed checkpoint of a log, such as after restoring a backup.
 
-    `normata check` and the start of the service tell so until then, and no checkpoint of that log is signed. Make sure
-    first that it was you: whoever puts an old database back takes the newest events away. Where each host has a key
-    file of its own, run it on each.
+    Until then, `normata check` and the start of the service report it, and no checkpoint of that log is signed. Make
+    sure first that it was you: restoring an old database removes the newest events. If each host has a key file of its
+    own, run it on each.
     """
     from normata.events.keys import Signer
     from normata.events.marks import accept
@@ -191,14 +195,14 @@ def accept_rollback(
         return owner, accept(unit, signer, owner, is_known=is_known, reason=reason)
 
     owner, mark = changed(database, work)
-    echo(f"{named(owner)}: accepted that {mark.size} events were signed once that the database does not have like that")
+    echo(f"{named(owner)}: accepted; a checkpoint of {mark.size} events was signed that the database does not have")
 
 
 @app.command("key")
 def key(organization: OrganizationArgument = None, database: DatabaseOption = None) -> None:
-    """Print what verifies checkpoints, name+hash+key, of an organization or of all: store it with the checkpoints.
+    """Print the verifier keys of checkpoints (name+hash+key). Store them with the checkpoints.
 
-    The private key is in the file that NORMATA_EVENT_KEY names. It is made where there is none.
+    The private key is in the file that NORMATA_EVENT_KEY names. It is created if it does not exist.
     """
     from sqlalchemy import select
 
@@ -224,10 +228,10 @@ def sign_erasures(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why these erasures are right, for the events.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Sign erasures that nobody has signed: of an earlier version, or signed with a former key.
+    """Sign erasures that have no valid signature: those of an earlier version, or with a former key.
 
-    `normata check` lists them. Make sure first that it was you who erased: anybody who can write to the database can
-    add an event that says so.
+    `normata check` lists them. Make sure first that you made them: anybody who can write to the database can add such
+    an event.
     """
     from normata.events.erasures import sign_erasures as sign
     from normata.events.keys import Signer
@@ -239,25 +243,25 @@ def sign_erasures(
     for owner, count in signed.items():
         echo(f"{named(owner)}: {count} erased event{'s' if count != 1 else ''} signed")
     if not signed:
-        echo("every erasure is signed already; nothing was changed")
+        echo("all erasures are already signed; nothing was changed")
 
 
 @app.command("verify")
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `normata events export` has written.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `normata events export`.")],
     checkpoint_file: Annotated[
         Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint that was stored elsewhere, as text or JSON.")
     ],
     verifier: Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="What `normata events key` has printed, or a file that has it."),
+        typer.Option("--key", metavar="KEY", help="The output of `normata events key`, or a file with it."),
     ] = None,
     _database: DatabaseOption = None,
 ) -> None:
     """Prove that a log has exactly the events of a checkpoint, or list those that were tampered with.
 
-    It needs no database, so --database and NORMATA_DATABASE_URL do not matter. Without --key no signature is looked at:
-    neither that of the checkpoint, nor those of erasures.
+    It needs no database, so --database and NORMATA_DATABASE_URL do not matter. Without --key no signature is verified,
+    neither that of the checkpoint nor those of erasures.
     """
     from normata.events import verifying
     from normata.events.keys import read_note, require_signed
@@ -281,7 +285,9 @@ def report(outcome: Outcome, failure: str) -> None:
         fail(failure)
     if outcome.lost:
         one = len(outcome.lost) == 1
-        fail(f"the content of {len(outcome.lost)} event{'' if one else 's'} is gone, and no proof that it was erased")
+        fail(
+            f"the content of {len(outcome.lost)} event{'' if one else 's'} is missing, without proof that it was erased"
+        )
     erased = f"; of {len(outcome.erased)} the content was erased" if outcome.erased else ""
     later = f"; {outcome.later} came after it and are not proven" if outcome.later else ""
     later_erased = (
@@ -289,7 +295,7 @@ def report(outcome: Outcome, failure: str) -> None:
         if outcome.erased_later
         else ""
     )
-    echo(f"{outcome.proven} events are those of the checkpoint{erased}{later_erased}{later}")
+    echo(f"{outcome.proven} events match the checkpoint{erased}{later_erased}{later}")
 
 
 def note_in(file: Path) -> str:

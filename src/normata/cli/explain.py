@@ -31,7 +31,7 @@ def explain(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Explain the coverage of a control: its proof, what else would do, what hangs on it, and what would lift it."""
+    """Explain the coverage of a control: its proof, other sufficient assessments, effects, and what would lift it."""
     from rich.console import Console
 
     from normata.coverage.explain import explain as explain_coverage

@@ -19,7 +19,7 @@ from normata.errors import CommandError
 def replacing(path: Path, *, force: bool) -> Iterator[Path]:
     """A new, empty file that takes the place of ``path`` once the block has ended well.
 
-    Until then, whatever is at ``path`` stays. Raises CommandError where it must not be replaced.
+    Until then, whatever is at ``path`` stays. Raises CommandError if it must not be replaced.
     """
     require_replaceable(path, force=force)
     existed = path.exists()

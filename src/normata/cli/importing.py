@@ -57,27 +57,28 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
         ),
     ] = None,
     skip_unfit: Annotated[
-        bool, typer.Option("--skip-unfit", help="Leave out files that are no imports or have faults, and name them.")
+        bool,
+        typer.Option("--skip-unfit", help="Skip files that have faults or that no format recognizes, and list them."),
     ] = False,
     organization: Annotated[
         str | None,
         typer.Option(
             "--organization",
             metavar="ORG",
-            help="Make it a framework of this organization's own (id or slug), and not a centralized one.",
+            help="Import as this organization's own (id or slug), and not as centralized.",
             show_default=False,
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="The name of the framework that a table becomes. Default: the file's.", show_default=False),
+        typer.Option(help="The name of the framework of a table. Default: the name of the file.", show_default=False),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")] = False,
     database: DatabaseOption = None,
 ) -> None:
     """Import catalogs and mappings.
 
-    The content of a file, and not its name, decides which format it has: OSCAL catalog, OSCAL profile, OSCAL mapping
+    The format is recognized by the content of a file, not by its name: OSCAL catalog, OSCAL profile, OSCAL mapping
     collection, CISO Assistant library, table with a column identifier (CSV), table with a column identifier (XLSX).
     OSCAL needs the extra normata[oscal]. A profile becomes a baseline of its catalog's framework. Importing the same
     version again changes nothing.
@@ -114,7 +115,7 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
             outcome = changed(database, work, create=not dry_run)
         except _DryRun as done:
             outcome = done.outcome
-            echo("nothing has been changed; this is what would be:")
+            echo("nothing was changed; the import would result in:")
     print_row_counts({array: counts for array, counts in outcome.row_counts.items() if any(astuple(counts))})
     _report(outcome, published.unfit)
     if outcome.unknown:
@@ -142,7 +143,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 def _report(outcome: Outcome, unfit: Sequence[Fault]) -> None:
     if outcome.left_out:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.left_out.items()) if count)
-        echo(f"not kept: {counts}")
+        echo(f"not imported: {counts}")
     retired = outcome.retirement.matches
     for line in _about_retired(retired):
         echo(line)
@@ -150,7 +151,7 @@ def _report(outcome: Outcome, unfit: Sequence[Fault]) -> None:
         echo(f"{outcome.retirement.returned:,} retired matches are back")
     for file in dict.fromkeys(fault.file for fault in unfit):
         faults = [fault for fault in unfit if fault.file == file]
-        more = f" (and {len(faults) - 1:,} faults more)" if len(faults) > 1 else ""
+        more = f" (and {len(faults) - 1:,} more faults)" if len(faults) > 1 else ""
         echo(f"skipped: {faults[0]}{more}", err=True)
 
 

@@ -31,5 +31,5 @@ def invited(one: InvitedByMail) -> None:
         message = f"give this link to {email}" if delivery == "off" else f"this link was mailed to {email}"
     except MailFailed as error:
         message = f"the mail failed ({error}); give this link to {email}"
-    echo(f"{message}: it is good once, for seven days", err=True)
+    echo(f"{message}: it works once, within seven days", err=True)
     echo(link)

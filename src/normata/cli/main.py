@@ -109,23 +109,24 @@ def _report_error(error: Exception) -> NoReturn:
             fault = error.errors()[0]
             fail(f"the setting NORMATA_{str(fault['loc'][0]).upper()} is wrong: it {describe(fault)[1]}", code=2)
         case UnicodeEncodeError():
-            fail("a text that was given is not in UTF-8", code=2)
+            fail("an argument is not valid UTF-8", code=2)
         case Unavailable():
             fail(f"the database cannot be used: {error}")
         case NotPermitted():
             fail(
-                f"the login of the database URL has not the rights for this ({error}); `normata serve` needs a member"
+                f"the login role of the database URL does not have the rights for this ({error}); `normata serve`"
+                f" needs a member"
                 " of the service's role, every other command the owner of the tables"
             )
         case ConstraintViolation():
-            fail(f"rows contradict each other or what is stored, so nothing was changed: {error}")
+            fail(f"rows conflict with each other or with stored rows, so nothing was changed: {error}")
         case DBAPIError():
-            fail(f"the database refuses: {str(error.orig).splitlines()[0]}")
+            fail(f"the database reports an error: {str(error.orig).splitlines()[0]}")
         case DomainError():
             fail(str(error))
         case OSError():
             fail(f"{error.filename or 'the system'}: {error.strerror or error}")
-    fail(f"something unexpected went wrong: {type(error).__name__}: {error}")
+    fail(f"unexpected error: {type(error).__name__}: {error}")
 
 
 def _show_faults(faults: list[str]) -> NoReturn:

@@ -32,7 +32,7 @@ member = typer.Typer(
 )
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="The user, by address or id.")]
-EmailArgument = Annotated[str, typer.Argument(metavar="ADDRESS", help="The address of e-mail.")]
+EmailArgument = Annotated[str, typer.Argument(metavar="ADDRESS", help="The email address.")]
 OrganizationOption = Annotated[
     str | None,
     typer.Option(
@@ -49,7 +49,7 @@ RoleOption = Annotated[str, typer.Option(metavar="viewer|editor|admin|owner", he
 
 @user.command("list")
 def list_users(database: DatabaseOption = None) -> None:
-    """List all users, one a line, with tabs between the columns: operators have a time since when they are."""
+    """List all users, one per line, with tabs between the columns. Operators have a time in `operator_since`."""
     from normata.identity.users import listing
 
     with opened(database, create=False) as source:
@@ -59,7 +59,7 @@ def list_users(database: DatabaseOption = None) -> None:
 
 @user.command("remove")
 def remove_user(user: UserArgument, database: DatabaseOption = None) -> None:
-    """End all memberships, tokens and sessions of a user at once. What they made stays, with their name."""
+    """End all memberships, tokens and sessions of a user immediately. What they created stays, with their name."""
     from normata.identity.members.removal import remove_user as remove
 
     left: RemovedCounts = changed(database, lambda unit: remove(unit, _user(unit, user)))
@@ -70,10 +70,10 @@ def remove_user(user: UserArgument, database: DatabaseOption = None) -> None:
 @user.command("operator")
 def make_operator(
     user: UserArgument,
-    off: Annotated[bool, typer.Option("--off", help="Have them run the instance no longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Make them an operator no longer.")] = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Have a user run the instance: they may make organizations, and see no organization's data by it."""
+    """Make a user an operator: they may create organizations, but this shows them no organization's data."""
     from normata.identity.operators import set_operator
 
     def work(unit: UnitOfWork) -> bool:
@@ -81,7 +81,7 @@ def make_operator(
         if found.removed_at is not None and not off:
             fail(f"{user} was removed; invite them again first")
         if found.organization_id is not None:
-            fail(f"{user} is a service account, and only a person can run the instance")
+            fail(f"{user} is a service account, and only a person can be an operator")
         return set_operator(unit, found.id, is_operator=not off)
 
     was = "" if changed(database, work) else " already"
@@ -107,7 +107,7 @@ def make_link(user: UserArgument, database: DatabaseOption = None) -> None:
 
 @member.command("list")
 def list_members(organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
-    """List the members of an organization, one a line, with tabs between the columns."""
+    """List the members of an organization, one per line, with tabs between the columns."""
     from normata.identity.members.members import every_member
     from normata.identity.organization_lookup import find
 
@@ -124,7 +124,7 @@ def invite(
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Invite somebody to an organization: print the link that makes them a member, and mail it where mail is set up."""
+    """Invite somebody to an organization: print the link that makes them a member, and mail it if mail is set up."""
     from normata.identity.invitations import invitations
     from normata.identity.organization_lookup import find, name_of
 
@@ -167,13 +167,13 @@ def remove_member(user: UserArgument, organization: OrganizationOption = None, d
     echo(f"{user}: removed")
     if left:
         counts = ", ".join(f"{count} {kind}" for kind, count in left.items())
-        echo(f"they answer for {counts}; `normata member handover {user} --to USER` hands that over")
+        echo(f"they are responsible for {counts}; `normata member handover {user} --to USER` hands these over")
 
 
 @member.command("handover")
 def hand_over(
     user: UserArgument,
-    to: Annotated[str, typer.Option("--to", metavar="USER", help="Who takes over, by address or id.")],
+    to: Annotated[str, typer.Option("--to", metavar="USER", help="The new responsible member, by address or id.")],
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="Only this kind, such as tasks; may be repeated.", show_default=False),
@@ -181,7 +181,7 @@ def hand_over(
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Have another member answer for what a member answers for. It changes some hundred records at a time."""
+    """Make another member responsible for the records of a member. It changes some hundred records at a time."""
     from normata.records.responsibilities.handover import hand_over as hand
 
     def work(unit: UnitOfWork) -> HandoverOutcome:
@@ -223,7 +223,7 @@ def _user(transaction: Transaction, name: str) -> Any:
 
 
 def _fail_without_user(name: str) -> NoReturn:
-    fail(f"there is no user {name}; `normata user list` shows all")
+    fail(f"there is no user {name}; `normata user list` lists all")
 
 
 def _member(transaction: Transaction, name: str, organization: str | None) -> Any:
@@ -237,5 +237,5 @@ def _member(transaction: Transaction, name: str, organization: str | None) -> An
         return direct
     found = member_of(transaction, organization_id, _user(transaction, name).id)
     if found is None:
-        fail(f"{name} is no member of {organization_id}")
+        fail(f"{name} is not a member of {organization_id}")
     return found

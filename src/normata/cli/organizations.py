@@ -24,25 +24,25 @@ from normata.cli.shared import (
 if TYPE_CHECKING:
     from normata.core.changes.unit_of_work import UnitOfWork
 
-app = typer.Typer(cls=Group, help="List, make, rename, remove and restore organizations.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="List, create, rename, remove and restore organizations.", no_args_is_help=True)
 
 OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
 SlugOption = Annotated[
     str | None,
-    typer.Option(help="Its name in addresses. Default: made from the name.", show_default=False),
+    typer.Option(help="Its name in addresses. Default: derived from the name.", show_default=False),
 ]
 
 
 def init(
     organization: Annotated[str, typer.Option(metavar="NAME", help="The name of your organization.")],
-    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Your address of e-mail; you will own it.")],
+    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Your email address. You will own the organization.")],
     name: Annotated[str | None, typer.Option(help="Your own name. Default: the address.", show_default=False)] = None,
     slug: SlugOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Create the database if there is none, an organization and its owner, and print a sign-in link.
 
-    Again is harmless: it prints another link.
+    Running it again is harmless: it prints another link.
     """
     from normata.identity.organizations.bootstrap import bootstrap
     from normata.identity.sign_in import links as sign_in_links
@@ -58,8 +58,8 @@ def init(
         create=True,
         begin=True,
     )
-    echo(f"{begun.slug}: {'made' if begun.is_new else 'is there already'}; {email} owns it")
-    echo("Open this link within 15 minutes to sign in. It is good once, and takes a running server:")
+    echo(f"{begun.slug}: {'created' if begun.is_new else 'exists already'}; {email} owns it")
+    echo("Open this link within 15 minutes to sign in. It works once, and needs a running server:")
     echo("")
     echo(f"  {sign_in_links.link(settings_with().public_url, begun.secret)}")
     echo("")
@@ -67,7 +67,7 @@ def init(
     echo(f"The key that proves your events will be {key}. Set NORMATA_EVENT_KEY to a file that is not in the folder of")
     echo("the data: whoever can put back an old folder would put back what remembers how far the events were, too.")
     echo("")
-    echo("How to go on:")
+    echo("Next steps:")
     echo("  normata serve")
     echo("  normata import FILE…")
     echo(f"  normata adopt {begun.slug} FRAMEWORK…")
@@ -76,7 +76,7 @@ def init(
 
 @app.command("list")
 def list_organizations(database: DatabaseOption = None) -> None:
-    """List all organizations, one a line, with tabs between the columns."""
+    """List all organizations, one per line, with tabs between the columns."""
     from normata.identity.organization_lookup import listing
 
     with opened(database, create=False) as source:
@@ -105,7 +105,7 @@ def create_organization(
         try:
             row = organization_life.create(unit, new_id(), name, slug)
         except FaultyInput:
-            fail(f"there is an organization {slug} already, or was; choose another --slug")
+            fail(f"the slug {slug} is or was an organization's; choose another --slug")
         return InvitedByMail(invitations.offer(unit, row.id, owner, "owner"), row.name)
 
     invited(changed(database, work))
@@ -117,7 +117,7 @@ def rename_organization(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Give an organization another name. Its slug stays, since addresses have it."""
+    """Rename an organization. The slug stays the same, because addresses contain it."""
     from normata.identity.organization_lookup import find
     from normata.identity.organizations import commands as organization_life
 
@@ -138,7 +138,7 @@ def remove_organization(organization: OrganizationArgument, database: DatabaseOp
 
 @app.command("restore")
 def restore_organization(organization: OrganizationArgument, database: DatabaseOption = None) -> None:
-    """Bring a removed organization back, with the members that it had."""
+    """Restore a removed organization, with its former members."""
     from normata.identity.organization_lookup import find
     from normata.identity.organizations import commands as organization_life
 

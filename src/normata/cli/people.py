@@ -27,9 +27,7 @@ def create_token(
     ],
     scope: Annotated[
         str,
-        typer.Option(
-            metavar="read|write|admin", help="What the token may do; admin is for members, tokens and the like."
-        ),
+        typer.Option(metavar="read|write|admin", help="What the token may do; admin also manages members and tokens."),
     ] = "read",
     expires_in: Annotated[
         str,
@@ -41,17 +39,14 @@ def create_token(
         str | None,
         typer.Option(
             metavar="ORG",
-            help="The id or slug of the only organization that it is to reach. Default: all that the user is a member"
-            " of.",
+            help="The only organization that the token reaches, by id or slug. Default: all organizations of the user.",
             show_default=False,
         ),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it, to know later what it is for.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name that says what the token is for.")] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Create a token and print it, alone, on standard output. Note it: it is stored nowhere and never shown again."""
+    """Create a token and print only the token. Save it: it is not stored, and never shown again."""
     from normata.core.http.roles import SCOPES
     from normata.identity.tokens import tokens as life
 
@@ -100,7 +95,7 @@ def list_tokens(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """List tokens, one a line, with tabs between the columns. The tokens themselves are not shown."""
+    """List tokens, one per line, with tabs between the columns. The tokens themselves are not shown."""
     from normata.identity.tokens import tokens as life
 
     try:

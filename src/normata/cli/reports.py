@@ -29,13 +29,13 @@ FormatOption = Annotated[
     Literal["json", "csv", "xlsx"] | None,
     typer.Option(
         "--format",
-        help="The format. Default: as the name of the output file ends, else a short table.",
+        help="The format. Default: by the ending of the output file, else a short table.",
         show_default=False,
     ),
 ]
 OutputOption = Annotated[
     Path | None,
-    typer.Option(help="The file to write, for its owner alone. Default: standard output.", show_default=False),
+    typer.Option(help="The file to write, readable only by its owner. Default: standard output.", show_default=False),
 ]
 
 
@@ -80,7 +80,7 @@ def _report(
     formats = {"gaps": GAPS, "soa": APPLICABILITY}[kind]
     name = wanted or _format_of(output)
     if name == "xlsx" and output is None and sys.stdout.isatty():
-        fail("a workbook cannot be printed to a terminal; name a file with --output", code=2)
+        fail("a workbook cannot be printed to a terminal; use --output with a file name", code=2)
     if output is not None:
         output_files.require_replaceable(output, force=force)  # refused before the work, not after it
     report = formats.present(_read(kind, organization, framework, database))

@@ -38,7 +38,7 @@ def serve(
     workers: WorkersOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Serve the HTTP interface until interrupted."""
+    """Serve the API and the console until interrupted."""
     from normata.console.site import Site
     from normata.core.db.opening import open_database
     from normata.core.http.server import require_free_address, run
@@ -99,9 +99,9 @@ def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None
 
 
 def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOption = None) -> None:
-    """Fill a database with a made-up company, print requests to try, and serve it until interrupted.
+    """Fill a database with a fictional company, print requests to try, and serve it until interrupted.
 
-    If the demo is already there, nothing in it is changed, but you get a new link and a new token.
+    If the database already has the demo, its data does not change, but you get a new link and a new token.
     """
     from normata.cli import demo as content
     from normata.core.http.server import base_url, require_free_address, run
@@ -117,7 +117,7 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     with opened(settings.database_url, create=True, migrate=True) as demonstrated:
         if not demonstrated.read_now(content.is_loaded):
             if demonstrated.read_now(content.holds_others):
-                fail("the database holds an organization that is not the demo's; name another one with --database")
+                fail("the database has an organization that is not the demo's; use another database with --database")
             with progress() as report_progress:
                 content.fill(demonstrated, report_progress)
             Marks(Signer(settings.event_key_file)).clear()  # of a demo that is gone

@@ -156,7 +156,7 @@ def require_address(email: str) -> None:
     """End the command unless ``email`` is an address."""
     from normata.core.schema.fields import VisibleEmail
 
-    require(VisibleEmail, email, f"{email} is no address of e-mail")
+    require(VisibleEmail, email, f"{email} is not a valid email address")
 
 
 def require_name(name: str) -> None:
@@ -166,7 +166,7 @@ def require_name(name: str) -> None:
     require(
         VisibleName,
         name,
-        "a name has 1 to 500 characters that can be seen, and no control characters or direction marks",
+        "a name must have 1 to 500 visible characters, and no control characters or direction marks",
     )
 
 
@@ -174,7 +174,7 @@ def require_reason(reason: str) -> None:
     """End the command unless ``reason`` is one that people can read."""
     from normata.core.schema.fields import VisibleName
 
-    require(VisibleName, reason, "a reason has 1 to 500 characters that can be seen, in one line")
+    require(VisibleName, reason, "a reason must have 1 to 500 visible characters, in one line")
 
 
 # --- Which command runs, and with which settings
@@ -204,7 +204,7 @@ class Group(TyperGroup):
     """A group of commands. It records which of them runs, for the events, and gives each the program's --env-file."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name; null where there is none."""
+        """The command of this name; null if there is none."""
         command = super().get_command(ctx, cmd_name)
         if command is not None and not isinstance(command, TyperGroup):
             known = {name for parameter in command.params for name in parameter.opts}
@@ -268,4 +268,4 @@ def print_row_counts(row_counts: dict[str, Any]) -> None:
     for array, counts in row_counts.items():
         echo(f"{array}: {counts.inserted} new, {counts.updated} changed, {counts.unchanged} unchanged")
     if not row_counts:
-        echo("the files hold no rows; nothing was changed")
+        echo("the files have no rows; nothing was changed")

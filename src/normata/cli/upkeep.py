@@ -26,17 +26,19 @@ if TYPE_CHECKING:
 def migrate(
     after: Annotated[
         bool,
-        typer.Option("--after", help="Also remove what only the version before needs, once none of it serves."),
+        typer.Option(
+            "--after", help="Also remove what only the previous version needs, once none of its processes serves."
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print what it would change in meaning, and change nothing.")
+        bool, typer.Option("--dry-run", help="Print what would change in meaning; change nothing.")
     ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
             "--report",
             metavar="FILE",
-            help="The file that lists each thing that changes in meaning, before and after (CSV).",
+            help="The file for the list of these changes, before and after (CSV).",
             show_default=False,
         ),
     ] = None,
@@ -45,8 +47,8 @@ def migrate(
 ) -> None:
     """Create the database, or bring its schema up to date. A current database is left as it is.
 
-    It prints what that has changed in meaning, such as controls whose coverage follows from other rules now. On a
-    server the version before can go on serving, until `normata migrate --after`.
+    It prints what changes in meaning, such as controls whose coverage follows from new rules. On PostgreSQL the
+    previous version can continue to serve until `normata migrate --after`.
     """
     from normata.core.schema import migrations
 
@@ -62,7 +64,7 @@ def migrate(
         found = migrated.read_now(migrations.version)
         echo(f"the schema is at {found}")
         if found != migrations.head():
-            echo("when no older version serves any more, run `normata migrate --after`", err=True)
+            echo("once no process of an older version serves, run `normata migrate --after`", err=True)
 
 
 def _recorded(transaction: Transaction) -> list[ReportedChange]:
@@ -85,7 +87,7 @@ def _try_upgrade(url: str | None, report: Path | None, *, finish: bool, force: b
         differences = upgrade(tried, finish=finish, command="normata migrate", dry_run=True)
         _print_differences(differences, report, [], force=force, prefix="dry run: ")
         target = migrations.head() if finish or tried.embedded or found is None else max(migrations.needed(), found)
-        echo(f"the schema is at {found or 'nothing'}, and would be at {target}; nothing was changed")
+        echo(f"the schema is at {found or 'nothing'}, and would become {target}; nothing was changed")
 
 
 def _print_differences(
@@ -107,9 +109,7 @@ def _print_differences(
 def check(
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="Look at the schema and at the events after those that were verified before, and no more."
-        ),
+        typer.Option("--quick", help="Check only the schema, and the events after those that were verified before."),
     ] = False,
     checkpoint: Annotated[
         list[Path] | None,
@@ -120,7 +120,7 @@ def check(
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Check the settings, the files, the schema and the integrity of the database, and list what is in it."""
+    """Check settings, files, schema and the integrity of the database, and list organizations and frameworks."""
     from normata.cli import check as checkup
     from normata.console.site import Site
     from normata.core.db.opening import open_database
@@ -142,7 +142,7 @@ def check(
         checked.read_now(migrations.require_current)
         echo(f"schema: current ({checked.read_now(migrations.version)})")
         for name in checked.read_now(lambda transaction: checkup.unknown_organizations(transaction, provider)):
-            echo(f"warning: NORMATA_OIDC_ROLES names the organization {name}, and there is none", err=True)
+            echo(f"warning: NORMATA_OIDC_ROLES names the organization {name}, which does not exist", err=True)
         signer = Signer(settings.event_key_file)
         with progress() as report_progress:
             if quick:
@@ -154,7 +154,7 @@ def check(
         for fault in faults:
             echo(fault, err=True)
         if faults:
-            fail("the database is not whole")
+            fail("the database is damaged")
         echo("schema of the database: good" if quick else "integrity: good")
         _print_events(checked, findings)
         for file in checkpoint or ():
@@ -239,8 +239,11 @@ def _print_not_looked_at(since: Mapping[str, Verified]) -> None:
     events = sum(one.known.size for one in since.values())
     if events:
         oldest = min(one.whole_at for one in since.values() if one.known.size)
-        echo(f"not looked at: {events:,} events that were verified before, all of them last at {oldest}")
-    echo("not looked at: the pages of the file, references, stored coverage, counts of controls; `normata check` does")
+        echo(f"not checked: {events:,} events that were verified before, the oldest of these checks at {oldest}")
+    echo(
+        "not checked: the pages of the file, references, stored coverage, counts of controls; `normata check`"
+        " checks them"
+    )
 
 
 def _warnings(database: Database) -> list[str]:

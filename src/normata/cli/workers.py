@@ -44,7 +44,7 @@ class Workers:
 
 @contextmanager
 def workers(database: Database, settings: Settings, *, are_worth_it: bool) -> Iterator[Workers]:
-    """As many processes as there are processors; none where there is one, or where they are not worth their start."""
+    """As many processes as there are processors; none if there is one, or where they are not worth their start."""
     processors = len(os.sched_getaffinity(0))
     if not are_worth_it or processors == 1:
         yield Workers(database, None)
