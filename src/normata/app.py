@@ -201,7 +201,7 @@ async def _figures(database: Database) -> Mapping[str, float]:
 
 
 def _tracing(settings: Settings) -> Tracing | None:
-    """What makes spans; null where nobody asks for them. Raises TracingImpossible."""
+    """What makes spans; null if nobody asks for them. Raises TracingImpossible."""
     if not settings.tracing:
         return None
     require_possible(settings)

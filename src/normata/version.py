@@ -32,7 +32,7 @@ def to_build() -> str:
 
 
 def of_source(root: Path) -> str | None:
-    """The version of a source: a checkout, or one that was unpacked from a release; null where it is neither."""
+    """The version of a source: a checkout, or one that was unpacked from a release; null if it is neither."""
     if (root / ".git").exists():
         return _of_commit(root)
     try:

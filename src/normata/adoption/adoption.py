@@ -1,4 +1,4 @@
-"""How an organization comes to work with a framework, or with a baseline of it, and leaves it again."""
+"""Adoption: an organization begins to work with a framework, or with a baseline of it, and stops."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ LEAVING_WRITES: tuple[Write, ...] = (delete_of(FrameworkAdoption), *COVERAGE_WRI
 
 
 class NoSuchFramework(CommandError):
-    """An organization can see no framework, or several, under a name; the message says which."""
+    """A name does not identify exactly one framework that the organization can see; the message says why."""
 
 
 class NoSuchBaseline(CommandError):
-    """A framework has no baseline, or several, under a name; the message says which there are."""
+    """A name does not identify exactly one baseline of a framework; the message lists the baselines."""
 
 
 class _Unchanged(Enum):
@@ -52,7 +52,7 @@ def adopt(
     """Adopt the frameworks that ``names`` (ids, slugs or identifiers) name, and compute coverage from scratch.
 
     ``baseline`` (an id, slug or identifier; null for none) is that of each of them. Returns by framework id whether the
-    adoption is new. Raises NoSuchFramework and NoSuchBaseline; then nothing has been changed.
+    adoption is new. Raises NoSuchFramework and NoSuchBaseline, and then changes nothing.
     """
     unit.lock("content")
     lock_coverage(unit, organization_id)
@@ -67,10 +67,10 @@ def adopt(
 
 
 def adopt_one(unit: UnitOfWork, organization_id: str, framework_id: str, baseline: NamedBaseline = UNCHANGED) -> None:
-    """Adopt a framework that the organization can see, and bring coverage up to date; again is harmless.
+    """Adopt a framework that the organization can see, and bring coverage up to date. Does nothing if it is adopted.
 
-    ``baseline`` names one of its baselines, as for :func:`adopt`. Assessments stay whatever the baseline is. Raises
-    NotFound, and FaultyInput where the framework has no such baseline.
+    ``baseline`` names one of its baselines, as for :func:`adopt`. Assessments stay, whatever the baseline. Raises
+    NotFound, and FaultyInput if the framework has no such baseline.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
@@ -85,10 +85,10 @@ def adopt_one(unit: UnitOfWork, organization_id: str, framework_id: str, baselin
 
 
 def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
-    """Adopt a framework no longer, and bring coverage up to date. False where it is not adopted.
+    """End the adoption of a framework, and bring coverage up to date. Returns false if it was not adopted.
 
-    The assessments of its controls stay: whoever adopts it again finds them. Raises NotFound where the organization can
-    see no such framework.
+    The assessments of its controls stay, and count again after another adoption. Raises NotFound if the organization
+    cannot see the framework.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
@@ -105,7 +105,7 @@ def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
 
 
 def _adopt(unit: UnitOfWork, organization_id: str, framework_id: str, baseline: NamedBaseline) -> str | None:
-    """What has been done, as an action, or null where all is so already. The caller brings coverage up to date.
+    """Adopt, and return the action that was done, or null if nothing changed. The caller brings coverage up to date.
 
     ``baseline`` is the id of one.
     """
@@ -134,7 +134,7 @@ def _adopt(unit: UnitOfWork, organization_id: str, framework_id: str, baseline: 
 
 
 def find_baseline(transaction: Transaction, framework_id: str, name: NamedBaseline) -> NamedBaseline:
-    """The id of the one baseline of a framework that ``name`` names; what names none stays as it is.
+    """The id of the baseline of a framework that ``name`` names; null and UNCHANGED are returned as they are.
 
     Raises NoSuchBaseline.
     """
@@ -150,7 +150,7 @@ def find_baseline(transaction: Transaction, framework_id: str, name: NamedBaseli
 
 
 def find_framework(transaction: Transaction, organization_id: str, name: str) -> str:
-    """The id of the one framework that ``name`` names. An id comes before a slug or identifier of the same spelling."""
+    """The id of the framework that ``name`` names. An id takes precedence over an equal slug or identifier."""
     ids: list[str] = transaction.scalars(_FIND, {"organization": organization_id, "name": name})
     if name in ids:
         return name

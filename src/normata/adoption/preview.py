@@ -1,4 +1,4 @@
-"""What adopting a framework, or another baseline of it, would bring, before anybody does it."""
+"""The preview of adopting a framework, or another baseline of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PreviewedGap(ControlReference):
 
 
 class Gain(Wire):
-    """What another adopted framework would gain."""
+    """The coverage that another adopted framework would gain."""
 
     framework: FrameworkReference = Field(description="The framework.")
     gained: int = Field(description="How many of its applicable requirements would be covered further than now.")
@@ -43,7 +43,7 @@ class Gain(Wire):
 
 
 class AdoptionPreview(Wire):
-    """What adopting a framework would bring, from the assessments that are there."""
+    """The coverage that adopting a framework would give, according to the stored assessments."""
 
     framework: FrameworkReference = Field(description="The framework.")
     is_adopted: bool = Field(
@@ -69,9 +69,9 @@ class AdoptionPreview(Wire):
 def preview_adoption(
     transaction: Transaction, organization_id: str, framework_id: str, baseline: NamedBaseline = UNCHANGED
 ) -> dict[str, Any]:
-    """What adopting a framework would bring, or another baseline of one that is adopted, as it travels.
+    """The preview of adopting a framework, or another baseline of it, as wire values.
 
-    Raises NotFound where the organization cannot see the framework, and NoSuchBaseline.
+    Raises NotFound if the organization cannot see the framework, and NoSuchBaseline.
     """
     key = {"organization": organization_id, "framework": framework_id}
     framework = transaction.row(_VISIBLE, key)

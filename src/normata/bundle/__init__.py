@@ -1,1 +1,1 @@
-"""Data in and out: organizations, catalogs and records as one JSON document in the shapes of the wire."""
+"""Loading and dumping: organizations, catalogs and records as one JSON document in the shapes of the wire."""

@@ -21,11 +21,11 @@ from normata.tables import Table
 
 
 def dump(transaction: Transaction, organization_id: str, file: IO[str]) -> None:
-    """Write all of an organization as one bundle: the same data gives the same bytes.
+    """Write an organization as one bundle. The same data gives the same bytes.
 
-    It has the organization, everything of its own, and, of what it shares with others, what its own rows refer to:
-    users, and frameworks, whole, with the matches between their controls. Tokens (which are but digests) and audit
-    events are the operator's, and stay behind.
+    It has the organization, all its own rows, and the shared rows that these refer to: users, and whole frameworks with
+    the matches between their controls. It does not have tokens (only digests are stored) and audit events, which belong
+    to the operator.
     """
     file.write("{")
     separator = "\n"
@@ -38,7 +38,7 @@ def dump(transaction: Transaction, organization_id: str, file: IO[str]) -> None:
 
 
 def write_array(file: IO[str], array: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Write a member of a bundle, a row a line."""
+    """Write a member of a bundle, one row per line."""
     file.write(f"  {json.dumps(array)}: [")
     separator = "\n    "
     for row in rows:
@@ -99,7 +99,7 @@ _BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
 
 
 def _frameworks() -> Any:
-    """The organization's own frameworks, and those that its rows refer to, be it by one of their controls."""
+    """The organization's own frameworks, and those that its rows refer to, directly or by one of their controls."""
     frameworks, controls = sql_table(Framework).c, sql_table(Control).c
     return union(
         select(frameworks.id).where(frameworks.organization_id == _ORGANIZATION),
@@ -120,7 +120,7 @@ def _ends_set_aside() -> Iterator[Select[Any]]:
 
 
 def _referred_to(target: type[Table]) -> Iterator[Select[Any]]:
-    """The ids of rows of ``target`` that rows of the organization name: a statement for each column that may."""
+    """The ids of rows of ``target`` that rows of the organization refer to: one statement for each such column."""
     for table in ARRAYS.values():
         columns = sql_table(table).c
         if "organization_id" in columns and table not in OPERATORS_OWN:

@@ -1,7 +1,7 @@
-"""A whole instance in a file, and back: every row of every table, as it is stored.
+"""Dumping and loading a whole instance: every row of every table, as it is stored.
 
-A load of it is a copy and no change. It has no events of its own, and leaves numbers, revisions and seals as they are,
-so that the copy is the same instance: tokens, passwords and sessions go on, and old checkpoints hold.
+Loading it is a copy and not a change. It creates no events, and leaves numbers, revisions and seals as they are, so
+that the copy is the same instance: tokens, passwords and sessions remain valid, and so do old checkpoints.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def has_everything(path: Path) -> bool:
 
 
 def load_everything(transaction: Transaction, path: Path, progress: Progress = lambda *_: None) -> dict[str, int]:
-    """Insert all that a dump of everything has into an empty database; returns how many rows of each array.
+    """Insert a dump of everything into an empty database, and return the number of rows of each array.
 
-    Raises CommandError where the database has rows, and FaultyInput where the file is not whole, or of another schema.
+    Raises CommandError if the database has rows, and FaultyInput if the file is incomplete or has another schema.
     """
     transaction.lock("content")
     _require_empty(transaction, path)
@@ -109,7 +109,7 @@ class _Loader:
         self._place = ""
 
     def faulty(self, reason: str) -> FaultyInput:
-        """What is wrong at the current place."""
+        """The error to raise for a fault at the current place."""
         return FaultyInput([Fault(str(self._path), self._place, reason)])
 
     def load(self, text: JsonText) -> None:
@@ -190,7 +190,7 @@ def _insert(table: type[Table]) -> Any:
 
 @cache
 def _columns(table: type[Table]) -> dict[str, tuple[str, _ReasonAgainst]]:
-    """The name of each column by its name in the file, with a function that returns why a value does not fit it."""
+    """The columns by their names in the file, each with a function that returns why a value does not fit, or null."""
     hints = get_type_hints(table)
     return {to_camel(one.name): (one.name, _reason_against(one, hints[one.name])) for one in sql_table(table).c}
 
@@ -228,5 +228,5 @@ def _is_time(value: str) -> bool:
 
 
 def rows_of(counts: dict[str, int]) -> Iterator[str]:
-    """How many rows a load has inserted, a line for each array that has any."""
+    """The numbers of inserted rows, one line for each array that has any."""
     return (f"{array}: {count}" for array, count in counts.items() if count)

@@ -1,8 +1,7 @@
-"""From the rows of bundles to the database: all of them, or none and every reason why.
+"""Loading the rows of bundles into the database: all of them, or none and every fault.
 
-A load goes through its rows in passes, each of which looks at all of them: it reads the values, runs the rules that
-make rows valid, writes, and brings coverage up to date. Faults are gathered up to the first write, so that one run
-reports them all.
+A load goes through all rows in several passes: it reads the values, runs the rules that make rows valid, writes, and
+brings coverage up to date. Faults are collected up to the first write, so that one run reports all of them.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ def load(
     sync: bool = False,
     faults: Sequence[Fault] = (),
 ) -> dict[str, RowCounts]:
-    """Insert or update all ``rows`` by id; returns what was done, by array.
+    """Insert or update all ``rows`` by id, and return the row counts by array.
 
-    A field that a row leaves out stays as it is, or gets its default where the row is new. ``progress`` gets the
-    step, how many rows are done, and how many there are. With ``sync``, frameworks that are new or changed remember
-    the time as that of their last synchronization with their source. ``faults`` has what reading the input has found:
-    where there is anything, the rows are only checked. Raises FaultyInput with all faults; then nothing is written.
+    A field that a row leaves out stays as it is, or gets its default if the row is new. ``progress`` gets the step, the
+    number of rows done, and their total. With ``sync``, new and changed frameworks get the time of their last
+    synchronization with their source. ``faults`` are those of reading the input: if there are any, the rows are only
+    checked. Raises FaultyInput with all faults, and then writes nothing.
     """
     unit.lock("content")
     found = list(faults)
@@ -78,7 +77,7 @@ def load(
 def _read(
     rows: Sequence[Row], buffer: RowBuffer, faults: list[Fault], progress: Progress
 ) -> tuple[PendingRows, set[tuple[str, str]]]:
-    """The pending rows of all rows whose values are good, by table, and the tables and ids of the other rows.
+    """The pending rows of all rows with valid values, by table, and the tables and ids of the other rows.
 
     Tables come in the order of the arrays. What is wrong goes to ``faults``.
     """
@@ -97,7 +96,7 @@ def _read(
 
 
 def _changes(groups: PendingRows) -> Changes:
-    """The rows that are new or changed, each as it was and as it shall be."""
+    """The rows that are new or changed, each before and after."""
     return {table: [(row.stored, row.final) for row in group if row.changed] for table, group in groups.items()}
 
 
@@ -122,7 +121,7 @@ def _write(unit: UnitOfWork, groups: PendingRows, progress: Progress, action: st
 
 
 def _publish(unit: UnitOfWork, action: str, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Say what has become of each row; of bulky ones only how many each organization has of them."""
+    """Publish the change of each row; of bulky tables only the counts by organization."""
     column = sql_table(table).info.get("organization_column", "organization_id")
     if not table.bulky:
         for row in rows:

@@ -1,4 +1,4 @@
-"""From bundle files to rows. A file is read piece by piece, and what its rows hold waits on disk."""
+"""Reading bundle files into rows. A file is read piece by piece, and the values of its rows wait on disk."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def read(paths: Sequence[Path]) -> list[Row]:
 def read_all(paths: Sequence[Path]) -> tuple[list[Row], list[Fault]]:
     """The rows of all files, in their order, and all faults of form. With faults, rows are only for checking.
 
-    A row with a fault of form is among them, changed just enough that its values can be checked: rows that refer to it
-    are not to blame. Where a file cannot be read to its end, there are no rows at all. Rows would be missing, and those
-    that refer to them would be blamed.
+    A row with a fault of form is among them, changed just enough that its values can be checked, because rows that
+    refer to it have no fault. If a file cannot be read to its end, there are no rows at all: references to the missing
+    ones would be reported as faults.
     """
     rows: list[Row] = []
     faults: list[Fault] = []
@@ -77,9 +77,9 @@ class Stopped(Exception):
 
 
 class _Reader:
-    """Reads one file into ``rows`` and ``faults``.
+    """Reads one file into ``rows`` and ``faults``. ``place`` is that of the current value.
 
-    ``place`` is that of the current value. ``is_whole`` is true where all rows of the file were there to be read.
+    ``is_whole`` is true if all rows of the file could be read.
     """
 
     def __init__(self, file: str, buffer: RowBuffer, rows: list[Row], faults: list[Fault]) -> None:
@@ -152,9 +152,9 @@ _LONGEST_TOKEN = 16  # characters of any but a string or a number: \ud83d\ude00,
 
 
 class JsonText:
-    """A JSON text that is passed from its beginning to its end; what has been passed is let go.
+    """A JSON text that is read from its beginning to its end, without keeping the parts that were read.
 
-    What is not JSON, and what is too much for the memory, raises Stopped.
+    Raises Stopped for text that is not JSON, or needs too much memory.
     """
 
     def __init__(self, file: IO[str]) -> None:
@@ -167,7 +167,7 @@ class JsonText:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing can be wrong with the last value, except half of a surrogate pair."""
+        """Whether the last value has no fault, except possibly half of a surrogate pair."""
         return self._decoder.is_sound and not self._is_deep
 
     def peek(self) -> str:
@@ -186,7 +186,7 @@ class JsonText:
         return found
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Require that nothing follows."""
         if self.peek():
             self._refuse("expected the end", self._at)
 
@@ -210,7 +210,7 @@ class JsonText:
                     return value
 
     def pass_over(self) -> None:
-        """Pass a value that nobody wants, of any length where it is an array or object."""
+        """Skip a value, of any length if it is an array or object."""
         match self.peek():
             case "[":
                 for _ in self.series("]"):
@@ -241,7 +241,7 @@ class JsonText:
             yield name
 
     def _read_on(self) -> bool:
-        """Read more of the text: twice as much each time, so that a long value takes no more than its due."""
+        """Read more of the text: twice as much each time, so that a long value takes linear time."""
         passed, rest = self._text[: self._at], self._text[self._at :]
         if len(rest) > _LONGEST_VALUE:
             raise Stopped(f"is longer than {_LONGEST_VALUE:,} characters", of_value=True)
@@ -253,7 +253,7 @@ class JsonText:
         return True
 
     def _may_go_on(self, error: JSONDecodeError) -> bool:
-        """Whether more text may heal this: it is the text read so far that ends too early."""
+        """Whether more text may correct the error, because the text read so far ends too early."""
         return error.msg.startswith("Unterminated string") or error.pos + _LONGEST_TOKEN >= len(self._text)
 
     def _position(self, offset: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The row buffer: row values that are needed again later wait on disk, so that memory does not grow with them."""
+"""The row buffer: row values that are needed again later are stored on disk, so that memory does not grow with them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NO_FILE.close()
 
 
 class _Temporary(SpooledTemporaryFile[bytes]):
-    """Where an interrupt comes while it is being made, Python's own finalizer complains that it has no file yet."""
+    """A temporary file whose finalizer does not fail if an interrupt came before the file was opened."""
 
     _file = _NO_FILE
 
 
 class RowBuffer:
-    """A temporary file with a JSON object a line. It is removed when nothing refers to it any more."""
+    """A temporary file with one JSON object per line. It is removed when nothing refers to it any more."""
 
     def __init__(self) -> None:
         self._file = _Temporary(_IN_MEMORY)  # closed by the finalizer
@@ -67,7 +67,7 @@ class BufferedRow(Mapping[str, Any]):
         return len(self._load())
 
     def items(self) -> ItemsView[str, Any]:
-        """All at once: the inherited one would read the line again for each name."""
+        """All items at once: the inherited method would read the line again for each name."""
         return self._load().items()
 
     def _load(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The rows of baselines, and what a newer version of one does not select any more."""
+"""The rows of baselines, and the controls that a newer version of a baseline does not select any more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def baseline_rows(
 
 
 def retired_selections(transaction: Transaction, rows: Sequence[Row], moment: str) -> list[Row]:
-    """The rows of controls that baselines of an import had selected, and do not any more."""
+    """The rows of controls that earlier versions of an import's baselines have selected, and these do not."""
     baselines = {row.values["id"]: row for row in rows if row.array == "baselines"}
     selected: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:

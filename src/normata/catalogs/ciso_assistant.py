@@ -38,9 +38,9 @@ _WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 
 def read_library(document: Document, faults: list[Fault]) -> tuple[list[Row], list[Relation]]:
-    """The framework and the controls of a CISO Assistant library, and the relations that it states.
+    """The framework and the controls of a CISO Assistant library, and the relations in it.
 
-    Both are in the order of the file. What is wrong with the library goes to ``faults``.
+    Both are in the order of the file. Faults of the library are added to ``faults``.
     """
     library = _Entry(document.file, "", document.values, faults)
     library.required("urn")
@@ -150,7 +150,7 @@ def _control(framework: str, node: _Entry) -> Iterator[Row]:
 
 
 def _guidance(node: _Entry) -> str | None:
-    """The annotation, and what evidence is typical, which is text in all libraries that have it."""
+    """The annotation and the typical evidence, which is text in all libraries that have it."""
     evidence = node.text("typical_evidence")
     parts = (node.text("annotation"), evidence and f"Typical evidence:\n{evidence}")
     return "\n\n".join(filter(None, parts)) or None
@@ -173,7 +173,10 @@ def _side(library: _Entry, entry: _Entry, name: str) -> Side:
 
 
 def _how_to_get(framework: str, dependencies: list[str]) -> str:
-    """A sentence. By convention a library, its framework and its file have the same last part."""
+    """A sentence that says how to get a library.
+
+    By convention a library, its framework and its file have the same last part.
+    """
     name = _last_part(framework)
     library = next((urn for urn in dependencies if _last_part(urn) == name), "")
     if library:
@@ -239,7 +242,7 @@ _SORTS = {
 
 
 def _note_others(entry: _Entry, imported: frozenset[str], left_out: Counter[str]) -> None:
-    """Count the fields of an entry that are not kept, and of a list its members."""
+    """Count the fields of an entry that are not imported, and the members of lists."""
     for key in entry.values.keys() - imported:
         value = entry.values[key]
         if value not in (None, "", [], {}):
@@ -255,7 +258,7 @@ def _last_part(urn: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One mapping of the library, that says what is wrong with its values instead of failing over them."""
+    """One object of the library, which reports faults of its values instead of raising errors."""
 
     file: str
     place: str
@@ -266,7 +269,7 @@ class _Entry:
         self.faults.append(Fault(self.file, self.place if key is None else self.place + place(key), reason))
 
     def text(self, key: str) -> str | None:
-        """Trimmed; None where there is none."""
+        """The trimmed text; null if there is none."""
         value = self.values.get(key)
         if value is None or isinstance(value, str):
             return (value or "").strip() or None
@@ -274,12 +277,12 @@ class _Entry:
         return None
 
     def texts(self, key: str) -> list[str]:
-        """The texts of a list; what else it holds is passed over."""
+        """The texts of a list; other values are ignored."""
         value = self.values.get(key)
         return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
     def required(self, key: str) -> str:
-        """As text, but its absence is a fault, after which it is empty."""
+        """The trimmed text; if there is none, adds a fault and returns an empty text."""
         text = self.text(key)
         if text is None and (self.values.get(key) is None or isinstance(self.values[key], str)):
             self.fault(key, "is required")
@@ -295,7 +298,7 @@ class _Entry:
         return None
 
     def moment(self, key: str) -> str | None:
-        """A plain date as it is, or a point in time with its offset, which is UTC where YAML leaves it out."""
+        """A plain date unchanged, or a time with its offset, which is UTC if YAML leaves it out."""
         text = self.text(key)
         if text is None:
             return None
@@ -316,7 +319,7 @@ class _Entry:
         return None
 
     def entries(self, key: str) -> Iterator[_Entry]:
-        """The mappings of a list that has to be there."""
+        """The objects of a required list."""
         value = self.values.get(key)
         if not isinstance(value, list):
             self.fault(key, "is required" if value is None else "must be a list")
@@ -329,7 +332,7 @@ class _Entry:
                 self.faults.append(Fault(self.file, here, "must be a mapping"))
 
     def one_or_more(self, key: str) -> Iterator[_Entry]:
-        """The mappings of a list, or the one that stands there itself, or none."""
+        """The objects of a list, or a single object without a list, or none."""
         value = self.values.get(key)
         if isinstance(value, dict):
             yield _Entry(self.file, self.place + place(key), value, self.faults)
@@ -338,7 +341,7 @@ class _Entry:
 
 
 def _is_library(document: Document) -> bool:
-    """Whether there is a framework or a mapping in it, or nothing that is known to be something else."""
+    """Whether it has a framework or a mapping, or is not known to be something else."""
     if "objects" not in document.values:
         return False
     return bool(_IMPORTED & document.member("objects").keys()) or reason_against(document) is None

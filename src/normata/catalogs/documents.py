@@ -1,7 +1,7 @@
-"""Files that others publish, as documents that any format may look at: as bytes, as text, or as JSON or YAML.
+"""Published files as documents, which import formats read as bytes, as text, or as JSON or YAML.
 
-What JSON or YAML holds is of bounded size, and consists of mappings, lists, text, true, false and null. Numbers stay
-the text that they are.
+The values of JSON or YAML have a limited size, and consist of objects, lists, text, true, false and null. Numbers
+remain text.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _Parsed: TypeAlias = tuple[Mapping[str, object], list[Flaw]]
 class Document:
     """One file, or the body of a request.
 
-    ``name`` is what its framework is called if the format has no name for it. ``identity`` is the identifier that its
-    publisher gave to the whole of it, or else the file's name. ``format`` is null until it has been recognized.
-    ``left_out`` counts what its reader has come across and Normata does not keep, by what people call it in the plural.
-    ``profiles`` has what it selects of catalogs, which are looked for once all documents are read.
+    ``name`` is the name of its framework if the format has none. ``identity`` is the publisher's identifier of the
+    whole document, or else the file's name. ``format`` is null until it is recognized. ``left_out`` counts the parts
+    that Normata does not import, by their names in the plural. ``profiles`` has its selections of catalogs, which are
+    looked for once all documents are read.
     """
 
     def __init__(self, file: str, name: str, content: bytes) -> None:
@@ -60,12 +60,12 @@ class Document:
 
     @property
     def values(self) -> Mapping[str, object]:
-        """What it holds as JSON or YAML; empty if that is not an object. Raises Unreadable."""
+        """The values of JSON or YAML; empty if these are not an object. Raises Unreadable."""
         return self._parse()[0]
 
     @property
     def flaws(self) -> list[Flaw]:
-        """What is wrong with the values though they are JSON or YAML; none where nobody has asked for them."""
+        """The faults of values that are valid JSON or YAML; none before ``values`` was used."""
         return self._parsed[1] if isinstance(self._parsed, tuple) else []
 
     def member(self, name: str) -> Mapping[str, object]:
@@ -86,7 +86,7 @@ class Document:
 
 
 def _parsed(text: str) -> tuple[object, list[Flaw]]:
-    """What the text holds, and what of it must not be passed over. Raises Unreadable."""
+    """The values of the text, and their faults. Raises Unreadable."""
     if not text.lstrip().startswith(("{", "[")):
         return _yaml(text)
     try:
@@ -122,7 +122,7 @@ _STRING_OR_VALUE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[,\[{]', re.DOTALL)
 
 
 def _json_values(text: str) -> int:
-    """How many values the text has at most: one before each comma, and the last one of each array and object."""
+    """An upper bound of the number of values: one before each comma, and the last one of each array and object."""
     count = sum(map(text.count, ",[{"))
     if count > _MAX_VALUES:  # a comma in prose is no value, but to tell them apart takes longer
         count = sum(found[0][0] != '"' for found in _STRING_OR_VALUE.finditer(text))
@@ -147,14 +147,14 @@ YAML = MediaType("application/yaml", {"type": "object"}, (".yaml", ".yml"))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImportFormat:
-    """A format that catalogs or mappings come in.
+    """A format of catalogs or mappings.
 
-    ``name`` is what messages, the OpenAPI document and the docs call it. ``recognizes`` looks at a document's content
-    and may raise Unreadable, which counts as no. ``identity`` finds the identifier that its publisher gave to the whole
-    document. ``read`` makes rows and relations of it. It may raise Unreadable, and what is wrong with the content goes
-    to the list that it gets; it also gets all documents that are imported together.
-    ``media_types`` are those of request bodies, and ``example`` is the example of such a body. A format that
-    ``needs_name`` cannot name its own framework. ``extra`` is the optional extra of Normata that reading takes.
+    ``name`` is its name in messages, the OpenAPI document and the docs. ``recognizes`` checks a document's content and
+    may raise Unreadable, which counts as no. ``identity`` finds the publisher's identifier of the whole document.
+    ``read`` gets the document, all documents of the import, and a list to which it adds faults; it returns rows and
+    relations, and may raise Unreadable. ``media_types`` are those of request bodies, and ``example`` is the example of
+    such a body. A format that ``needs_name`` cannot name its own framework. ``extra`` is the optional extra of Normata
+    that reading needs.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""From what publishers publish to centralized catalogs: by command, or by an operator over HTTP."""
+"""Importing published files as centralized catalogs: by command, or by an operator over HTTP."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from normata.core.changes.unit_of_work import UnitOfWork
 
 @dataclass(slots=True)
 class Outcome:
-    """What an import has done.
+    """The result of an import.
 
-    ``row_counts`` goes by array. ``framework_ids`` are those of the frameworks that it is about. ``unknown`` has the
-    mappings that were left out because they name unknown controls, ``left_out`` counts by sort what Normata does not
-    keep of the files.
+    ``row_counts`` are by array. ``framework_ids`` are those of the imported frameworks. ``unknown`` has the mappings
+    that were left out because they name unknown controls. ``left_out`` counts the parts of the files that Normata does
+    not import, by type.
     """
 
     row_counts: dict[str, RowCounts]
@@ -43,10 +43,10 @@ def import_for_all(
     option: str = "--skip-unknown",
     faults: Sequence[Fault] = (),
 ) -> Outcome:
-    """Make what is published centralized.
+    """Import published rows as centralized.
 
-    With ``skip_unknown``, mappings that name unknown controls are left out; ``option`` is what the sender calls that.
-    ``progress`` gets the step, how many rows are done, and how many there are. Where reading has found ``faults``, the
+    With ``skip_unknown``, mappings that name unknown controls are left out; ``option`` is the sender's name of that
+    option. ``progress`` gets the step, the number of rows done, and their total. If reading has found ``faults``, the
     rows are only checked. Raises FaultyInput with all faults.
     """
     unit.lock("content")  # what is stored now must still be stored when the rows are written

@@ -1,9 +1,9 @@
-"""What publishers say of their frameworks, and no catalog format can carry.
+"""Facts about published frameworks that no catalog format can express.
 
-A control is *decomposed* where its publisher says that its children together are all of it: they are counted in its
-place. That is declared here, or by a column of a table, and never guessed from the form of a text. A control is
-*mandatory* where its publisher says that nobody who claims conformity may exclude it. A framework with a *table of
-applicability* has its statement of applicability about this table alone.
+A control is *decomposed* if its publisher says that its children together are all of it: they are counted in its place.
+That is declared here, or by a column of a table, and never guessed from the form of a text. A control is *mandatory* if
+its publisher says that it cannot be excluded in a claim of conformity. A framework with a *table of applicability* has
+its statement of applicability about this table alone.
 
 Each entry states facts about the standard. ``docs/decisions/0111-requirements-of-published-frameworks.md`` says how all
 frameworks of the libraries of CISO Assistant were judged in which a requirement has requirements below it.
@@ -22,10 +22,10 @@ _NOTHING = re.compile(r"(?!)")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A framework by its ids in catalogs, and which of its controls are special, by their whole identifiers.
+    """A framework by its ids in catalogs, and its special controls, by their full identifiers.
 
-    ``decomposed`` counts only where a control has children. ``applicability`` is what the identifiers in the table of
-    applicability begin with.
+    ``decomposed`` applies only to controls with children. ``applicability`` is the prefix of the identifiers in the
+    table of applicability.
     """
 
     ids: tuple[str, ...]
@@ -78,12 +78,12 @@ _BY_ID = {one: known for known in KNOWN for one in known.ids}
 
 
 def known_framework(framework_id: str) -> Known | None:
-    """What is known of a framework, by the id of its publisher."""
+    """The declared facts of a framework, by the publisher's id; null if there are none."""
     return _BY_ID.get(framework_id)
 
 
 def declared(rows: Iterable[Row]) -> list[Row]:
-    """The rows of a catalog, with what is known of their frameworks."""
+    """The rows of a catalog, with the declared facts of their frameworks."""
     rows = list(rows)
     if not any(row.array == "frameworks" and row.values["id"] in _BY_ID for row in rows):
         return rows

@@ -1,4 +1,4 @@
-"""What a mapping says of two controls, and the matches that follow from it."""
+"""The relations of mappings, and the matches that follow from them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _LEVELS: dict[str, tuple[str | None, str | None]] = {
 class Side:
     """One side of a mapping set: all its sources, or all its targets.
 
-    ``key`` is what the file calls a control of this side. ``framework`` is the id of the framework that they belong to,
-    empty where the file does not say; ``place`` is where it does. ``obtain`` says how to get the framework.
+    ``key`` is the file's name for a control of this side. ``framework`` is the id of the framework of these controls,
+    empty if the file does not have it; ``place`` is its place in the file. ``obtain`` says how to get the framework.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class MappingSet:
-    """What relations of one set have in common. ``identity`` is that of the whole document, in all its versions."""
+    """The common properties of a set of relations. ``identity`` is that of the whole document, in all its versions."""
 
     file: str
     identity: str
@@ -67,10 +67,10 @@ class MappingSet:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a mapping says of two controls, in its own word.
+    """The relation of two controls in a mapping, in the mapping's own word.
 
-    ``forward`` and ``backward`` are the highest levels that this can mean for these two controls alone: a mapping may
-    speak of several controls together, or of parts of them. ``rationale`` and ``strength`` are kept as they are.
+    ``forward`` and ``backward`` are the highest levels possible for these two controls alone: a mapping may relate
+    several controls together, or parts of them. ``rationale`` and ``strength`` are stored unchanged.
     """
 
     within: MappingSet
@@ -88,18 +88,18 @@ class Relation:
         return (self.within.source, self.source), (self.within.target, self.target)
 
     def fault(self, key: str, reason: str) -> Fault:
-        """A fault of what the file has under ``key``."""
+        """A fault of the value that the file has under ``key``."""
         return Fault(self.within.file, self.place + pointer(key), reason)
 
 
 def match_id(document: str, source: str, target: str) -> str:
-    """The id of the match that a document gives these controls."""
+    """The id of the match between these controls that a document gives."""
     return str(uuid5(_MATCHES, json.dumps([document, source, target])))
 
 
 @cache
 def mapping_document_id(document: str) -> str:
-    """The id of a document of mappings, by the identifier that its publisher gave to it."""
+    """The id of a document of mappings, by the publisher's identifier."""
     return str(uuid5(_MATCHES, document))
 
 
@@ -115,24 +115,24 @@ def mapping_document(file: str, place: str, document: str, name: str | None, ver
 
 
 def levels_of(relationship: str) -> tuple[str | None, str | None] | None:
-    """The levels of source → target and of target → source; null for a word that is no relation of sets."""
+    """The levels of source → target and of target → source; null for an unknown relation."""
     return _LEVELS.get(relationship.strip().lower().replace("_", "-").replace(" ", "-"))
 
 
 def no_relation(relationship: str) -> str:
-    """Why a word is refused."""
+    """The message for an unknown relation."""
     return f'"{relationship}" is not equal, superset, subset, intersect (in OSCAL: intersects-with) or not_related'
 
 
 def too_many(count: int, detail: str = "") -> str:
-    """Why a file is refused that means so many matches."""
+    """The message for a file that results in too many matches."""
     return f"means {count:,} matches{detail}; one file may mean {MAX_MATCHES:,} at most"
 
 
 def matches_of(relations: Iterable[Relation]) -> list[Row]:
     """One match for each pair of controls and direction, at the highest level that a relation of the document gives it.
 
-    Published mapping sets say much twice: forth and back, or the same pair for several reasons.
+    Published mapping sets often repeat relations: in both directions, or the same pair for several reasons.
     """
     best: dict[tuple[str, str, str], tuple[Relation, bool, str]] = {}
     for relation in relations:

@@ -53,7 +53,7 @@ class ImportQuery(CatalogImportQuery, OrganizationQuery):
 
 
 class ImportedRows(Wire):
-    """What an import does to the rows of one kind."""
+    """The row counts of an import for one kind of rows."""
 
     new: int = Field(description="The number of rows added.")
     changed: int = Field(description="The number of existing rows that change.")
@@ -77,7 +77,7 @@ class ImportRetired(Wire):
 
 
 class ImportOmission(Wire):
-    """What a file has and Normata does not keep, such as translations."""
+    """A part of a file that Normata does not import, such as translations."""
 
     name: str = Field(description="What it is.")
     count: int = Field(description="How many there are.")
@@ -148,7 +148,7 @@ def _take_for_all(unit: UnitOfWork, request: Request) -> dict[str, Any]:
 
 
 def _own_import(transaction: Transaction, request: Request) -> str:
-    """What an import does alone: importing for its organization."""
+    """Exclusive access: an organization has one import at a time."""
     return f"imports {one_of(transaction, request.query.organization_id, request.caller.roles)}"
 
 

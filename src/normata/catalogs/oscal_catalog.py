@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
-    """The rows of an OSCAL catalog: its framework, and its groups and controls in pre-order.
+    """The rows of an OSCAL catalog: its framework, and its groups and controls in preorder.
 
-    What is wrong with it goes to ``faults``. An invalid catalog has no rows.
+    Faults are added to ``faults``. An invalid catalog has no rows.
     """
     model = validated(document, "catalog", faults)
     if model is None:
@@ -74,7 +74,7 @@ _ABBREVIATIONS = {"Special Publication": "SP", "Revision": "Rev.", "Version": "v
 
 
 def document_identifier(metadata: common.Metadata) -> str:
-    """The publisher's own identifier; where there is none, as in the catalogs of NIST, the title, abbreviated."""
+    """The publisher's identifier; without one, as in the catalogs of NIST, the title, abbreviated."""
     if metadata.document_ids:
         return str(metadata.document_ids[0].identifier)
     title = str(metadata.title)
@@ -92,7 +92,7 @@ def _creator(metadata: common.Metadata) -> str | None:
 
 
 class _CatalogReader:
-    """The groups and controls of one catalog, with all its parameters, which their texts refer to."""
+    """The groups and controls of one catalog, with the parameters that their texts refer to."""
 
     def __init__(self, document: Document, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
         self._file = document.file
@@ -159,7 +159,7 @@ class _CatalogReader:
         return Row("controls", self._file, place, values, origin)
 
     def _id(self, item: _Group | catalog_model.Control) -> str:
-        """Control ids such as ``ac-1`` are unique in their catalog only. A group may even have none."""
+        """The id of a row. Control ids such as ``ac-1`` are unique only in their catalog, and a group may have none."""
         return f"{self._catalog.uuid}:{item.id or uuid5(UUID(self._catalog.uuid), item.title)}"
 
     def _text(self, parts: Iterable[common.Part] | None, *names: str) -> str | None:
@@ -167,7 +167,7 @@ class _CatalogReader:
         return "\n".join(lines) or None
 
     def _lines(self, part: common.Part, indent: str) -> Iterator[str]:
-        """The part as text: its label, title and prose, and below it its own parts, indented below an item."""
+        """The part as text: its label, title and prose, followed by its own parts, indented below an item."""
         head = " ".join(filter(None, (_label(part.props), part.title, self._parameters.written_into(part.prose or ""))))
         self._characters += len(head)
         if self._characters > MAX_CHARACTERS:
@@ -183,7 +183,7 @@ def _is_withdrawn(control: catalog_model.Control) -> bool:
 
 
 def _label(props: Iterable[common.Property] | None) -> str | None:
-    """The label for readers: NIST gives others with a class, such as the zero-padded one that sorts."""
+    """The label for readers: NIST has further ones with a class, such as the zero-padded one for sorting."""
     labels = [prop for prop in props or () if prop.name == "label"]
     plain = [prop for prop in labels if prop.class_ is None]
     return next((str(prop.value) for prop in plain or labels), None)

@@ -1,4 +1,4 @@
-"""Mapping collections in OSCAL: what the controls of one resource are to those of another."""
+"""Mapping collections in OSCAL: the relations between the controls of two resources."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_mapping_collection(
 ) -> tuple[list[Row], list[Relation]]:
     """The row of an OSCAL mapping collection, and its relations, each between one control and another.
 
-    ``catalogs`` has the uuid of each catalog that is imported with it, by file. What is wrong goes to ``faults``. An
+    ``catalogs`` has the uuid of each catalog that is imported with it, by file. Faults are added to ``faults``. An
     invalid collection has no relations.
     """
     model = validated(document, "mapping", faults)
@@ -68,7 +68,7 @@ def read_mapping_collection(
 
 @dataclass(frozen=True, slots=True)
 class _Map:
-    """One entry of a mapping. Of each control it tells whether all of it is meant, not only some of its statements."""
+    """One entry of a mapping. Each control has a flag: whether all of it is related, or only some of its statements."""
 
     within: MappingSet
     place: str
@@ -82,7 +82,7 @@ class _Map:
 def _maps(
     document: Document, collection: mapping_model.MappingCollection, catalogs: Mapping[str, str], faults: list[Fault]
 ) -> Iterator[_Map]:
-    """The entries of all mappings that mean something."""
+    """The entries of all mappings that have a relation."""
     file = document.file
     for place, mapping in _mappings(collection):
         sources = _prefix(mapping.source_resource, collection.back_matter, catalogs)
@@ -117,7 +117,7 @@ def _maps(
 
 
 def _rationale(*holders: mapping_model.Map | mapping_model.Mapping | mapping_model.MappingProvenance) -> str | None:
-    """How the two were compared ("semantic"), said by the first that says it, and what the first remarks."""
+    """How the two were compared (such as "semantic"), and the remarks, each of the first level that has it."""
     parts = [next((str(one.matching_rationale) for one in holders if one.matching_rationale), ""), holders[0].remarks]
     return one_line(": ".join(filter(None, parts)), LONGEST_SHORT_TEXT) or None
 
@@ -130,7 +130,7 @@ def _strength(*holders: mapping_model.Map | mapping_model.Mapping | mapping_mode
 
 
 def _mappings(collection: mapping_model.MappingCollection) -> Iterator[tuple[str, mapping_model.Mapping]]:
-    """The mappings with their places: OSCAL lets a single one stand without a list around it."""
+    """The mappings with their places: OSCAL allows a single one without a list."""
     place = "/mapping-collection/mappings"
     if not isinstance(collection.mappings, list):
         yield place, collection.mappings
@@ -140,16 +140,15 @@ def _mappings(collection: mapping_model.MappingCollection) -> Iterator[tuple[str
 
 
 def _count(entry: _Map) -> int:
-    """How many matches it means."""
+    """The number of resulting matches."""
     return 2 * len(entry.sources) * len(entry.targets)
 
 
 def _relations(entry: _Map) -> Iterator[Relation]:
-    """A relation for each source and target.
+    """The relations of each source to each target.
 
-    The map relates all sources together to all targets together. So one source stands for the sources only if it is
-    the only one, and what they say of a target holds for the whole of it only if not just some of its statements are
-    meant. The same is true backward.
+    The map relates all sources together to all targets together. So a relation is FULL only if there is a single
+    source, and all of the target is related, not only some of its statements. The same applies backward.
     """
     for source, all_of_source in entry.sources.items():
         for target, all_of_target in entry.targets.items():
@@ -171,7 +170,7 @@ def _relations(entry: _Map) -> Iterator[Relation]:
 def _ends(
     file: str, place: str, prefix: str, items: Iterable[mapping_model.MappingItem], faults: list[Fault]
 ) -> dict[str, bool]:
-    """The controls that one side of a map names, and whether it means all of each, not only some statements."""
+    """The controls that one side of a map names, each with whether all of it is related, or only some statements."""
     ends: dict[str, bool] = {}
     for index, item in enumerate(items):
         # A statement is named after its control: ac-2_smt is all that AC-2 states, ac-2_smt.a its item a.
@@ -190,11 +189,11 @@ def _ends(
 def _prefix(
     resource: mapping_model.MappingResourceReference, back_matter: common.BackMatter | None, catalogs: Mapping[str, str]
 ) -> str:
-    """The uuid of the catalog that a mapped resource is, which the ids of its controls begin with.
+    """The uuid of the catalog of a mapped resource, which is the prefix of its controls' ids.
 
-    A reference may give that uuid, or the name of the catalog's file, itself or through a resource of the back matter.
-    A catalog of the same import is looked for first; without one, the uuid counts as that of a catalog loaded before.
-    With no uuid either, the reference itself is the prefix, so that controls of other formats can be named as well.
+    A reference has that uuid, or the name of the catalog's file, directly or through a resource of the back matter. A
+    catalog of the same import takes precedence; without one, the uuid is that of a catalog imported before. Without a
+    uuid, the reference itself is the prefix, so that it can name controls of other formats as well.
     """
     addresses = _addresses(str(resource.href), back_matter)
     named = [uuid.lower() for address in addresses for uuid in _UUID.findall(address)]
@@ -209,7 +208,7 @@ def _prefix(
 
 
 def _addresses(href: str, back_matter: common.BackMatter | None) -> list[str]:
-    """Where a reference leads: to itself, or by way of the back matter to the links and identifiers given there."""
+    """The addresses of a reference: itself, or the links and identifiers of its resource in the back matter."""
     for resource in (back_matter.resources or ()) if back_matter and href.startswith("#") else ():
         if resource.uuid.lower() == href[1:].lower():
             links = [str(link.href) for link in resource.rlinks or ()]

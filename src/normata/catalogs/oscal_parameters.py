@@ -36,7 +36,7 @@ _INNER_LINK = re.compile(r"\[([^\[\]]*)\]\(#[^()\s]*\)")
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a parameter is written: these texts, joined by this, and then perhaps framed as a selection or assignment."""
+    """The form of a parameter: texts, a separator, and an optional frame as a selection or assignment."""
 
     texts: Sequence[str]
     separator: str = ", "
@@ -47,7 +47,7 @@ class _Form:
 class Parameters:
     """Writes parameters into prose the way SP 800-53 prints them: ``[Assignment: organization-defined frequency]``.
 
-    Where parameters insert each other in a circle, ``faults`` is given the fault.
+    If parameters insert each other in a circle, a fault is added to ``faults``.
     """
 
     def __init__(self, file: str, catalog: catalog_model.Catalog, faults: list[Fault]) -> None:
@@ -65,15 +65,15 @@ class Parameters:
         self._by_name = former | self._by_name
 
     def written_into(self, prose: str) -> str:
-        """The prose with each insertion replaced and without links that lead nowhere."""
+        """The prose with each insertion replaced, and without broken links."""
         for name in _inserted(prose):
             self._write(name)
         return self._replaced(prose, _LONGEST_PROSE)
 
     def _write(self, name: str) -> None:
-        """Work out the text of a parameter, after those of all that it inserts.
+        """Compute the text of a parameter, after those of the parameters that it inserts.
 
-        They may insert others in a row that is longer than Python can call, so the row is a list and not calls.
+        Chains of insertions can be deeper than Python's recursion limit, so this uses a list instead of recursion.
         """
         row: dict[str, Iterator[str]] = {}
         following: str | None = name
@@ -101,7 +101,7 @@ class Parameters:
         self._faults.append(Fault(self._file, place, f"inserts itself{' by way of ' + shown if way else ''}"))
 
     def _form(self, name: str) -> _Form:
-        """Its values where they are set, else what there is to choose from, else what there is to fill in."""
+        """Its values if they are set, else its choices, else its label."""
         if name not in self._by_name:
             return _Form([_UNKNOWN])
         _, parameter = self._by_name[name]
@@ -121,7 +121,7 @@ class Parameters:
         return _Form([label or ""], is_assignment=True)
 
     def _text(self, form: _Form) -> str:
-        """The parameter as text. All that it inserts has been written."""
+        """The parameter as text, once the parameters that it inserts are written."""
         texts: list[str] = []
         size = 0
         for text in form.texts:
@@ -138,7 +138,7 @@ class Parameters:
         return form.separator.join(dict.fromkeys(texts))
 
     def _replaced(self, prose: str, most: int) -> str:
-        """The prose with the texts of its parameters; cut off where it becomes far too long."""
+        """The prose with the texts of its parameters, cut off if it becomes far too long."""
         pieces: list[str] = []
         end = size = 0
         for insertion in _INSERTION.finditer(prose):
@@ -153,7 +153,10 @@ class Parameters:
 
 
 def _declared(catalog: catalog_model.Catalog) -> Iterator[tuple[str, _Parameter]]:
-    """All parameters with their places. Their ids are unique in the catalog: prose inserts those of any control."""
+    """All parameters with their places.
+
+    Their ids are unique in the catalog, because prose inserts those of any control.
+    """
     within: list[tuple[str, _Owner]] = [("/catalog", catalog)]
     while within:
         place, item = within.pop()

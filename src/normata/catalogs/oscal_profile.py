@@ -20,9 +20,9 @@ _PLACE = "/profile"
 
 
 def read_profile(document: Document, faults: list[Fault]) -> None:
-    """Add what an OSCAL profile selects to the profiles of its document. What is wrong with it goes to ``faults``.
+    """Add the selections of an OSCAL profile to the profiles of its document. Faults are added to ``faults``.
 
-    What it sets and alters of controls is counted as left out: a baseline selects controls, and has the framework's.
+    Its settings and alterations of controls are counted as left out: a baseline only selects the framework's controls.
     """
     model = validated(document, "profile", faults)
     if model is None:
@@ -70,7 +70,7 @@ def _choices(place: str, key: str, entry: Mapping[str, Any]) -> Iterator[Choice]
 
 
 def _names(href: str, profile: Mapping[str, Any]) -> Iterable[str]:
-    """All that the source of an import is called: its address, or what the back matter has of it."""
+    """All names of the source of an import: its address, or those of its resource in the back matter."""
     resources = profile.get("back-matter", {}).get("resources", ())
     found = next((one for one in resources if href.lower() == f"#{one['uuid']}".lower()), None)
     if found is None:

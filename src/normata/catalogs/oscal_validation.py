@@ -1,7 +1,7 @@
-"""OSCAL documents, held against the models of NIST, and what is wrong with them in words and places.
+"""Validation of OSCAL documents against the models of NIST, with messages and places of faults.
 
 OSCAL is the Open Security Controls Assessment Language. Its models come with compliance-trestle, the optional extra
-``oscal``. They are imported when the first document is read, since that takes longer than most commands do altogether.
+``oscal``. They are imported when the first document is read, because the import takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_COMPLAINTS = 20_000  # each takes about a kilobyte of memory
 
 
 def validated(document: Document, module: str, faults: list[Fault]) -> Any | None:
-    """The document as trestle's model of it; null where it is invalid, and then ``faults`` says why.
+    """The document as trestle's model of it; null if it is invalid, and then ``faults`` has the reasons.
 
     ``module`` names the part of trestle that has the model.
     """
@@ -47,7 +47,7 @@ _Step: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class _Complaint:
-    """What Pydantic has against the value at ``where``, seen from some value above it."""
+    """An error of Pydantic about the value at ``where``, relative to a value above it."""
 
     where: tuple[_Step, ...]
     kind: str
@@ -69,10 +69,10 @@ def _invalid(document: Document, error: ValidationError) -> list[Fault]:
 def _located(
     value: object, place: tuple[_Step, ...], complaints: Sequence[_Complaint]
 ) -> Iterator[tuple[tuple[_Step, ...], str]]:
-    """The place in the document of each complaint, and its reason.
+    """The place in the document and the reason of each error.
 
-    Where a value may have one of several shapes, Pydantic puts the name of the shape between the steps of the place
-    and complains once a shape. Only the complaints about the shape that fits best say what is wrong with the value.
+    If a value may have one of several shapes, Pydantic puts the name of the shape between the steps of the place and
+    reports errors for each shape. Only those of the shape that fits best are useful.
     """
     inside: dict[_Step, list[_Complaint]] = {}
     shapes: dict[_Step, list[_Complaint]] = {}
@@ -97,7 +97,7 @@ def _has(value: object, step: _Step) -> bool:
 
 
 def _misfit(complaints: Sequence[_Complaint]) -> tuple[bool, int, int]:
-    """How badly a shape fits: to be no such thing at all, or to have keys that it lacks, weighs more than the rest."""
+    """How badly a shape fits: a wrong type or unknown keys count more than other errors."""
     another_thing = any(not complaint.where for complaint in complaints)
     strangers = sum(complaint.kind == "extra_forbidden" and len(complaint.where) == 1 for complaint in complaints)
     return another_thing, strangers, len(complaints)

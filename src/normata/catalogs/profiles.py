@@ -1,4 +1,4 @@
-"""Which controls a profile selects, of a catalog that is stored or comes with it."""
+"""Resolving profiles: which controls they select, of a catalog that is stored or imported with them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ProfileImport:
-    """What a profile takes from one source; ``names`` has what that source is called, be it a uuid, title or file."""
+    """The selection of a profile from one source; ``names`` are those of the source: uuid, title or file."""
 
     place: str
     names: tuple[str, ...]
@@ -40,7 +40,7 @@ class ProfileImport:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A selection of controls that somebody publishes."""
+    """A published selection of controls."""
 
     file: str
     place: str
@@ -84,13 +84,13 @@ class StoredFrameworks(Protocol):
         """The centralized frameworks."""
 
     def controls(self, ids: Collection[str]) -> Collection[str]:
-        """Those of these controls that are stored."""
+        """The ids among these that are stored controls."""
 
     def controls_of(self, framework_id: str) -> Sequence[CatalogControl]:
         """All controls of a framework."""
 
     def selection(self, names: Sequence[str]) -> tuple[str, Collection[str]] | None:
-        """The framework of the one baseline that has one of these ids or names, and the controls that it selects."""
+        """The framework and the controls of the only baseline with one of these ids or names, or null."""
 
 
 def baselines_of(
@@ -102,10 +102,10 @@ def baselines_of(
     skip_unknown: bool,
     option: str,
 ) -> list[Row]:
-    """The rows of the baselines that profiles mean, of a catalog among ``rows`` or of a stored one.
+    """The rows of the profiles' baselines, of a catalog among ``rows`` or of a stored one.
 
-    Raises FaultyInput where a catalog is not there, or lacks controls; with ``skip_unknown``, these are counted in
-    ``left_out`` instead. ``option`` is what the sender calls that.
+    Raises FaultyInput if a catalog or controls of it are missing; with ``skip_unknown``, missing controls are counted
+    in ``left_out`` instead. ``option`` is the sender's name of that option.
     """
     if not profiles:
         return []
@@ -125,7 +125,7 @@ class _Selected:
 
 
 class _Resolver:
-    """Resolves the profiles of one import, each once; ``faults`` has what is wrong with them."""
+    """Resolves the profiles of one import, each once; ``faults`` has their faults."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Resolver:
         self._open: set[str] = set()  # the profiles that are being resolved
 
     def rows(self, profile: Profile) -> Iterator[Row]:
-        """The rows of a profile's baseline; none where something is wrong with it."""
+        """The rows of a profile's baseline; none if it has a fault."""
         selected = self._resolve(profile)
         if selected is None:
             return
@@ -195,7 +195,7 @@ class _Resolver:
         return _Selected(known[0].framework_id, list(controls))
 
     def _part(self, profile: Profile, one: ProfileImport) -> _Selected | None:
-        """What one import selects; null where its source is not there, or lacks controls."""
+        """The selection of one import; null if its source or controls of it are missing."""
         source = self._source(profile, one)
         if source is None:
             return None
@@ -220,7 +220,7 @@ class _Resolver:
         return _Selected(framework_id, [name for name in every if name in chosen and controls[name].is_requirement])
 
     def _source(self, profile: Profile, one: ProfileImport) -> tuple[str, Collection[str] | None] | None:
-        """The framework that an import selects from, and of what of its controls; null for all of them."""
+        """The framework of an import's source, and which of its controls can be selected; null for all of them."""
         for other in self._profiles:
             if other is not profile and any(_is_profile(other, name) for name in one.names):
                 selected = self._resolve(other)
@@ -237,7 +237,7 @@ class _Resolver:
         return None
 
     def _with_controls(self, one: ProfileImport, frameworks: Sequence[CatalogFramework]) -> list[CatalogFramework]:
-        """Those of these frameworks that have most of the controls that an import names."""
+        """The frameworks among these with most of the controls that an import names."""
         named = {name for choice in one.included for name in choice.ids}
         if not named:
             return []
@@ -278,7 +278,7 @@ def _children(controls: Mapping[str, CatalogControl]) -> Mapping[str, list[str]]
 def _chosen(
     choice: Choice, names: Mapping[str, str], children: Mapping[str, Sequence[str]], unknown: list[str]
 ) -> set[str]:
-    """The controls that a choice is about, by their ids; those that are not there are added to ``unknown``."""
+    """The controls of a choice, by their ids; missing ones are added to ``unknown``."""
     unknown += (name for name in choice.ids if name.lower() not in names)
     found = {names[name.lower()] for name in choice.ids if name.lower() in names}
     for pattern in choice.patterns:
@@ -305,7 +305,7 @@ def _no_source(one: ProfileImport, found: Sequence[CatalogFramework]) -> str:
 
 
 def _without_name_of(framework: CatalogFramework, profile: Profile) -> str:
-    """What a profile is called within its framework: its title without the words that both titles begin with."""
+    """The name of a profile within its framework: its title without the common beginning of both titles."""
     theirs, words = framework.name.split(), profile.title.split()
     common = 0
     while common < min(len(theirs), len(words)) and theirs[common].strip(":,") == words[common].strip(":,"):
@@ -317,5 +317,5 @@ _ENDING = re.compile(r"(?:-min)?\.[a-z]+$", re.IGNORECASE)
 
 
 def _stem(file: str) -> str:
-    """The name of a file without its folder, its ending, and the mark of its being written without blanks."""
+    """The name of a file without folder, extension and NIST's mark of a minified file."""
     return _ENDING.sub("", re.split(r"[/\\]", file)[-1]).casefold()

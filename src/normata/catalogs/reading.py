@@ -1,7 +1,7 @@
-"""Frameworks and mappings that others publish, read into rows of a bundle.
+"""Reading published frameworks and mappings into rows of a bundle.
 
-``registry.py`` has their formats; the content of a file, and not its name, says which one it has. What must hold for
-all formats is here: what a control without a name is called, and that identifiers and parents fit together.
+``registry.py`` has the formats, which are recognized by the content of a file, not by its name. This module has the
+rules of all formats: the name of a control without one, and the consistency of identifiers and parents.
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ _LONGEST_NAME_FROM_TEXT = 120
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What files hold: the rows of frameworks and controls, and what mappings say of controls, here or elsewhere.
+    """The content of files: the rows of frameworks and controls, and the relations of mappings.
 
-    ``profiles`` select controls, here or elsewhere.
-
-    ``left_out`` counts by sort what the files have and Normata does not keep. ``unfit`` has what is wrong with the
-    files that were skipped.
+    Relations and ``profiles`` may name controls of these files or of stored catalogs. ``left_out`` counts the parts
+    that Normata does not import, by type. ``unfit`` has the faults of skipped files.
     """
 
     rows: list[Row]
@@ -51,10 +49,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One file, or the body of a request, that is read when its turn comes.
+    """One file, or the body of a request, with a function that reads it.
 
-    ``read`` returns its content, or raises Unreadable. ``name`` is that of the framework, if the format has no name for
-    it. ``formats`` are those that the content may have.
+    ``read`` returns its content, or raises Unreadable. ``name`` is that of the framework if the format has none.
+    ``formats`` are the allowed formats of the content.
     """
 
     file: str
@@ -74,12 +72,11 @@ def read_published(
     name: str | None = None,
     skip_unfit: bool = False,
 ) -> Published:
-    """What these files hold, in the order of the files.
+    """The content of these files, in their order.
 
-    ``progress`` is called with each path before its file is read. ``name`` is that of the framework which a table
-    becomes, the file's unless it is given. Raises FaultyInput with the faults of all files, unless files with faults
-    are to be skipped. Mappings may name controls that were imported long ago; ``unknown.rows_to_load`` looks whether
-    they are there.
+    ``progress`` is called with each path before its file is read. ``name`` is that of the framework of a table, by
+    default the file's. Raises FaultyInput with the faults of all files, unless files with faults are to be skipped.
+    Mappings may name controls that were imported before; ``unknown.rows_to_load`` checks that these exist.
     """
     inputs = [Input(str(path), name or path.stem, partial(read_bytes, path, MAX_CHARACTERS)) for path in paths]
     return read_inputs(inputs, progress, skip_unfit=skip_unfit)
@@ -88,7 +85,7 @@ def read_published(
 def read_inputs(
     inputs: Sequence[Input], progress: Callable[[str], None] = _silent, *, skip_unfit: bool = False
 ) -> Published:
-    """What these inputs hold, in their order.
+    """The content of these inputs, in their order.
 
     Raises FaultyInput with the faults of all, unless those with faults are to be skipped.
     """
@@ -137,7 +134,7 @@ def read(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> li
 def _recognized(
     inputs: Sequence[Input], progress: Callable[[str], None], faults: list[Fault]
 ) -> list[tuple[Document, Reader]]:
-    """The documents that can be read, each with its reader. What is wrong with the others goes to ``faults``."""
+    """The documents that can be read, each with its reader. The faults of the others are added to ``faults``."""
     found: dict[str, tuple[Document, Reader]] = {}
     for one in inputs:
         progress(one.file)
@@ -234,7 +231,7 @@ def _unknown_parents(controls: Mapping[str, Row]) -> Iterator[Fault]:
 
 
 def _circles(controls: Mapping[str, Row]) -> Iterator[Fault]:
-    """One fault for each circle of parents, at the first of its controls that is met."""
+    """One fault for each circle of parents, at its first control."""
     settled: set[str] = set()
     for start in controls:
         way: set[str] = set()

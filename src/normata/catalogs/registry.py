@@ -1,4 +1,4 @@
-"""All formats that catalogs and mappings come in, in the order in which they look at a file."""
+"""All formats of catalogs and mappings, in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def by_media_type() -> Mapping[MediaType, Sequence[ImportFormat]]:
 
 
 def format_of(document: Document, formats: Sequence[ImportFormat] = FORMATS) -> ImportFormat:
-    """The one of these formats that a document has. Raises Unreadable."""
+    """The format of a document, among these. Raises Unreadable."""
     if len(formats) == 1:
         return formats[0]
     unreadable: Unreadable | None = None

@@ -1,6 +1,6 @@
-"""Matches that a document of mappings has given, and does not have any more in the version that is imported.
+"""Retiring matches that the imported version of a document of mappings does not have any more.
 
-They are retired: they stay stored and count nowhere. Importing a version that has them brings them back.
+They stay stored but do not count. Importing a version that has them brings them back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from normata.frameworks.model import Control, ControlMatch
 
 @dataclass(frozen=True, slots=True)
 class RetiredMatch:
-    """A match that is retired, and the document that has it no more, with its version."""
+    """A match that is retired, with the document that no longer has it, and its version."""
 
     id: str
     source: str
@@ -33,7 +33,7 @@ class RetiredMatch:
 
 @dataclass(slots=True)
 class Retirement:
-    """What an import retires: the rows that do so, which matches those are, and how many others are back."""
+    """The retirements of an import: the rows to write, the retired matches, and the number of matches that return."""
 
     rows: list[Row] = field(default_factory=list)
     matches: list[RetiredMatch] = field(default_factory=list)
@@ -42,9 +42,9 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How the ids of an import are made: ``published`` has the publisher's id of a control, null where it is unknown.
+    """How ids of an import are derived: ``published`` returns the publisher's id of a control, null if it is unknown.
 
-    ``own`` makes the stored id of what the publisher calls so.
+    ``own`` returns the stored id for a publisher's id.
     """
 
     published: Callable[[str], str | None] = lambda control: control
@@ -58,9 +58,9 @@ def retire(
     organization_id: str | None = None,
     names: Names = Names(),
 ) -> Retirement:
-    """What the rows of an import retire: of each document of mappings among them, what it gave and does not now.
+    """The retirements of an import: for each document of mappings, the matches that it gave before and not now.
 
-    Matches that were stored before documents were belong to the document from which their id follows.
+    Older matches without a document belong to the document from which their id is derived.
     """
     found = Retirement()
     documents = {row.values["id"]: row for row in rows if row.array == "mappingDocuments"}

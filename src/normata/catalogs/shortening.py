@@ -1,4 +1,4 @@
-"""Names on one line, as long as names may be."""
+"""Shortening texts to one line, within the length of names."""
 
 from __future__ import annotations
 

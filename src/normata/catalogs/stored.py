@@ -1,4 +1,4 @@
-"""Which centralized frameworks and controls are stored, for mappings that are imported later than their catalogs."""
+"""The stored centralized frameworks and controls, for mappings that are imported after their catalogs."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class StoredCatalogs:
         self._transaction = transaction
 
     def controls(self, ids: Collection[str]) -> set[str]:
-        """Those of these controls that are stored."""
+        """The ids among these that are stored controls."""
         return self._stored(_CONTROLS, ids)
 
     def frameworks(self, ids: Collection[str]) -> set[str]:
-        """Those of these frameworks that are stored."""
+        """The ids among these that are stored frameworks."""
         return self._stored(_FRAMEWORKS, ids)
 
     def catalog_frameworks(self) -> list[CatalogFramework]:
-        """All of them, as a profile may name them."""
+        """All centralized frameworks, with the names by which a profile may refer to them."""
         return [CatalogFramework(*row) for row in self._transaction.rows(_EVERY_FRAMEWORK)]
 
     def controls_of(self, framework_id: str) -> list[CatalogControl]:
@@ -62,7 +62,7 @@ class StoredCatalogs:
         return [CatalogControl(*row) for row in self._transaction.rows(_CONTROLS_OF, {"framework": framework_id})]
 
     def selection(self, names: Sequence[str]) -> tuple[str, set[str]] | None:
-        """The framework of the one baseline that has one of these ids or names, and the controls that it selects."""
+        """The framework and the controls of the only baseline with one of these ids or names, or null."""
         found = self._transaction.rows(_BASELINES, {"names": names})
         if len(found) != 1:
             return None

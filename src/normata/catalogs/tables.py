@@ -1,7 +1,7 @@
-"""Catalogs that people keep in a spreadsheet: CSV, or the first sheet of an XLSX workbook.
+"""Catalogs in spreadsheets: CSV, or the first sheet of an XLSX workbook.
 
-The first row names the columns, in any order. A row is a control. Rows are counted as spreadsheets count them, so that
-a fault in ``/rows/4/parent`` is about the fourth row.
+The first row names the columns, in any order. A row is a control. Rows are numbered as in spreadsheets, so that a fault
+in ``/rows/4/parent`` is about the fourth row.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> 
 
 
 def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:
-    """The framework and the controls of a table. What is wrong with it goes to ``faults``."""
+    """The framework and the controls of a table. Faults are added to ``faults``."""
     framework_id = str(uuid5(_TABLES, sheet.name))
     ids = {cells["identifier"]: _control_id(framework_id, cells["identifier"]) for _, cells in sheet.rows}
     parents = {cells["parent"] for _, cells in sheet.rows}
@@ -135,7 +135,7 @@ def _control_id(framework_id: str, identifier: str) -> str:
 
 
 def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fault]) -> Sheet:
-    """Raises Unreadable where there is no row that names the columns, or there are too many rows."""
+    """The sheet. Raises Unreadable if no row names the columns, or there are too many rows."""
     numbered = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1) if row)
     filled = ((number, row) for number, row in numbered if any(row))
     number, header = next(filled, (1, []))
@@ -160,7 +160,7 @@ def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fau
 
 
 def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
-    """The cells of a workbook as texts. Raises Unreadable where they are strewn too far."""
+    """The cells of a workbook as texts. Raises Unreadable if there are too many, including empty ones."""
     places = 0
     for row in rows:
         places += len(row)

@@ -1,4 +1,4 @@
-"""Files that are something else than catalogs and mappings: what they are, and what to do."""
+"""Files that are neither catalogs nor mappings: what they are, and what to do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _XML = "is XML: catalogs in OSCAL are read as JSON or YAML. Publishers have thos
 
 
 def reason_against(document: Document) -> str | None:
-    """Why this document is no import, if it is known what it is instead; null where it is not."""
+    """Why this document cannot be imported, if its content is known; else null."""
     for beginning, reason in _BEGINNINGS:
         if document.content.startswith(beginning):
             return reason

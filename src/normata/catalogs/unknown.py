@@ -1,4 +1,4 @@
-"""Mappings that name controls that no catalog has: one fault for each framework, or left out."""
+"""Mappings that name unknown controls: one fault for each framework, or left out."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Stored(Protocol):
     """What the database has."""
 
     def controls(self, ids: Collection[str]) -> Collection[str]:
-        """Those of these controls that are stored."""
+        """The ids among these that are stored controls."""
 
     def frameworks(self, ids: Collection[str]) -> Collection[str]:
-        """Those of these frameworks that are stored."""
+        """The ids among these that are stored frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A mapping that was not imported, and the controls that it names and no catalog has."""
+    """A mapping that was not imported, with the unknown controls that it names."""
 
     file: str
     place: str
@@ -44,8 +44,7 @@ def rows_to_load(
 ) -> tuple[list[Row], list[LeftOut]]:
     """The rows to load, and the mappings that are left out because they name unknown controls.
 
-    Unless ``skip_unknown``, nothing is left out: then unknown controls raise FaultyInput. ``option`` is what the sender
-    can use to have them left out.
+    Without ``skip_unknown``, unknown controls raise FaultyInput. ``option`` is the sender's name of that option.
     """
     relations, left_out = known_relations(published, stored, skip_unknown=skip_unknown, option=option)
     return [*published.rows, *matches_of(relations)], left_out
@@ -77,7 +76,7 @@ def _left_out(relation: Relation, missing: tuple[str, ...]) -> LeftOut:
 
 
 def _unknown(published: Published, stored: Stored) -> set[str]:
-    """The controls that are named, but neither published here nor stored."""
+    """The named controls that are neither in the import nor stored."""
     named = {control for relation in published.relations for _, control in relation.ends()}
     named -= {row.values["id"] for row in published.rows if row.array == "controls"}
     return named.difference(stored.controls(sorted(named))) if named else named
@@ -88,9 +87,9 @@ def _unknown(published: Published, stored: Stored) -> set[str]:
 
 @dataclass(slots=True)
 class _Gap:
-    """What is lacking of one framework: the first mapping that shows it, and all the controls.
+    """What is missing of one framework: the first mapping that names it, and all the controls.
 
-    ``is_whole`` is true where no control of the framework is known at all.
+    ``is_whole`` is true if no control of the framework is known.
     """
 
     first: Relation

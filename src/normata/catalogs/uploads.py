@@ -50,14 +50,14 @@ _TABLES: Mapping[str, type[Table]] = {
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What an upload holds, with the ids of its publisher, and what is wrong with it."""
+    """The content of an upload, with the ids of its publisher, and its faults."""
 
     published: Published
     faults: list[Fault] = field(default_factory=list)
 
 
 def read_upload(one: Input) -> Upload:
-    """Read an upload. That may take a while, and needs no database."""
+    """Read an upload. This may take some seconds, and needs no database."""
     try:
         published = read_inputs([one])
     except FaultyInput as error:
@@ -71,9 +71,9 @@ def read_upload(one: Input) -> Upload:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an upload makes of what is stored: the rows to write, with all that is to be reported of them.
+    """The plan of an upload: the rows to write, with the data of its report.
 
-    ``basis`` is the revision of the organization's controls on which it stands; see :func:`_basis`.
+    ``basis`` is the revision of the organization's controls that it is based on; see :func:`_basis`.
     """
 
     basis: str
@@ -132,13 +132,13 @@ def take(
     option: str = "--skip-unknown",
     planned: Plan | None = None,
 ) -> Outcome:
-    """Make what an upload holds the organization's own.
+    """Import an upload as the organization's own.
 
-    ``name`` is what its framework is called instead of what the upload says. With ``skip_unknown``, mappings that name
-    unknown controls are left out; ``option`` is what the sender calls that. What an earlier upload has made is found
-    again, and changed where it differs; what it has no more of a mapping is retired. What was ``planned`` for this very
-    upload is used unless the organization has changed since. Raises NotFound, InsufficientRole, FaultyInput, and
-    ImportInProgress where another process imports for the organization.
+    ``name`` overrides the name of its framework. With ``skip_unknown``, mappings that name unknown controls are left
+    out; ``option`` is the sender's name of that option. Rows of an earlier upload are found again, and changed if they
+    differ; matches that its mapping no longer has are retired. The plan in ``planned`` is used unless the organization
+    has changed since. Raises NotFound, InsufficientRole, FaultyInput, and ImportInProgress if another process imports
+    for the organization.
     """
     organization_id = reached(unit, organization)
     if not unit.try_lock(f"import of {organization_id}"):  # of another process, on PostgreSQL
@@ -154,10 +154,10 @@ def take(
 
 
 def _basis(unit: UnitOfWork, organization_id: str) -> str:
-    """What changes with every change of the organization's frameworks, controls, matches and adoptions.
+    """A revision that changes with every change of the organization's frameworks, controls, matches and adoptions.
 
-    Centralized catalogs do not matter: their rows never go, so that what was found of them is there still, and one that
-    has come since is one that has come too late.
+    Centralized catalogs do not matter: their rows are never deleted, so the ones that were found still exist, and later
+    ones are not considered.
     """
     return current_revision(unit, organization_id, "controls")
 
@@ -204,7 +204,7 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
 
 
 def _moved(written: Sequence[PendingRow]) -> Iterator[str]:
-    """The controls that are new or count otherwise than they did, and their former parents."""
+    """The controls that are new or are counted differently, and their former parents."""
     for row in written:
         former = None if row.stored is None else row.stored["parent_id"]
         if row.stored is None or any(row.stored[name] != row.final[name] for name in MATTERS[Control]):
@@ -238,9 +238,9 @@ def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
 
 
 class _Known:
-    """Which controls and frameworks there are for an organization.
+    """The controls and frameworks that an organization's upload can refer to.
 
-    An id leads to the organization's own upload first, and then to what has this very id.
+    An id refers to the organization's own upload first, and then to the row with this id.
     """
 
     def __init__(self, unit: UnitOfWork, organization_id: str) -> None:
@@ -249,13 +249,13 @@ class _Known:
         self._named_by_id: set[str] = set()  # centralized controls, and own ones that were made over HTTP
 
     def controls(self, ids: Collection[str]) -> set[str]:
-        """Those of these controls that are known; see :class:`normata.catalogs.unknown.Stored`."""
+        """The ids among these that are known controls; see :class:`normata.catalogs.unknown.Stored`."""
         own = self._own(_CONTROLS, ids)
         self._named_by_id = self._stored(_CONTROLS, set(ids) - own)
         return own | self._named_by_id
 
     def frameworks(self, ids: Collection[str]) -> set[str]:
-        """Those of these frameworks that are known."""
+        """The ids among these that are known frameworks."""
         own = self._own(_VISIBLE_FRAMEWORKS, ids)
         return own | self._stored(_VISIBLE_FRAMEWORKS, set(ids) - own)
 
@@ -270,7 +270,7 @@ class _Known:
         return Row(row.array, row.file, row.place, values, row.origin)
 
     def names(self, published: Published) -> Names:
-        """How ids were made of those of the publishers, as far as this upload has them."""
+        """How ids were derived from those of the publishers, for the rows of this upload."""
         named = {control for relation in published.relations for _, control in relation.ends()}
         named.update(row.values["id"] for row in published.rows if row.array == "controls")
         by_own_id = {_own_id(self._organization_id, control): control for control in named}

@@ -1,4 +1,4 @@
-"""The version of a standard, found in what people call it."""
+"""The version of a standard, found in its name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMS = tuple(
 
 
 def version_in(*names: str | None) -> str | None:
-    """The version that the first of these names has that has one; null where none has."""
+    """The version in the first of these names that has one; null if none has."""
     for name in names:
         for form in _FORMS:
             found = form.search(name or "")

@@ -1,7 +1,7 @@
-"""What of an XLSX workbook (ISO/IEC 29500) is checked before it is read, so that reading it is quick and loses nothing.
+"""Checks of an XLSX workbook (ISO/IEC 29500) before it is read, so that reading is quick and loses nothing.
 
-A few kilobytes of a zip file can unpack to millions of cells, and the library holds a whole row in memory. It also
-passes over rows and cells that are out of order.
+A few kilobytes of a zip file can unpack to millions of cells, and the library holds a whole row in memory. The library
+also skips rows and cells that are out of order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _BAD_NUMBER = "has a row that is numbered neither as ISO/IEC 29500 says nor in o
 def require_harmless(content: bytes) -> None:
     """Raise Unreadable for a workbook that takes too much to read, defines entities, or is out of order.
 
-    What a zip file declares is what Python unpacks at most. A workbook has no document type (ISO/IEC 29500-2, 8.1.4).
+    Python never unpacks more than the sizes that a zip file declares. A workbook has no document type (ISO/IEC 29500-2,
+    8.1.4).
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -42,7 +43,7 @@ def require_harmless(content: bytes) -> None:
 
 
 class _Part:
-    """A walk through one part that keeps nothing of it but where it is."""
+    """Reads one part, and stores only the position in it."""
 
     def __init__(self, elements: int) -> None:
         self._elements = elements  # so far, with those of the parts before
@@ -51,7 +52,7 @@ class _Part:
         self._column = (0, "")  # of the last cell: columns are in order by length, then by letters
 
     def read(self, content: bytes) -> int:
-        """How many elements there were up to the end of this part. What is not XML, such as a picture, has none."""
+        """The number of elements up to the end of this part. A part that is not XML, such as a picture, has none."""
         parser = expat.ParserCreate()
         parser.StartElementHandler = self._element
         parser.StartDoctypeDeclHandler = self._document_type

@@ -51,9 +51,9 @@ class NotSignedIn(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What the pages share. ``provider`` is what people call the provider to sign in with; null where there is none.
+    """What the pages share. ``provider`` is what people call the provider to sign in with; null if there is none.
 
-    ``passkeys`` is null where no browser makes any for the site. ``operations`` has all operations of the interface, by
+    ``passkeys`` is null if no browser makes any for the site. ``operations`` has all operations of the interface, by
     their ids.
     """
 
@@ -84,7 +84,7 @@ class PageRequest:
 
     @property
     def address(self) -> str:
-        """The address that the request comes from; empty where that is not known."""
+        """The address that the request comes from; empty if that is not known."""
         return (self.request.scope.get("client") or ("",))[0]
 
     @property
@@ -110,7 +110,7 @@ class PageRequest:
         return [(name, value.replace("\0", "")) for name, value in pairs]
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie of ours; empty where there is none."""
+        """The value of a cookie of ours; empty if there is none."""
         return self.request.cookies.get(self.console.site.cookie_name(name), "")
 
     async def visitor(self) -> Visitor | None:
@@ -221,7 +221,7 @@ class Endpoint:
 
 
 def _returning(page_request: PageRequest) -> str:
-    """The query that leads back to this page after signing in; empty where there is no page to come back to."""
+    """The query that leads back to this page after signing in; empty if there is no page to come back to."""
     if page_request.request.method not in SAFE_METHODS:
         return ""
     query = page_request.request.scope["query_string"].decode("latin-1")

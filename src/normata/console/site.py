@@ -55,7 +55,7 @@ class Site:
 
     @cached_property
     def passkey_host(self) -> str | None:
-        """The relying party of passkeys (WebAuthn, level 3, section 5.1.2); null where none is possible.
+        """The relying party of passkeys (WebAuthn, level 3, section 5.1.2); null if none is possible.
 
         That is a domain: browsers make no passkeys for an address.
         """

@@ -35,7 +35,7 @@ class Assets:
             self._contents[path] = Content(body, _TYPES[file.suffix], _FOR_EVER, vary=b"accept-encoding")
 
     def path(self, name: str) -> str:
-        """The path of a file. Raises KeyError where there is none."""
+        """The path of a file. Raises KeyError if there is none."""
         return self._paths[name]
 
     def routes(self) -> Iterator[Route]:

@@ -20,7 +20,7 @@ class Throttles:
     """Counts attempts by account and by address; those to accounts that do not exist like the others.
 
     It counts before anything is compared, so that attempts that are made at once are all counted. Whoever knows an
-    address of e-mail can use its attempts up; links and passkeys go on, since these cannot be guessed.
+    email address can use its attempts up; links and passkeys go on, since these cannot be guessed.
     """
 
     def __init__(self, changes: Changes, per_minute: int) -> None:

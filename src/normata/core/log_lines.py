@@ -34,7 +34,7 @@ class Lines:
             self._gathered.append(_bytes(line))
 
     def error(self, line: bytes | str) -> None:
-        """Write a line now. Raises OSError and ValueError where the log cannot be written."""
+        """Write a line now. Raises OSError and ValueError if the log cannot be written."""
         with self._lock:
             self._gathered.append(_bytes(line))
         self._write()

@@ -1,9 +1,8 @@
 """Which controls of adopted frameworks apply to an organization.
 
-What the assessment of a control says of that decides. Where it says nothing (null), the nearest group above it whose
-assessment says something does, if that excludes it. A requirement outside of the baseline of the adoption does not
-apply either: its own assessment alone can take it in. A mandatory control applies unless its own assessment, which no
-longer may, has excluded it.
+The assessment of a control decides. If it is null, the nearest group above with a decision does, if that excludes it. A
+requirement outside of the adoption's baseline does not apply either: only its own assessment can include it. A
+mandatory control applies unless its own assessment has excluded it, which is no longer allowed.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
 
 class Scope(NamedTuple):
-    """What decides whether a control applies, besides what is above it.
+    """What decides whether a control applies, besides the groups above it.
 
-    ``decision`` is what its assessment says, null where that says nothing. ``in_baseline`` is true where the adoption
-    has no baseline.
+    ``decision`` is that of its assessment, null if that says nothing. ``in_baseline`` is true if the adoption has no
+    baseline.
     """
 
     is_group: bool
@@ -50,7 +49,7 @@ def applies(scope: Scope, decision_above: bool | None) -> bool:
 
 
 def not_applicable(places: Mapping[str, Place], scopes: Mapping[str, Scope]) -> Iterator[str]:
-    """The controls that do not apply, of whole frameworks."""
+    """The controls that do not apply, computed for whole frameworks."""
     decided_from: dict[str | None, bool | None] = {None: None}  # by the parent that it begins with
     decisions = {control: scope.decision for control, scope in scopes.items() if scope.is_group}
     for control, scope in scopes.items():
@@ -62,10 +61,10 @@ def not_applicable(places: Mapping[str, Place], scopes: Mapping[str, Scope]) -> 
 
 
 def settle(unit: UnitOfWork, organization_id: str, controls: Collection[str], most: int) -> set[str]:
-    """Store whether controls apply, and those below them; returns those that have begun or stopped to, or are new.
+    """Store whether controls and those below them apply; returns the new ones and those for which this has changed.
 
-    ``controls`` are new, have moved, or have another assessment of this. Raises GraphTooLarge where that is
-    more than ``most`` controls; then nothing has been stored.
+    ``controls`` are new, have moved, or have another decision. Raises GraphTooLarge for more than ``most`` controls,
+    and then stores nothing.
     """
     key = {"organization": organization_id}
     concerned = {*controls}
@@ -89,7 +88,7 @@ def settle(unit: UnitOfWork, organization_id: str, controls: Collection[str], mo
 def without_decisions(
     transaction: Transaction, organization_id: str, control: str, most: int
 ) -> dict[str, bool] | None:
-    """The controls that would begin or stop to apply, if the assessment of one did not say that; null if too many."""
+    """The controls that would begin or stop to apply without the decision of one assessment; null if too many."""
     key = {"organization": organization_id}
     concerned = {control, *transaction.scalars(BELOW.limit(most + 1), {"ids": [control]})}
     if len(concerned) > most:
@@ -106,7 +105,7 @@ def without_decisions(
 def _around(
     transaction: Transaction, key: Mapping[str, str], controls: Collection[str]
 ) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """The groups above controls, and what decides of all of these."""
+    """The groups above controls, and the scopes of all of these."""
     above = groups_above(transaction, controls)
     rows = {
         row.id: row
@@ -117,7 +116,7 @@ def _around(
 
 
 def nearest_decision(groups: Iterable[str], decisions: Mapping[str, bool | None]) -> bool | None:
-    """What is decided by the first of these groups of which something is."""
+    """The decision of the first of these groups that has one; else null."""
     return next((found for group in groups if (found := decisions.get(group)) is not None), None)
 
 
@@ -127,7 +126,7 @@ def scopes_of(
     baselines: Mapping[str, str] = {},
     selected: Collection[str] = (),
 ) -> dict[str, Scope]:
-    """What decides of controls, from rows with id, framework_id, is_group and is_mandatory.
+    """The scopes of controls, from rows with id, framework_id, is_group and is_mandatory.
 
     ``baselines`` has those of the adoptions by framework, ``selected`` the controls in any of these.
     """

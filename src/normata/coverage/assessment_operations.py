@@ -39,7 +39,7 @@ class AssessmentPut(AssessmentFields):
 
 
 class AssessmentConfirmation(Input):
-    """That the assessment of a control still holds."""
+    """The confirmation that the assessment of a control still holds."""
 
     organization_id: OrganizationId
     review_by: Annotated[
@@ -98,7 +98,7 @@ _RETAINED = (
 
 
 class ChangedAssessment(AssessedControl):
-    """A control with its new assessment, and what the assessment does not exclude."""
+    """A control with its new assessment, and the controls that this does not exclude."""
 
     mandatory_retained: RetainedControls = Field(description=_RETAINED)
 
@@ -151,7 +151,7 @@ def _patch(unit: UnitOfWork, request: Request) -> Any:
 def assessed_controls(
     rows: Sequence[Any], mandatory_retained: Mapping[str, Any], change_id: str | None = None
 ) -> dict[str, Any]:
-    """The answer about several controls."""
+    """The answer with several controls."""
     return {"items": [_as_wire(row) for row in rows], "mandatoryRetained": mandatory_retained, "changeId": change_id}
 
 

@@ -1,4 +1,4 @@
-"""Assessments as a table: one line a control, as a spreadsheet program writes it."""
+"""Assessments as a CSV table, with one line for each control."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 def parse_assessments(text: str, file: str) -> tuple[list[AssessmentInput], list[Fault]]:
     """The assessments in the text of a CSV file (RFC 4180), with commas or semicolons, and all faults of it.
 
-    The first line names the columns: ``identifier``, and of ``framework``, ``status``, ``gap``, ``applicable``,
-    ``justification``, ``reasons``, ``owner``, ``note`` and ``review-by`` those that are there, in any order. An empty
-    cell leaves what is stored as it is, one with nothing but a hyphen removes it. Reasons are tokens with spaces,
-    commas or bars between them. The places of faults are lines: the first of those that a row with line breaks in its
-    cells takes up.
+    The first line names the columns: ``identifier``, and any of ``framework``, ``status``, ``gap``, ``applicable``,
+    ``justification``, ``reasons``, ``owner``, ``note`` and ``review-by``, in any order. An empty cell leaves the stored
+    value as it is, one with only a hyphen removes it. Reasons are tokens with spaces, commas, semicolons or bars
+    between them. The places of faults are line numbers: the first line of a row with line breaks in its cells.
     """
     faults: list[Fault] = []
     assessments = list(_read(text, file, faults))
@@ -102,7 +101,7 @@ def _assessment(source: Row, names: list[str], cells: list[str], faults: list[Fa
 
 
 def _value(column: str, cell: str) -> Any:
-    """What a cell says, in JSON's own types."""
+    """The value of a cell, in JSON's types."""
     if column == "reasons":
         return [] if cell == _CLEARS else [reason.upper() for reason in re.split(r"[\s,;|]+", cell) if reason]
     if cell == _CLEARS:

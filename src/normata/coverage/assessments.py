@@ -57,11 +57,11 @@ ASSESSMENT_WRITES: tuple[Write, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class AssessmentInput:
-    """What shall be said of a control: ``values`` by column.
+    """The assessment to store for a control: ``values`` by column.
 
-    The control is named by its id, by its identifier, or by a ``name`` that may be either; where an identifier is not
-    enough, with its framework (an id, slug or identifier). ``source`` is its place in the input; its fields are the
-    wire's. With ``whole``, the control is what a request as a whole is about, and what the values leave out is unsaid.
+    The control is named by its id, by its identifier, or by a ``name`` that may be either; if an identifier is not
+    enough, with its framework (an id, slug or identifier). ``source`` is its place in the input; its fields have the
+    names of the wire. With ``whole``, the request is about this control alone, and omitted values are reset.
     """
 
     source: Row
@@ -74,7 +74,7 @@ class AssessmentInput:
 
 
 class AssessmentFields(Input):
-    """What may be said of a control."""
+    """The fields of an assessment that a request can set."""
 
     coverage_status: CoverageStatus | None = Field(
         None, description="How far the organization covers the control; null if that is not assessed."
@@ -92,12 +92,12 @@ class AssessmentFields(Input):
     review_by: Timestamp | None = Field(None, description="When the assessment must be reviewed.")
 
     def values_by_column(self) -> dict[str, Any]:
-        """The fields that the request names, by column."""
+        """The fields of the request, by column."""
         return {name: getattr(self, name) for name in ASSESSMENT_COLUMNS if name in self.model_fields_set}
 
 
 class Assessment(Wire):
-    """What the organization says of a control: nothing but nulls where it has said nothing."""
+    """An organization's assessment of a control; all fields are null if there is none."""
 
     coverage_status: CoverageStatus | None
     coverage_gap: str | None
@@ -107,7 +107,7 @@ class Assessment(Wire):
     owner_id: str | None
     note: str | None
     review_by: Timestamp | None
-    updated_at: str | None = Field(description="When it was last said; null where nothing is.")
+    updated_at: str | None = Field(description="When it was last said; null if nothing is.")
     assessed_at: Timestamp | None = Field(description="When the status was last set or confirmed.")
     stale: list[Staleness] = Field(description=STALE)
     lapsed_status: CoverageStatus | None = Field(description=LAPSED_STATUS)
@@ -115,7 +115,7 @@ class Assessment(Wire):
 
 
 def assessment_to_wire(row: Any, moment: str | None = None) -> dict[str, Any]:
-    """The assessment in a row of :func:`read_assessments`, as it travels, at a moment (now where it is null)."""
+    """The assessment in a row of :func:`read_assessments`, in wire form, at a moment (now where it is null)."""
     is_there = row.assessment_id is not None
     values = {wire: getattr(row, name) if is_there else _NOT_ASSESSED[name] for name, wire in _WIRE_NAMES.items()}
     return values | {
@@ -128,7 +128,7 @@ def assessment_to_wire(row: Any, moment: str | None = None) -> dict[str, Any]:
 
 
 def assessed_to_wire(row: Any, excluding: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a row of :func:`read_assessments`, and the group that excludes it, if any, add to a control of the list."""
+    """The fields of :class:`AssessedDetails` from a row of :func:`read_assessments` and the group that excludes it."""
     return {
         "coverage": assessment_to_wire(row),
         "isApplicable": row.applies,
@@ -144,8 +144,8 @@ def assess(
 ) -> list[Any]:
     """Make all assessments, bring coverage up to date, and return :func:`read_assessments` of their controls, in order.
 
-    ``found`` has the faults that reading the input has found: with any, the rest is only checked. Raises FaultyInput
-    with all faults, and NotFound where the one control that the input is about cannot be found; then nothing changes.
+    ``found`` has the faults of reading the input: if there are any, the rest is only checked. Raises FaultyInput with
+    all faults, and NotFound if the one control of the input cannot be found; then nothing changes.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
@@ -205,7 +205,7 @@ def assess(
 def _reviewed(
     before: Mapping[str, Any], reviewed: Mapping[str, Any], after: Mapping[str, Any], unit: UnitOfWork
 ) -> dict[str, Any]:
-    """The columns of the review of a changed assessment: another status is one of now, which has not lapsed."""
+    """The review columns of a changed assessment: with another status it is assessed now, and has not lapsed."""
     row = {**after, **reviewed}
     if after["coverage_status"] != before["coverage_status"]:
         row |= {"assessed_at": unit.moment, "lapsed_status": None, "lapsed_at": None}
@@ -221,7 +221,7 @@ def update_assessments(unit: UnitOfWork, rows: Sequence[Mapping[str, Any]]) -> N
 def clear_assessments(unit: UnitOfWork, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
     """Clear the assessments of controls that have one, and return :func:`read_assessments` of them.
 
-    Raises NotFound, and InUse where a record refers to an assessment.
+    Raises NotFound, and InUse if a record refers to an assessment.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
@@ -243,9 +243,9 @@ def clear_assessments(unit: UnitOfWork, organization_id: str, control_ids: Seque
 
 
 def read_assessments(transaction: Transaction, organization_id: str, control_ids: Sequence[str]) -> list[Any]:
-    """What is said of controls of adopted frameworks, and what follows for them: rows in the order of the ids.
+    """The assessments and coverage of controls of adopted frameworks: rows in the order of the ids.
 
-    Raises NotFound where one of them is no such control.
+    Raises NotFound if one of them is not such a control.
     """
     rows = {
         row.id: row
@@ -261,7 +261,7 @@ def read_assessments(transaction: Transaction, organization_id: str, control_ids
 def _follow(
     unit: UnitOfWork, organization_id: str, rows: Sequence[Mapping[str, Any]], decided: Collection[str]
 ) -> None:
-    """Bring coverage up to date; ``decided`` are the controls of which it has changed whether they apply."""
+    """Bring coverage up to date; ``decided`` are the controls whose decision whether they apply has changed."""
     if rows:
         touched = Touched(assessed={row["control_id"] for row in rows}, decided=decided)
         bring_up_to_date(unit, organization_id, touched)
@@ -270,7 +270,7 @@ def _follow(
 def _check_owners(
     transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
 ) -> None:
-    """Add a fault for each owner that is no member."""
+    """Add a fault for each owner who is not a member."""
     owners = {owner for one in assessments if (owner := one.values.get("owner_id")) is not None}
     members = {
         member
@@ -289,7 +289,7 @@ def _check_owners(
 def _controls_of(
     transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
 ) -> list[tuple[AssessmentInput, Any]]:
-    """The control that each input is about, with its assessment; a fault for each that names none, or several."""
+    """The control of each input, with its assessment; adds a fault for each input that names none, or several."""
     by_id = _by(transaction, _BY_ID, organization_id, (one.control_id or one.name for one in assessments))
     by_identifier = _by(
         transaction, _BY_IDENTIFIER, organization_id, (one.identifier or one.name for one in assessments)

@@ -1,4 +1,4 @@
-"""Confirming an assessment: that what it says still holds."""
+"""Confirming that an assessment still holds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from normata.frameworks.model import ControlCoverage
 def confirm_assessment(unit: UnitOfWork, organization_id: str, control_id: str, review_by: str | None) -> Any:
     """Record that an assessment still holds, and return :func:`read_assessments` of its control.
 
-    It is then not stale, and counts again if it had lapsed. Raises NotFound, NotAssessed where there is nothing to
-    confirm, and FaultyInput where the next review is missing, or is no later one.
+    It is then not stale, and counts again if it had lapsed. Raises NotFound, NotAssessed if there is nothing to
+    confirm, and FaultyInput if the next review is missing or not later.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)

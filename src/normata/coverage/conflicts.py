@@ -1,7 +1,7 @@
-"""Conflicts: assessments that cannot be right beside what matches, or other assessments, say.
+"""Conflicts: assessments that cannot be right, given the matches or other assessments.
 
-An assessment says NONE or PARTIAL where a FULL match leads to the control from a FULL control. Or it says FULL of a
-group below which an applicable requirement is assessed less. The effective status stays what follows.
+An assessment is NONE or PARTIAL although a FULL match leads to the control from a FULL control. Or it is FULL for a
+group with an applicable requirement that is assessed lower. Conflicts do not change the effective status.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONFLICT_DESCRIPTION = (
 
 
 def concerned_by(unit: UnitOfWork, organization_id: str, changed: Collection[str]) -> set[str]:
-    """The controls that may have come into conflict, or out of it, by changes of these."""
+    """The controls whose conflict may have begun or ended by changes of these."""
     targets = {
         target
         for batch in batches(sorted(changed))
@@ -58,7 +58,7 @@ def settle_conflicts(
 
 
 def current_conflicts(transaction: Transaction, organization_id: str) -> dict[str, Conflict]:
-    """The conflicts that follow from what is stored, for a comparison with those that are stored."""
+    """The conflicts computed from stored assessments and coverage, for a comparison with the stored conflicts."""
     [rows] = _assessed(transaction, {"organization": organization_id}, None)
     return conflicts_of(transaction, organization_id, rows)
 
@@ -77,7 +77,7 @@ def conflicts_of(transaction: Transaction, organization_id: str, rows: Iterable[
 
 
 def _matched(transaction: Transaction, key: Mapping[str, str], groups: Sequence[str]) -> set[str]:
-    """Those of these groups that a FULL match leads to from a FULL control.
+    """The groups among these to which a FULL match leads from a FULL control.
 
     In two steps: PostgreSQL joins in the wrong order where it has no statistics of coverage that has just been stored.
     After a load of 50,000 controls that took half a minute for each batch.

@@ -1,4 +1,4 @@
-"""The list of controls with all that is said of each, and filters by what is said and by what follows."""
+"""The list of controls with their assessments, and filters by assessments and effective coverage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CoveringMatch(Wire):
 
 
 class CoverageQuery(ControlQuery):
-    """What the list of coverage takes: all that the list of controls does, and more filters."""
+    """The query of the list of coverage: that of the list of controls, with more filters."""
 
     repeated: ClassVar[tuple[str, ...]] = ("coverageStatus", "effectiveCoverageStatus")
 
@@ -111,7 +111,7 @@ class CoverageQuery(ControlQuery):
 
 
 def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, Any]:
-    """A page of controls as the list of controls has it, each with its assessment, and with what covers it.
+    """A page of the list of controls, each control with its assessment and the matches that cover it.
 
     It takes two statements more, and two where a group excludes some of them.
     """

@@ -1,10 +1,9 @@
-"""How far each control is covered, from the assessments, how controls match and how they nest.
+"""The engine: computes coverage from assessments, matches and the hierarchy of controls.
 
-A requirement is what a control of its own asks for. A group asks for nothing of its own: it is a category, or a control
-that is decomposed, so that its children together are all of it. A match says how what two controls ask for lies to each
-other (NIST IR 8477). FULL says that whoever does all of the source does all of the target. PARTIAL says only that the
-two overlap. That a source lies within its target is known where the match back is FULL. From that follows, and from
-nothing else:
+A requirement is a control with a demand of its own. A group has none: it is a category, or a decomposed control, whose
+children together are all of it. A match relates the demands of two controls (NIST IR 8477). FULL means that an
+organization that does all of the source does all of the target. PARTIAL means only that the two overlap. A source lies
+within its target if the match back is FULL. The rules, and there are no others:
 
 - a control is FULL where it is assessed so; where a FULL match leads to it from a FULL control; and, where it is a
   group, where all applicable requirements below it, however deep, are FULL, and there is one;
@@ -12,20 +11,20 @@ nothing else:
   where a match leads to it from a PARTIAL control that lies within it; and, where it is a group, where a requirement
   below it is PARTIAL.
 
-A requirement gets nothing from what is below it, and nothing is handed down. Overlap is not handed on: that A overlaps
-B and B overlaps C says nothing of A and C. A control that does not apply is NONE, hands nothing on, and counts for
-nothing that is above it.
+A requirement gets nothing from its children, and nothing from the groups above it. Overlap is not transitive: if A
+overlaps B and B overlaps C, that says nothing about A and C. A control that does not apply is NONE, lifts nothing, and
+does not count for the groups above it.
 
-Effective coverage is the least fixpoint of these rules. "Least" is what keeps cycles honest: controls that only vouch
-for one another stay at NONE.
+Effective coverage is the least fixpoint of these rules. "Least" matters for cycles: controls that only support one
+another stay at NONE.
 
 Two passes find it. Which controls are FULL depends on nothing but which controls are FULL. Which are PARTIAL depends on
 that, and on which are PARTIAL. So the first pass marks those that are FULL, and the second starts from what these make
 PARTIAL.
 
-Each control that is covered has a rank, by which anybody can tell that its level rests on no circle: 0 where the level
-is assessed; else a rule gives the level from controls that each have a lower rank among those of the same level, or are
-FULL where it is PARTIAL. The engine gives the lowest ranks that there are: the number of steps from an assessment.
+Each covered control has a rank, which shows that its level does not depend on a circle: 0 where the level is assessed;
+else a rule gives the level from controls that each have a lower rank among those of the same level, or are FULL where
+it is PARTIAL. The engine gives the lowest ranks that there are: the number of steps from an assessment.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 
 class Level(IntEnum):
-    """How far a control is covered, or how much a match says."""
+    """The level of a control's coverage, or of a match."""
 
     NONE = 0
     PARTIAL = 1
@@ -44,7 +43,7 @@ class Level(IntEnum):
 
 
 class Computed(NamedTuple):
-    """The coverage that follows for one control.
+    """The computed coverage of one control.
 
     `own` is what assessments and roll-up alone give; `indirect` is true if `effective` is above that: it took a match.
     """
@@ -55,12 +54,12 @@ class Computed(NamedTuple):
 
     @classmethod
     def of(cls, effective: Level, own: Level) -> Computed:
-        """The coverage of a control that is this far covered, and on its own that far."""
+        """The coverage of a control with this effective level, and this level without matches."""
         return cls(effective, own, effective > own)
 
 
 class Place(NamedTuple):
-    """Where a control is in its framework: below which other, null at the top; and whether it is a group."""
+    """The place of a control in its framework: its parent, null at the top; and whether it is a group."""
 
     parent: str | None
     is_group: bool = False
@@ -78,7 +77,7 @@ class _Hierarchy(NamedTuple):
 
 
 class _Matches(NamedTuple):
-    """Where matches lead: all of them, the FULL ones, and those of sources that lie within their targets."""
+    """The targets of matches: of all, of the FULL ones, and of those whose sources lie within their targets."""
 
     any: _Targets
     full: _Targets
@@ -97,9 +96,8 @@ def compute(
     A control without an assessment is at NONE. Matches and assessments that name any other control are ignored, so
     callers need not filter by adoption.
 
-    The result has one entry for each key of `places`, in that order. It depends on no other order, and cycles, in
-    matches or in parents, do no harm. Time and memory are linear in controls, with the groups above each, matches and
-    assessments.
+    The result has one entry for each key of `places`, in that order. It depends on no other order, and may have cycles
+    in matches or parents. Time and memory are linear in controls, with the groups above each, matches and assessments.
     """
     computed, _ = compute_ranked(places, matches, assessments, not_applicable)
     return computed
@@ -111,7 +109,7 @@ def compute_ranked(
     assessments: Mapping[str, Level],
     not_applicable: Collection[str] = (),
 ) -> tuple[dict[str, Computed], dict[str, int]]:
-    """What :func:`compute` returns, and the ranks of the controls that are covered."""
+    """The result of :func:`compute`, and the ranks of the covered controls."""
     left_out = frozenset(not_applicable)
     # What does not apply is as good as not there.
     applicable = [control for control in places if control not in left_out] if left_out else list(places)
@@ -152,7 +150,7 @@ def _hierarchy(places: Mapping[str, Place], controls: Sequence[str], index: Mapp
 
 
 def upwards(control: str | None, places: Mapping[str, Place]) -> Iterable[str]:
-    """A control and what is above it, as far as it is known; in a circle each once."""
+    """A control and the known controls above it; in a circle each once."""
     path: dict[str, None] = {}
     while control is not None and control in places and control not in path:
         path[control] = None
@@ -211,21 +209,21 @@ def _levels(
 def _reached(
     initial: Iterable[int], next_to_them: Iterable[int], targets: _Targets, above: _Targets, quorum: list[int]
 ) -> list[int | None]:
-    """The ranks of the controls that reach one level, starting from those that are given to have it, with rank 0.
+    """The ranks of the controls that reach one level, starting from those that have it by assessment, with rank 0.
 
     `next_to_them` have it by what is given, with rank 1. Null stands for a control that does not reach the level.
 
     `quorum` says how many of the requirements below a group must reach the level before it does: one for PARTIAL, all
-    for FULL. It is used up. Nothing counts for a control that is no group, so that nobody ever asks for its quorum.
+    for FULL. It is changed in place. A control that is not a group has no requirements, so its quorum is never read.
 
-    This is forward chaining over Horn clauses ("if these reach it, so does that"). A control is marked only when a rule
-    compels it, hence the result is the least one; and the work list empties only when no rule has anything left to add,
-    hence it is a fixpoint. Marks are never taken back. The order of work decides the ranks alone: it goes in waves, so
-    that each control has the lowest rank that there is.
+    This is forward chaining over Horn clauses ("if these reach it, so does that"). A control is marked only if a rule
+    requires it, so the result is the least one; and the work list is empty only when no rule adds anything, so it is a
+    fixpoint. Marks are never removed. The order of work affects only the ranks: it goes in waves, so that each control
+    gets the lowest possible rank.
 
     It is linear because a control enters the work list once, at the moment of its mark: each match is followed at most
-    once, and each requirement is counted at most once for each group above it. The count spares a look at all others
-    below a group whenever one of them changes.
+    once, and each requirement is counted at most once for each group above it. The count avoids reading all
+    requirements below a group whenever one of them changes.
     """
     reached: list[int | None] = [None] * len(above)
     wave: list[int] = []

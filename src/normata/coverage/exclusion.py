@@ -1,4 +1,4 @@
-"""What an excluded group takes with it, and which mandatory requirements below it apply nevertheless."""
+"""The controls that an excluded group excludes, and the mandatory requirements below it that apply nevertheless."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXCLUDED_BY = (
 
 
 class ExcludingGroup(ControlReference):
-    """A group that does not apply, and takes what is below it with it."""
+    """A group that does not apply, and excludes the controls below it."""
 
     justification: str | None
     reasons: list[str]
@@ -39,7 +39,7 @@ class RetainedControls(Wire):
 
 
 def excluding_groups(transaction: Transaction, organization_id: str, controls: Collection[str]) -> dict[str, Any]:
-    """The nearest group with a decision above each control of which nothing is decided, where it is excluded.
+    """The nearest group with a decision above each control without one, if it is excluded.
 
     They are rows with id, identifier, name, decision, justification and reasons, by the control below.
     """
@@ -57,9 +57,9 @@ def excluding_groups(transaction: Transaction, organization_id: str, controls: C
 
 
 def excluded_by(transaction: Transaction, organization_id: str, rows: Iterable[Any]) -> dict[str, dict[str, Any]]:
-    """The members of :class:`ExcludingGroup` for those of these controls that a group above them excludes.
+    """The members of :class:`ExcludingGroup` for the controls among these that a group above excludes.
 
-    The rows have id, applies and is_applicable. It takes two statements, or none where nothing is inherited.
+    The rows have id, applies and is_applicable. It takes two statements, or none if nothing is inherited.
     """
     inherited = [row.id for row in rows if row.applies is False and row.is_applicable is None]
     found = excluding_groups(transaction, organization_id, inherited) if inherited else {}
@@ -67,9 +67,9 @@ def excluded_by(transaction: Transaction, organization_id: str, rows: Iterable[A
 
 
 def retained_controls(transaction: Transaction, organization_id: str, rows: Iterable[Any]) -> dict[str, Any]:
-    """The members of :class:`RetainedControls` for those of these controls that are excluded groups.
+    """The members of :class:`RetainedControls` for the excluded groups among these controls.
 
-    The rows have id and is_applicable. It takes one statement, or none where nothing is excluded.
+    The rows have id and is_applicable. It takes one statement, or none if nothing is excluded.
     """
     excluded = sorted(row.id for row in rows if row.is_applicable is False)
     found = transaction.rows(_RETAINED, {"organization": organization_id, "ids": excluded}) if excluded else []

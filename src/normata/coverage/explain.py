@@ -21,10 +21,10 @@ _MAX_READ = 2_000  # controls, for the proof and for what would lift it
 
 
 def explain(transaction: Transaction, organization_id: str, control_id: str) -> Explanation:
-    """Explain the stored coverage of a control. Raises NotFound where the organization can see no such control.
+    """Explain the stored coverage of a control. Raises NotFound if the organization can see no such control.
 
-    The caller sees to it that the organization may be read. However large the catalogs are, it looks at some hundred
-    controls: what is further away is left out, and the explanation says so.
+    The caller must check that the organization may be read. However large the catalogs are, it reads some hundred
+    controls: more distant ones are left out, and the explanation says so.
     """
     graph = StoredGraph(transaction, organization_id)
     view = View(graph, _MAX_READ)

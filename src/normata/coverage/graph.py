@@ -1,4 +1,4 @@
-"""What coverage follows from, read a little at a time: controls, matches, and what is below groups in numbers."""
+"""The graph from which coverage follows, read in small parts: controls, matches, and counts below groups."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 class Node(NamedTuple):
     """A control, as it is now and with the coverage that is stored for it.
 
-    ``is_group`` is true of a category and of a control that is decomposed. ``counts`` is true if it is of an adopted
-    framework and applies; only then can it be covered at all. ``assessed`` is NONE where it does not apply.
-    ``effective``, ``own`` and ``rank`` are what is stored, null where nothing is.
+    ``is_group`` is true for a category and for a decomposed control. ``counts`` is true if its framework is adopted and
+    it applies; only then can it be covered. ``assessed`` is NONE if it does not apply. ``effective``, ``own`` and
+    ``rank`` are the stored ones, or null.
     """
 
     is_group: bool
@@ -35,7 +35,7 @@ UNRANKED = 2**31 - 1  # above every rank
 
 
 class Below(NamedTuple):
-    """How many applicable requirements are below a group, and how many of them are stored as PARTIAL or FULL, as FULL.
+    """The numbers of applicable requirements below a group: all, those stored as PARTIAL or FULL, and as FULL.
 
     ``highest`` is the highest rank of those that are FULL. It is UNRANKED where one of them has rank 0 and is not
     assessed FULL: a version without ranks has written it.
@@ -53,10 +53,10 @@ NOTHING_BELOW = Below(0, 0, 0, 0, 0)
 
 
 class Graph(Protocol):
-    """The graph of one organization. Each call is answered for many controls at once."""
+    """The graph of one organization. Each call returns the data of many controls."""
 
     def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
-        """These controls, as far as they exist."""
+        """The nodes of these controls, if they exist."""
 
     def matches(self, controls: Collection[str]) -> Iterable[tuple[str, str, Level]]:
         """The source, target and level of every match that leads to or from one of these controls.
@@ -65,46 +65,46 @@ class Graph(Protocol):
         """
 
     def above(self, controls: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """The groups above those of these controls that have any, whether they apply or not."""
+        """The groups above each of these controls that has any, whether they apply or not."""
 
     def counts(self, groups: Collection[str]) -> Mapping[str, Below]:
-        """The applicable requirements below those of these groups that have any, in numbers."""
+        """The counts of applicable requirements below each of these groups that has any."""
 
     def below(self, groups: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """The applicable requirements below those of these groups that have any, in catalog order."""
+        """The applicable requirements below each of these groups that has any, in catalog order."""
 
     def foremost(self, groups: Collection[str], most: int) -> Mapping[str, Sequence[str]]:
-        """The first ``most`` applicable requirements below those of these groups that have any.
+        """The first ``most`` applicable requirements below each of these groups that has any.
 
         Those that are stored as FULL come first, then those that are PARTIAL, each by their ranks and in catalog order.
         """
 
 
 class GraphTooLarge(Exception):
-    """A change, or a question, touches more controls than it may look at."""
+    """A change or an explanation touches more controls than it may read."""
 
 
 class Ahead(NamedTuple):
-    """A match that leads from a control to ``target``. ``within`` is true where the control lies within the target."""
+    """A match that leads from a control to ``target``. ``within`` is true if the control lies within the target."""
 
     target: str
     level: Level
     within: bool
 
     def gives(self, source: Level) -> Level:
-        """What it makes of its target, where its source is this far covered."""
+        """The level that it gives its target if its source has this level."""
         return _gives(source, self.level, within=self.within)
 
 
 class Behind(NamedTuple):
-    """A match that leads from ``source`` to a control. ``within`` is true where the source lies within the control."""
+    """A match that leads from ``source`` to a control. ``within`` is true if the source lies within the control."""
 
     source: str
     level: Level
     within: bool
 
     def gives(self, source: Level) -> Level:
-        """What it makes of its target, where its source is this far covered."""
+        """The level that it gives its target if its source has this level."""
         return _gives(source, self.level, within=self.within)
 
 
@@ -115,10 +115,11 @@ def _gives(source: Level, level: Level, *, within: bool) -> Level:
 
 
 class View:
-    """What has been read of a graph so far. It reads nothing twice, and no more than ``most`` controls.
+    """The part of a graph that has been read so far. It reads nothing twice, and no more than ``most`` controls.
 
-    What does not fit is not read at all, so that whatever has been read can be asked for after GraphTooLarge, too. Of
-    what is below a group ``foremost`` are read where not all are asked for. Below what is no group there is nothing.
+    A read that would exceed the limit reads nothing, so that what was read before can be used after GraphTooLarge, too.
+    Of the requirements below a group the first ``foremost`` are read unless all are requested. Nothing is below a
+    control that is not a group.
     """
 
     def __init__(self, graph: Graph, most: int, foremost: int = 10) -> None:
@@ -134,7 +135,7 @@ class View:
         self._foremost: dict[str, Sequence[str]] = {}
 
     def node(self, control: str) -> Node | None:
-        """A control that has been read; null where it does not exist."""
+        """A control that has been read; null if it does not exist."""
         return self._nodes[control]
 
     def ahead(self, control: str) -> list[Ahead]:
@@ -146,7 +147,7 @@ class View:
         return self._behind[control]
 
     def above(self, control: str) -> Sequence[str]:
-        """The groups above a control of which they have been read."""
+        """The groups above a control; they have been read."""
         return self._above[control]
 
     def counts_for(self, control: str) -> Sequence[str]:
@@ -155,15 +156,15 @@ class View:
         return () if node is None or node.is_group else self._above[control]
 
     def counts(self, control: str) -> Below:
-        """What is below a control of which that has been read."""
+        """The counts below a control; they have been read."""
         return self._counts[control]
 
     def below(self, control: str) -> Sequence[str]:
-        """The applicable requirements below a control below which has been read."""
+        """The applicable requirements below a control; they have been read."""
         return self._below[control]
 
     def foremost(self, control: str) -> Sequence[str]:
-        """The first requirements below a control of which they have been read; see :meth:`Graph.foremost`."""
+        """The first requirements below a control; they have been read. See :meth:`Graph.foremost`."""
         return self._foremost[control]
 
     def read(self, controls: Iterable[str]) -> None:
@@ -209,7 +210,7 @@ class View:
         self._behind.update(all_behind)
 
     def read_counts(self, controls: Iterable[str]) -> None:
-        """Read how many requirements are below controls that have been read, and how many of them are covered."""
+        """Read the counts of requirements below controls that have been read."""
         self._read_below_groups(controls, self._counts, self._graph.counts, NOTHING_BELOW)
 
     def read_below(self, controls: Iterable[str]) -> None:
@@ -223,7 +224,7 @@ class View:
         self._read_below_groups(controls, self._below, below, ())
 
     def read_foremost(self, controls: Iterable[str]) -> None:
-        """Read what is below controls in numbers, and the first of it by itself. Raises GraphTooLarge."""
+        """Read the counts of requirements below controls, and the first requirements. Raises GraphTooLarge."""
 
         def foremost(groups: Collection[str]) -> Mapping[str, Sequence[str]]:
             self.read_counts(groups)

@@ -1,4 +1,4 @@
-"""What is above and below controls, however deep, in a few statements for however many of them."""
+"""The ancestors and descendants of controls, in a few statements for any number of controls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from normata.frameworks.model import Control
 
 
 def groups_above(transaction: Transaction, controls: Collection[str]) -> dict[str, list[str]]:
-    """The groups above those of these controls that have any, the nearest first."""
+    """The groups above each of these controls that has any, the nearest first."""
     places = {
         row.id: Place(row.parent_id, row.is_group)
         for batch in batches(sorted(controls))
@@ -30,7 +30,7 @@ def groups_above(transaction: Transaction, controls: Collection[str]) -> dict[st
 
 
 def below_groups() -> CTE:
-    """All that is below each of the groups ``ids``, with the columns group_id, id and is_requirement."""
+    """All controls below each of the groups ``ids``, with the columns group_id, id and is_requirement."""
     below = (
         select(_CONTROL.c.parent_id.label("group_id"), _CONTROL.c.id, is_requirement().label("is_requirement"))
         .where(_CONTROL.c.parent_id.in_(_IDS))

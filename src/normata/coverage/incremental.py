@@ -1,17 +1,17 @@
-"""What a change does to stored coverage, at the cost of what it touches: delete and rederive.
+"""Updating stored coverage after a change, at the cost of what it touches: delete and rederive.
 
-What is stored is the least fixpoint of the rules in ``engine.py`` as things were. After a change two steps lead to the
-least fixpoint as things are:
+Stored coverage is the least fixpoint of the rules in ``engine.py`` before the change. Two steps lead to the least
+fixpoint after it:
 
-1. **Take back.** A control whose own circumstances have changed falls to its own assessment, unless its level
-   still stands. So does every control that a match or a roll-up joins to one that fell, and so on. What is left
-   rests on nothing that was taken back.
-2. **Derive again.** Each control that fell, or whose circumstances have changed, is judged by what stands around it.
-   What rises lifts others, until nothing rises any more.
+1. **Take back.** A changed control falls to its own assessment, unless a rule still supports its level. So does every
+control that a match or a roll-up connects to one that fell, and so on. The remaining levels depend on nothing that was
+taken back. 2. **Derive again.** Each control that fell or changed gets the level that follows from its neighbours. A
+control that rises lifts others, until nothing rises any more.
 
-A level stands where a rule gives it from controls of lower rank (see ``engine.py``). By the ranks, controls that vouch
-for one another in a circle are told from those that have another reason, at a look around each. The first step may take
-back too much, never too little. The second returns what has a reason after all, with a higher rank.
+A level is supported if a rule gives it from controls of lower rank (see ``engine.py``). The ranks distinguish controls
+that support one another in a circle from those with another reason, by reading only their neighbours. The first step
+may take back too much, but never too little. The second step restores levels that have another reason, with a higher
+rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NONE, PARTIAL, FULL = Level
 
 
 class Ranked(NamedTuple):
-    """What is stored of a control: its coverage, its rank, 0 where it is NONE, and whether it applies."""
+    """The stored data of a control: its coverage, its rank (0 if it is NONE), and whether it applies."""
 
     computed: Computed
     rank: int
@@ -34,7 +34,7 @@ class Ranked(NamedTuple):
 
 
 class RankedLevel(NamedTuple):
-    """How far a control is covered, and the rank of that. Of two equal levels, the one with the lower rank is lower."""
+    """The level of a control, and its rank. Of two equal levels, the one with the lower rank is lower."""
 
     level: Level
     rank: int
@@ -51,13 +51,13 @@ def update(
     rematched: Collection[str] = (),
     most: int,
 ) -> dict[str, Ranked | None]:
-    """The coverage of every control for which something else must be stored; null where nothing may be any more.
+    """The new coverage of every control whose stored coverage must change; null if it must be removed.
 
     ``reassessed`` has the controls whose assessed status has changed. ``moved`` has those that count for other groups
-    than they did: those that are new, that are gone or have left with their framework, that have begun or stopped to
-    apply or to be a group, or that have another parent, and their former parents. ``rematched`` has both ends
-    of every match that is new, changed or gone, as they were and as they are. ``graph`` tells how things are now, with
-    the coverage that is stored. Raises GraphTooLarge where the change touches more than ``most`` controls.
+    than before: new ones, deleted ones and those of a framework that was left, those that began or stopped to apply or
+    to be a group, those with another parent, and their former parents. ``rematched`` has both ends of every match that
+    is new, changed or gone, as they were and as they are. ``graph`` has the state after the change, with the stored
+    coverage. Raises GraphTooLarge if the change touches more than ``most`` controls.
     """
     view = View(graph, most)
     changed_controls = {*reassessed, *moved}
@@ -84,7 +84,7 @@ def update(
 
 
 class _Pass:
-    """One of the two fixpoints. ``changed`` has what differs from what is stored."""
+    """One of the two fixpoints. ``changed`` has the levels that differ from the stored ones."""
 
     def __init__(self, view: View) -> None:
         self.changed: dict[str, RankedLevel] = {}
@@ -101,22 +101,22 @@ class _Pass:
         raise NotImplementedError
 
     def _stored_below(self, control: str) -> tuple[int, int]:
-        """How many requirements below a control are stored as PARTIAL or FULL, and as FULL."""
+        """The numbers of requirements below a control that are stored as PARTIAL or FULL, and as FULL."""
         raise NotImplementedError
 
     def _open(self, controls: Collection[str]) -> None:
-        """Read what controls rest on and what rests on them, but for what is below them."""
+        """Read the neighbours of controls by matches, and the groups above, but not the controls below them."""
         self._view.read_above(controls)
         uncounted, self._uncounted = self._uncounted, []
         for changed in uncounted:
             self._count(*changed)
 
     def _ahead(self, _control: str) -> Iterator[tuple[str, RankedLevel]]:
-        """The targets of the matches from a control, and what each match gives its target."""
+        """The targets of the matches from a control, each with the level that it gets."""
         return iter(())
 
     def _behind(self, _control: str) -> Iterator[RankedLevel]:
-        """What each match that leads to a control gives it."""
+        """The level that each match to a control gives it."""
         return iter(())
 
     def _lost(self, _control: str, _was: RankedLevel) -> Iterator[str]:
@@ -126,21 +126,24 @@ class _Pass:
     # --- The algorithm
 
     def ranked_level(self, control: str) -> RankedLevel:
-        """How far a control is covered, as far as that is known by now."""
+        """The ranked level of a control in the current state of the pass."""
         found = self.changed.get(control)
         return self._stored(control) if found is None else found
 
     def level(self, control: str) -> Level:
-        """The same without the rank."""
+        """The level without the rank."""
         return self.ranked_level(control).level
 
     def settle(self, touched: Collection[str]) -> None:
-        """Find the levels that follow. The touched controls have been read."""
+        """Find the new levels. The touched controls have been read."""
         fallen = self._take_back(touched)
         self._derive({*touched, *fallen})
 
     def _take_back(self, touched: Iterable[str]) -> set[str]:
-        """Let the touched controls fall, and all that rested on them. Returns what fell."""
+        """Take back the levels of the touched controls, and of those that depended on them.
+
+        Returns the controls that fell.
+        """
         fallen: set[str] = set()
         doubtful = set(touched)
         while doubtful:
@@ -158,19 +161,19 @@ class _Pass:
         return fallen
 
     def _is_supported(self, control: str, was: RankedLevel) -> bool:
-        """Whether a rule gives a control its level from what is lower, so that it does not rest on itself."""
+        """Whether a rule gives a control its level from lower ranks, so that it does not depend on itself."""
         if not self._counts(control):
             return False
         candidate = max((found.level for found in self._reasons(control) if found.rank <= was.rank), default=NONE)
         return candidate >= was.level
 
     def _reasons(self, control: str) -> Iterator[RankedLevel]:
-        """What each rule but the assessment gives a control."""
+        """The levels that the rules other than assessment give a control."""
         yield from self._behind(control)
         yield from self._rolled_up(control)
 
     def _resting_on(self, control: str, was: RankedLevel) -> Iterator[str]:
-        """The controls whose level may have rested on what a control has lost."""
+        """The controls whose level may have depended on the level that a control has lost."""
         now = self.level(control)
         yield from self._lost(control, was)
         for group in self._view.counts_for(control):
@@ -179,7 +182,7 @@ class _Pass:
                 yield group
 
     def _derive(self, candidates: Collection[str]) -> None:
-        """Lift each candidate as far as follows from what stands around it, and all that rises by that."""
+        """Lift each candidate to the level that follows from its neighbours, and the controls that rise by that."""
         candidates = [control for control in candidates if self._counts(control)]
         self._open(candidates)
         self._read_around(candidates)
@@ -200,14 +203,14 @@ class _Pass:
             rising = following
 
     def _rise(self, control: str, candidate: RankedLevel) -> bool:
-        """Lift a control to a level; whether it was below. Where it has the level, it keeps its rank."""
+        """Lift a control to a level; returns whether it was below. If it has the level, it keeps its rank."""
         if candidate.level <= self.level(control) or not self._counts(control):
             return False
         self._put(control, candidate)
         return True
 
     def _judged(self, control: str) -> RankedLevel:
-        """What follows for a control from its assessment, its matches and what is below it, with the lowest rank."""
+        """The level that follows from a control's assessment, matches and children, with the lowest rank."""
         assessed = self._assessed(control)
         if assessed and assessed == self.level(control):
             self._put(control, RankedLevel(assessed, 0))
@@ -215,7 +218,7 @@ class _Pass:
         return max(found, key=lambda one: (one.level, -one.rank))
 
     def _rolled_up(self, control: str) -> Iterator[RankedLevel]:
-        """What the requirements below a control give it, if it is a group."""
+        """The level that a group gets from the requirements below it."""
         number, partial, full = self._numbers(control)
         if not number:
             return
@@ -232,18 +235,18 @@ class _Pass:
     # --- The graph
 
     def _numbers(self, control: str) -> tuple[int, int, int]:
-        """How many requirements are below a control, and how many of them are PARTIAL or FULL, and FULL."""
+        """The numbers of requirements below a control: all, those that are PARTIAL or FULL, and those that are FULL."""
         partial, full = self._stored_below(control)
         more_partial, more_full = self._more_partial.get(control, 0), self._more_full.get(control, 0)
         return self._view.counts(control).number, partial + more_partial, full + more_full
 
     def _below(self, control: str) -> list[RankedLevel]:
-        """How far the requirements below a control are covered, each by itself."""
+        """The levels of the requirements below a control."""
         self._view.read_below([control])  # where one has risen since it was last asked whether they matter
         return [self.ranked_level(one) for one in self._view.below(control)]
 
     def _read_around(self, controls: Iterable[str]) -> None:
-        """Read what is below controls in numbers, and by itself where ranks decide."""
+        """Read the counts of requirements below controls, and the requirements themselves if ranks decide."""
         controls = list(controls)
         self._view.read_counts(controls)
         decided_by_ranks = []
@@ -309,7 +312,7 @@ class _Effective(_Pass):
 
 
 class _Own(_Pass):
-    """The fixpoint without matches. There is nothing but the hierarchy, in which nothing rests on itself: no ranks."""
+    """The fixpoint without matches. It needs no ranks: in a hierarchy nothing depends on itself."""
 
     def _stored(self, control: str) -> RankedLevel:
         node = self._view.node(control)
@@ -324,5 +327,5 @@ class _Own(_Pass):
 
 
 def _propagated(source: RankedLevel, level: Level) -> RankedLevel:
-    """What a match gives that makes its target this ``level``: PARTIAL from what is FULL is next to a statement."""
+    """The ranked level that a match gives its target; PARTIAL from a FULL source has the rank next to an assessment."""
     return RankedLevel(level, 1 if level < source.level else 1 + source.rank)

@@ -1,4 +1,4 @@
-"""What a control's own assessment does for others, and what would lift the control."""
+"""The effects of a control's own assessment on others, and the controls that would lift it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_FOLLOWED = 300  # controls; what hangs on an assessment is not followed any
 
 
 class Effect(NamedTuple):
-    """What an assessment does for another control: how far that is covered, and how far it would be without it."""
+    """The effect of an assessment on another control: its level, and its level without the assessment."""
 
     control: str
     level: Level
@@ -26,8 +26,8 @@ class Effect(NamedTuple):
 class Lift(NamedTuple):
     """A control that is not covered, and would lift another.
 
-    Were the first control of ``path`` as far covered as ``needs`` says, the last one would be ``gives``. From each of
-    them a match leads to the next.
+    If the first control of ``path`` had the level ``needs``, the last one would have ``gives``. From each of them a
+    match leads to the next.
     """
 
     path: Sequence[str]
@@ -39,7 +39,7 @@ class Lift(NamedTuple):
 
 
 class _Without:
-    """A graph as it would be without the assessment of one control. It remembers how far each control is covered.
+    """A graph without the assessment of one control. It caches the level of each control.
 
     ``applies`` has the controls that would begin or stop to apply.
     """
@@ -107,8 +107,8 @@ class _Without:
 def effects(graph: Graph, control: str, applies: Mapping[str, bool] | None) -> list[Effect] | None:
     """The other controls that would be less covered without the assessment of this one.
 
-    ``applies`` has those that would begin or stop to apply without it, null if they are too many to follow. Null where
-    it takes a look at too many to tell.
+    ``applies`` has those that would begin or stop to apply without it, null if they are too many to follow. Returns
+    null if too many controls would have to be read.
     """
     if applies is None:
         return None
@@ -128,11 +128,11 @@ def effects(graph: Graph, control: str, applies: Mapping[str, bool] | None) -> l
 
 
 def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[Lift], bool]:
-    """What would lift a control that is below FULL, nearest first, and whether that is all.
+    """The controls that would lift a control below FULL, nearest first, and whether these are all.
 
-    All are those that would lift it through matches alone. Lifts of up to ``deepest`` matches are looked for; where
-    something has not been looked at, they may not be all. The control has been read. Among what is as near, what would
-    make it FULL comes first.
+    "All" means all that would lift it through matches alone. Lifts through up to ``deepest`` matches are searched; if
+    the search was limited, they may not be all. The control has been read. Of equally near controls, those that would
+    make it FULL come first.
     """
     node = view.node(control)
     if node is None or not node.counts or node.effective == FULL:
@@ -163,7 +163,7 @@ def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[L
 
 
 def _before(view: View, lift: Lift) -> Iterator[Lift]:
-    """What would lift the first control of a lift: the sources of its matches, as far as they are not covered."""
+    """The controls that would lift the first control of a lift: the sources of its matches that are not covered."""
     for match in sorted(view.behind(lift.path[0]), key=lambda match: (-match.level, match.source)):
         node = view.node(match.source)
         if node is None or not node.counts:

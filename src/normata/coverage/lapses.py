@@ -1,7 +1,7 @@
-"""Lapses: where an organization wants it, the status of an assessment counts no more once its review is overdue.
+"""Lapses: if an organization sets this, the status of an assessment no longer counts once its review is overdue.
 
-A job sees to it, so that it happens without anybody who asks. It goes by how things are: the assessments that should
-have lapsed lapse, and where the organization no longer wants that, those that have lapsed count again.
+A job does this, so that it happens without a request. It compares the state with the setting: assessments that should
+have lapsed lapse, and if the organization has changed the setting, lapsed ones count again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ AT_ONCE = 500  # assessments in one transaction
 
 
 def lapse(unit: UnitOfWork, organization_id: str, moment: str) -> int:
-    """Have assessments lapse that are overdue at a moment, or count again, as the organization wants it.
+    """Let overdue assessments lapse, or lapsed ones count again, by the organization's setting. Returns how many.
 
-    Returns how many did. There may be more where these were :data:`AT_ONCE`.
+    There may be more where these were :data:`AT_ONCE`.
     """
     lock_coverage(unit, organization_id)
     key = {"organization": organization_id}
@@ -51,7 +51,7 @@ def lapse(unit: UnitOfWork, organization_id: str, moment: str) -> int:
 
 
 def _after(row: Any, *, lapses: bool) -> dict[str, Any]:
-    """What a lapse makes of an assessment, or the end of one."""
+    """The values of an assessment after a lapse, or after its end."""
     if lapses:
         return {"coverage_status": None, "lapsed_status": row.coverage_status, "lapsed_at": row.review_due_at}
     return {"coverage_status": row.lapsed_status, "lapsed_status": None, "lapsed_at": None}
@@ -62,7 +62,7 @@ def _run(unit: UnitOfWork, job: DueJob) -> str | None:
 
 
 def _find(transaction: Transaction, organizations: Sequence[str], moment: str) -> list[str]:
-    """Those of these organizations where assessments should lapse, or count again."""
+    """The organizations among these in which assessments should lapse, or count again."""
     return transaction.scalars(_ORGANIZATIONS, {"organizations": organizations, "moment": moment})
 
 

@@ -1,17 +1,16 @@
-"""Why a control is covered as far as it is: the shortest proof, and the other assessments that would each do.
+"""The shortest proof of a control's coverage, and the other assessments that would each be sufficient.
 
 A fact is that a control is FULL, or that it is PARTIAL or better. It follows from others by one of the rules in
-``engine.py``. What is stored tells which facts hold.
+``engine.py``. Stored coverage shows which facts hold. One proof is always known: down the ranks, from each fact to
+others of lower rank, down to assessments. Then a search looks for shorter ones. It goes backwards from the fact to
+prove over facts that hold, in waves, up to a limit. Proofs are for people, so of a roll-up of many requirements the
+first few are shown and followed, with the number of the others. That is done only down the ranks: there each
+requirement that is not shown has a lower rank than the fact that depends on it, so that it depends on nothing that is
+shown after it.
 
-One proof is always known: down the ranks, from each fact to others of lower rank, until assessments are reached. Then
-a search looks for shorter ones. It goes backwards from what is to be proved over facts that hold, in waves, until it
-has seen enough. Proofs are for people, so of a roll-up of many requirements the first few are shown and followed, and
-it is told how many more there are. That is done only down the ranks: there each requirement that is not shown has a
-lower rank than what rests on it, so that it rests on nothing that is shown after it.
-
-A fact that holds may still support itself in a circle. So nothing counts as proved until it has been
-derived forwards again, from statements: the cheapest derivation of each fact first (Knuth's generalization of
-Dijkstra's algorithm), which can use no fact before that has been derived itself.
+A fact that holds may still support itself in a circle. So a fact is proved only once it has been derived forwards
+again, from assessments: the cheapest derivation of each fact first (Knuth's generalization of Dijkstra's algorithm),
+which can use no fact before that has been derived itself.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Fact(NamedTuple):
 
 
 class Rule(StrEnum):
-    """What a step of a proof rests on."""
+    """The rule of a step of a proof."""
 
     ASSESSMENT = "ASSESSMENT"
     MATCH = "MATCH"
@@ -43,11 +42,11 @@ class Rule(StrEnum):
 
 
 class Inference(NamedTuple):
-    """How a fact follows: by which rule, from which others.
+    """The derivation of a fact: a rule, and other facts.
 
-    ``back`` is true where a match gives PARTIAL because its source lies within its target, which the match back says.
-    ``hidden`` is how many premises of a roll-up are not shown: more requirements, of which the same holds. Without a
-    rule, that a control is PARTIAL or better follows from its being FULL, which is no step.
+    ``back`` is true if a match gives PARTIAL because its source lies within its target, as the match back shows.
+    ``hidden`` is the number of premises of a roll-up that are not shown. Without a rule, the fact that a control is
+    PARTIAL or better follows from its being FULL, which is not a step.
     """
 
     rule: Rule | None
@@ -57,7 +56,7 @@ class Inference(NamedTuple):
 
 
 class ProofStep(NamedTuple):
-    """One step of a proof: a fact, and how it follows from facts of earlier steps."""
+    """One step of a proof: a fact, and its derivation from facts of earlier steps."""
 
     fact: Fact
     inference: Inference
@@ -69,8 +68,8 @@ Proof = Sequence[ProofStep]
 class ProofResult(NamedTuple):
     """The shortest proof of a fact, and proofs from one other assessment each, nearest first.
 
-    ``proof`` is empty where none was found within the limits. ``is_complete`` is true if there is no other assessment
-    that would do by itself.
+    ``proof`` is empty if none was found within the limits. ``is_complete`` is true if no other assessment would be
+    sufficient by itself.
     """
 
     proof: Proof
@@ -84,11 +83,11 @@ _WIDEST = 30  # facts of one wave down the ranks: roll-ups share them, with one 
 
 
 def prove(view: View, fact: Fact, most_others: int) -> ProofResult:
-    """The proofs of a fact that holds, by what is stored. The control has been read.
+    """The proofs of a fact that holds according to stored coverage. The control has been read.
 
-    A proof with the least number of steps is found, unless that takes a look at more than some dozen facts: then it is
-    the shortest that has been seen. None is found where ranks lead nowhere, or too far, and it takes more than a look
-    around, too.
+    It finds a proof with the least number of steps, unless that needs more than some dozen facts: then it is the
+    shortest proof found so far. None is found if following the ranks fails or goes too far, and the search reaches its
+    limit, too.
     """
     proof = _down_the_ranks(view, fact)
     inferences: dict[Fact, list[Inference]] = {}
@@ -113,14 +112,14 @@ def prove(view: View, fact: Fact, most_others: int) -> ProofResult:
 
 
 def _length(proof: Proof) -> int:
-    """How many steps a proof has at least, with those of premises that it does not show."""
+    """The minimum number of steps of a proof, including those of premises that it does not show."""
     return len(proof) + sum(step.inference.hidden for step in proof)
 
 
 def _leaves_out(view: View, fact: Fact) -> bool:
-    """Whether there may be other proofs by what is below a control than those that have been looked for.
+    """Whether there may be more proofs by roll-up than those that have been searched.
 
-    More of it may give it PARTIAL than has been read. And one assessment may make several requirements FULL at once.
+    Requirements that were not read may give PARTIAL. And one assessment may make several requirements FULL at once.
     """
     node = view.node(fact.control)
     if node is None or not node.counts:
@@ -132,7 +131,7 @@ def _leaves_out(view: View, fact: Fact) -> bool:
 
 
 def _down_the_ranks(view: View, goal: Fact) -> Proof:
-    """The proof in which each fact follows from facts of the lowest ranks; empty where there is none, or too deep."""
+    """The proof in which each fact follows from facts of the lowest ranks; empty if there is none, or too deep."""
     chosen: dict[Fact, Inference] = {}
     wave = [goal]
     for _ in range(_DEEPEST):
@@ -154,7 +153,7 @@ def _down_the_ranks(view: View, goal: Fact) -> Proof:
 
 
 def _lowest(view: View, fact: Fact) -> Inference | None:
-    """How a fact follows from facts of the lowest ranks; null where it does not follow from lower ones."""
+    """The derivation of a fact from facts of the lowest ranks; null if it does not follow from lower ones."""
     if _is_assessed(view, fact):
         return Inference(Rule.ASSESSMENT)
     own = _place(view, fact.control)
@@ -171,7 +170,7 @@ def _highest_place(view: View, fact: Fact, inference: Inference) -> tuple[int, i
 
 
 def _thin_out(chosen: dict[Fact, Inference], wave: Sequence[Fact]) -> None:
-    """Let the roll-ups of a wave share what may be followed of it."""
+    """Limit the premises of a wave's roll-ups, so that they share the number that may be followed."""
     wide = [fact for fact in wave if len(chosen[fact].premises) > 1]
     if wide:
         share = max(1, (_WIDEST - (len(wave) - len(wide))) // len(wide))
@@ -186,9 +185,9 @@ _NOWHERE = (2, 0)
 
 
 def _place(view: View, control: str) -> tuple[int, int]:
-    """Where a control is among all: those that are FULL are before those that are PARTIAL, each by their ranks.
+    """The sort key of a control: FULL before PARTIAL, each by rank.
 
-    Rank 0 is for an assessment. Otherwise a version without ranks has written it, and it is after all others.
+    Rank 0 without an assessment is from a version without ranks, and sorts after all others.
     """
     node = view.node(control)
     if node is None or not node.effective or (not node.rank and node.assessed < node.effective):
@@ -207,7 +206,7 @@ def _read_around(view: View, controls: Collection[str]) -> None:
 
 
 def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, list[Inference]]) -> list[Fact]:
-    """Note how each fact may follow. Returns those that were met for the first time. Raises GraphTooLarge."""
+    """Record the derivations of each fact. Returns the facts that were met for the first time. Raises GraphTooLarge."""
     pending = list(frontier)
     _read_around(view, {fact.control for fact in pending})
     met: dict[Fact, None] = {}
@@ -225,7 +224,7 @@ def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, li
 
 
 def _inferences(view: View, fact: Fact) -> Iterator[Inference]:
-    """How a fact that holds may follow, from facts that hold."""
+    """The derivations of a fact that holds, from facts that hold."""
     control, level = fact
     node = view.node(control)
     if node is None or not node.counts:
@@ -258,7 +257,7 @@ def _effective(view: View, control: str) -> Level:
 
 
 def _shortest(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact) -> Proof | None:
-    """The proof with the fewest steps, as far as inferences are known. A step that serves twice is counted twice."""
+    """The proof with the fewest steps among known inferences. A step that is used twice is counted twice."""
     uses: dict[Fact, list[tuple[Fact, Inference]]] = {}
     lacking: dict[tuple[Fact, Inference], int] = {}
     costs: dict[Fact, int] = {}
@@ -290,7 +289,7 @@ def _shortest(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact) -> Pro
 
 
 def _written_out(chosen: Mapping[Fact, Inference], goal: Fact) -> Proof:
-    """The steps that lead to a fact, each after those that it rests on, and each once."""
+    """The steps that lead to a fact, each after its premises, and each once."""
     steps: dict[Fact, ProofStep | None] = {}
     pending = [goal]
     while pending:
@@ -312,13 +311,13 @@ def _step(fact: Fact, chosen: Mapping[Fact, Inference]) -> ProofStep | None:
 
 
 def _with_chosen(fact: Fact, chosen: Mapping[Fact, Inference]) -> Fact:
-    """The fact itself, or the stronger one that stands for it in the proof."""
+    """The fact itself, or the stronger one that represents it in the proof."""
     inference = chosen[fact]
     return fact if inference.rule is not None else inference.premises[0]
 
 
 def _alternatives(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact, proof: Proof) -> Iterator[Proof]:
-    """Proofs from one assessment each, nearest first, but for the assessment that is all that ``proof`` rests on."""
+    """Proofs from one assessment each, nearest first, without the one that ``proof`` depends on alone."""
     assessed = {step.fact.control for step in proof if step.inference.rule is Rule.ASSESSMENT}
     seen = assessed if len(assessed) == 1 else set()
     seen = set(seen)

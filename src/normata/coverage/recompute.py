@@ -1,4 +1,4 @@
-"""Brings the stored effective coverage of an organization up to date, in the transaction of whatever changed it."""
+"""Brings the stored effective coverage of an organization up to date, in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -51,14 +51,13 @@ _LEAST = 1_000  # controls that an update may always touch
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a change has touched of what coverage follows from: ids, of controls but for ``frameworks``.
+    """The inputs of coverage that a change has touched: ids, of controls except for ``frameworks``.
 
-    ``assessed`` has the controls whose assessment has changed, ``decided`` those of them of which it says something
-    else of whether they apply. ``lapsed`` has those whose assessment has lapsed: of these it is told that they have
-    lost coverage. ``controls`` has those that are new or gone, have another parent, have another type, are
-    decomposed or mandatory or no longer are, and their former parents. ``matches`` has both ends of matches that are
-    new, changed or gone, as they were and as they are. ``frameworks`` has those that were adopted or left, or of whose
-    adoption the baseline is another.
+    ``assessed`` has the controls whose assessment has changed, ``decided`` those of them with another decision whether
+    they apply. ``lapsed`` has those whose assessment has lapsed: their loss of coverage is notified. ``controls`` has
+    those that are new or deleted, have another parent or type, or have become decomposed or mandatory or ceased to be,
+    and their former parents. ``matches`` has both ends of new, changed and deleted matches, before and after.
+    ``frameworks`` has those that were adopted or left, or adopted with another baseline.
     """
 
     assessed: Collection[str] = ()
@@ -70,20 +69,21 @@ class Touched:
 
 
 def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
-    """Wait until nobody else changes what the coverage of an organization follows from.
+    """Lock the inputs of an organization's coverage, waiting for other changes of them.
 
-    Two changes at once would each compute without the other's. A change that writes several assessments or matches
-    takes the lock before it writes the first, or two of them may wait for each other's rows.
+    Without the lock, two simultaneous changes would each compute without the other's writes. A change that writes
+    several assessments or matches takes the lock before the first write; otherwise two of them might wait for each
+    other's rows.
     """
     unit.lock("content", shared=True)  # a load changes what everybody's coverage follows from
     unit.lock(f"coverage of {organization_id}")
 
 
 def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -> int:
-    """Store what follows from a change that has been written, at the cost of what it touches.
+    """Store the coverage after a change that has been written, at the cost of what it touches.
 
-    Only rows that differ are written. Returns how many did. A change that touches a large part of everything that the
-    organization has adopted is not followed but computed as a whole.
+    Only rows that differ are written. Returns their number. If a change touches a large part of the adopted frameworks,
+    all coverage is computed again.
     """
     lock_coverage(unit, organization_id)
     key = {"organization": organization_id}
@@ -128,7 +128,7 @@ def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) ->
 
 
 def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[str] = ()) -> int:
-    """Compute all coverage of an organization and store it; only rows that differ are written. Returns how many did.
+    """Compute and store all coverage of an organization; only rows that differ are written. Returns their number.
 
     ``reassessed`` has the controls whose assessment has changed, as far as that is known.
     """
@@ -141,7 +141,7 @@ def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[
 
 
 def _differences(unit: UnitOfWork, organization_id: str) -> tuple[dict[str, Ranked | None], dict[str, Level]]:
-    """What must be stored, null for what must be removed, and the levels as they are stored so far."""
+    """The coverage to store, null for rows to remove, and the levels as stored so far."""
     now = _compute(unit, organization_id)
     stored = _stored(unit, organization_id)
     changes: dict[str, Ranked | None] = dict.fromkeys(stored.keys() - now.keys())
@@ -150,7 +150,7 @@ def _differences(unit: UnitOfWork, organization_id: str) -> tuple[dict[str, Rank
 
 
 def _follow_conflicts(unit: UnitOfWork, organization_id: str, controls: Collection[str] | None) -> None:
-    """Store which controls are in conflict now, and publish which have come into it."""
+    """Store which controls are in conflict now, and publish the new conflicts."""
     found = settle_conflicts(unit, organization_id, controls)
     if unit.is_dry_run and found:
         unit.publish(CoverageMoved("move", EffectiveCoverage, organization_id, conflicts=found))
@@ -160,9 +160,9 @@ def _follow_conflicts(unit: UnitOfWork, organization_id: str, controls: Collecti
 
 
 def recompute_all(unit: UnitOfWork) -> None:
-    """Compute the coverage of every organization after an upgrade, and publish where it was not what it should be.
+    """Compute the coverage of every organization after an upgrade, and publish the organizations in which it changed.
 
-    Nobody is notified of what was lost or is in conflict by that: it is no news of the organization's.
+    Nobody is notified of lost coverage or conflicts: these are not the organization's own changes.
     """
     for organization_id in unit.scalars(_ORGANIZATIONS):
         lock_coverage(unit, organization_id)
@@ -224,19 +224,22 @@ def _write(unit: UnitOfWork, organization_id: str, changes: Mapping[str, Ranked 
 
 
 def current_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
-    """What follows from what is stored now, for every control of the adopted frameworks."""
+    """The coverage of every control of the adopted frameworks, computed from stored assessments and matches."""
     return {control: found.computed for control, found in _compute(transaction, organization_id).items()}
 
 
 def coverage_with(
     transaction: Transaction, organization_id: str, framework_id: str, baseline_id: str | None
 ) -> dict[str, Ranked]:
-    """What would follow, and what would apply, if a framework were adopted with a baseline, or without one (null)."""
+    """The coverage and applicability if a framework were adopted with a baseline, or without one (null)."""
     return _compute(transaction, organization_id, (framework_id, baseline_id))
 
 
 def is_current(transaction: Transaction, organization_id: str) -> bool:
-    """Whether what is stored is what follows. Ranks may differ: a change keeps those that it need not look at."""
+    """Whether stored coverage is correct.
+
+    Ranks may differ, because a change does not update those that it does not read.
+    """
     now, stored = _compute(transaction, organization_id), _stored(transaction, organization_id)
     if now.keys() != stored.keys():
         return False
@@ -271,7 +274,7 @@ def _compute(
 
 
 def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str, Computed]:
-    """What the lists show."""
+    """The stored coverage, as lists show it."""
     return {control: found.computed for control, found in _stored(transaction, organization_id).items()}
 
 
@@ -284,10 +287,10 @@ def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]
 
 
 def affected_organizations(transaction: Transaction, changes: Changes) -> list[str]:
-    """The organizations whose coverage may differ now that rows have changed.
+    """The organizations whose coverage may change because rows have changed.
 
-    ``changes`` has, by table, each row as it was (null for a new one) and as it is. What a row was counts as much as
-    what it is: where a match leads to another control now, the control that it led to is affected, too.
+    ``changes`` has, by table, each row before (null for a new one) and after. Both matter: if a match now leads to
+    another control, the control to which it led before is affected, too.
     """
 
     def changed(table: type[Table], column: str) -> set[str]:

@@ -1,6 +1,6 @@
-"""Whether an assessment is stale, and why: what it says may no longer be so.
+"""Whether an assessment is stale, and why.
 
-It is computed when it is read, so nobody has to write it at the moment at which it becomes so.
+It is computed when it is read, so nothing has to be written at the time when an assessment becomes stale.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
 
 
 def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
-    """Where the review of an assessment is overdue at a moment, and it has not lapsed."""
+    """The condition that the review of an assessment is overdue at a moment, and it has not lapsed."""
     columns = ControlCoverage
     return and_(
         columns.review_due_at <= moment,

@@ -1,4 +1,4 @@
-"""The graph of an organization as the database has it, read in a few statements for however many controls."""
+"""The stored graph of an organization, read in a few statements for any number of controls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StoredGraph(Graph):
             for control, groups, adoption, assessed, is_in, effective, own, rank in self._transaction.rows(
                 _NODES, {**self._key, "ids": batch}
             ):
-                is_applicable = is_in is not False  # null where no adopted framework has the control
+                is_applicable = is_in is not False  # null if no adopted framework has the control
                 found[control] = Node(
                     groups,
                     is_adopted=adoption is not None,

@@ -1,4 +1,4 @@
-"""What upgrades of the schema have changed of coverage, so that it can be named control by control."""
+"""Changes of coverage by upgrades of the schema, recorded for each control."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ RULES = {
 
 
 class UpgradeChange(Table):
-    """That an upgrade has changed what is recorded of a control, or what follows for it, and by which rule.
+    """A change of a control's assessment or coverage by an upgrade, with the rule.
 
-    The statuses are null where there is none.
+    The statuses are null if there is none.
     """
 
     __tablename__ = "upgrade_change"
@@ -54,7 +54,7 @@ class ReportedChange(NamedTuple):
 
 
 def reported_changes(transaction: Transaction) -> Iterator[ReportedChange]:
-    """What upgrades have changed, by organization and in catalog order."""
+    """The changes by upgrades, by organization and in catalog order."""
     for row in transaction.rows(_CHANGES):
         yield ReportedChange(
             row.organization_id,

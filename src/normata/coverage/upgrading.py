@@ -1,8 +1,7 @@
-"""Computes coverage anew when an upgrade has brought other rules, and notes what that has changed, and why.
+"""Computes coverage again after an upgrade with other rules, and records what has changed, and why.
 
-It runs within migrations: it names tables and columns as they were then, and writes past the unit of work. Nobody has
-done anything, so there are no events, and nobody is notified control by control or of conflicts: admins are notified
-once.
+It runs within migrations: it uses tables and columns of that version, and writes without a unit of work. There are no
+events, and no notifications of single controls or conflicts: admins are notified once.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ MATCHES_THAT_COUNT = ALL_MATCHES.where(
 def compute_anew(connection: Connection, matches: Select[Any], *, with_baselines: bool = False) -> None:
     """Compute and store the coverage of every organization, and its conflicts.
 
-    ``with_baselines`` is true where the schema has them.
+    ``with_baselines`` is true if the schema has them.
     """
     for organization_id in connection.scalars(select(_ORGANIZATION.c.id).order_by(_ORGANIZATION.c.id)).all():
         controls = _read_controls(connection, organization_id, with_baselines=with_baselines)
@@ -152,7 +151,7 @@ def conflicts(
     left_out: Collection[str],
     computed: Mapping[str, Computed],
 ) -> dict[str, str]:
-    """Why assessments cannot be right, by control: as ``conflicts.py`` finds it in a current schema."""
+    """The conflicts by control, as ``conflicts.py`` finds them in a current schema."""
     matched = {
         target
         for source, target, level in matches
@@ -204,7 +203,7 @@ def _rule(before: _Stored, found: _Stored, place: Place, decision: bool | None, 
 def _write(
     connection: Connection, organization_id: str, stored: Mapping[str, _Stored], found: Mapping[str, _Stored]
 ) -> bool:
-    """Store what differs; whether anything does."""
+    """Store the differences; returns whether there are any."""
     changed = [
         {"of": organization_id, "control": control, **{f"new_{name}": value for name, value in row._asdict().items()}}
         for control, row in found.items()

@@ -1,4 +1,4 @@
-"""The files of the demo: a made-up company as bundles, in this folder."""
+"""The files of the demo: a fictional company as bundles, in this folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What happened to the records and assessments of the demo before they became what its bundles say: who, when and why.
+"""The history of the demo's records and assessments, before the state in its bundles: who, when and why.
 
-Bundles know one state of a record. Here are the steps to it: each record is created with what could be known then, and
-changed when its own dates say that something happened to it. Reasons and mistakes are in ``history.json``.
+A bundle has only one state of a record. This module has the steps to it: each record is created with the values known
+then, and changed at its own dates. Reasons and mistakes are in ``history.json``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _RESPONSIBLE = ("assigneeMemberId", "ownerId", "approverId", "coordinatorId")
 
 
 class Step(NamedTuple):
-    """What somebody did to a record at a moment: with ``values``, or for a ``reason``."""
+    """An action on a record at a moment: with ``values``, or with a ``reason``."""
 
     moment: str
     action: Action
@@ -189,10 +189,11 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
 def assessments(
     rows: Sequence[Values], adopted: Mapping[str, str], framework: Mapping[str, str], findings: Sequence[Values]
 ) -> Iterator[Batch]:
-    """The work by which controls got the assessments that ``rows`` have, in the order of its moments.
+    """The steps by which controls got the assessments in ``rows``, in the order of their moments.
 
     Every framework is assessed within ten months of its adoption (``adopted``, by id); ``framework`` has that of each
-    control. A third of what is covered fully was partial first, and what a finding is about was thought to be covered.
+    control. A third of the full assessments were partial first, and controls with a finding were assessed as covered
+    before it.
     """
     batches: list[Batch] = []
     found = {one["controlId"]: one["createdAt"] for one in findings if one.get("controlId")}
@@ -236,7 +237,7 @@ def _assessment(row: Values) -> Values:
 
 
 def readings(until: str) -> Iterator[tuple[str, str]]:
-    """When who reads their notifications: every month, but the demo's user not in the last two before ``until``."""
+    """When each user reads their notifications: every month; the demo's user not in the two before ``until``."""
     for number, user in enumerate((_DEPUTY, *_ASSESSORS)):
         days = range(40 + number, (_parsed(until) - _parsed(_FIRST_READING)).days - (60 if user == _DEPUTY else 5), 30)
         yield from ((day_after(_FIRST_READING, day), user) for day in days)
@@ -249,7 +250,7 @@ _FIRST_READING = "2025-01-13T06:40:00.000Z"
 
 
 def with_milliseconds(record: Values) -> Values:
-    """A record whose moments are written as the program writes them, so that they compare as texts."""
+    """A record with its moments in the program's format, so that they compare as texts."""
     return {name: parse_timestamp(value) if _is_moment(value) else value for name, value in record.items()}
 
 
@@ -258,7 +259,7 @@ def _is_moment(value: Any) -> bool:
 
 
 def reminder_days(records: Mapping[str, Sequence[Values]], until: str) -> list[str]:
-    """The mornings on which a date of a record is seven days off, or has come, up to a moment."""
+    """The mornings of the seventh day before a record's due date, and of the due date itself, up to a moment."""
     names = ("deadline", "dueDate", "nextReviewAt", "contractExpiry", "notificationDeadline")
     due = {str(one[name])[:10] for array in records.values() for one in array for name in names if one.get(name)}
     days = {date.fromisoformat(day) - timedelta(days=before) for day in due for before in (7, 0)}
@@ -275,7 +276,7 @@ def _written(moment: datetime) -> str:
 
 
 def _between(start: str, end: str, part: float) -> str:
-    """The moment that is a part of the way from one to another, in working hours."""
+    """The moment at a fraction of the time from one moment to another, in working hours."""
     found = _parsed(start) + (_parsed(end) - _parsed(start)) * part
     if found.date() != _parsed(start).date():
         found = found.replace(hour=7 + found.hour % 9)

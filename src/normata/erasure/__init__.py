@@ -1,1 +1,1 @@
-"""Taking a person's name and e-mail address out of everything (GDPR, article 17)."""
+"""Removing a person's name and email address from all data (GDPR, article 17)."""

@@ -1,4 +1,4 @@
-"""What each column of each table may hold of a person, by how it is declared: no table is listed anywhere."""
+"""Which columns may contain a person's name or address. This follows from their declarations; no table is listed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CHANGED: frozenset[Use] = frozenset({"document", "email", "person", "slug", "tex
 
 
 def use_of(column: Column[Any]) -> Use | None:
-    """How a column is treated; null where it has no text: numbers, flags, times, tokens of an enum.
+    """How an erasure treats a column; null if it has no text: numbers, flags, times, tokens of an enum.
 
-    What is not declared to be something else is a text that people write.
+    A column without another declaration is a text that people write.
     """
     info = column.info
     if isinstance(column.type, Document):
@@ -44,7 +44,7 @@ def use_of(column: Column[Any]) -> Use | None:
 
 @cache
 def uses(table: type[Table]) -> dict[str, Use]:
-    """The columns of a table that have texts, and how each is treated."""
+    """The columns of a table that have texts, each with its treatment."""
     return {column.name: use for column in sql_table(table).columns if (use := use_of(column)) is not None}
 
 
@@ -55,24 +55,24 @@ def texts_of(table: type[Table]) -> dict[str, Use]:
 
 
 def keys_of(table: type[Table]) -> tuple[str, ...]:
-    """The columns that tell a row from the others."""
+    """The columns of the primary key."""
     return tuple(column.name for column in sql_table(table).primary_key.columns)
 
 
 def ids_of(table: type[Table]) -> tuple[str, ...]:
-    """The ids that a row brings itself, and that could name a person."""
+    """The columns with a row's own ids, which could contain a name."""
     return tuple(name for name in keys_of(table) if uses(table).get(name) == "key" and not _refers(table, name))
 
 
 def owner_of(table: type[Table]) -> str | None:
-    """The column that names the organization of a row; null where rows belong to none."""
+    """The column with the organization of a row; null if rows belong to none."""
     columns = sql_table(table).c
     declared = sql_table(table).info.get("organization_column", "organization_id")
     return declared if declared in columns else None
 
 
 def own_tables() -> list[tuple[type[Table], str]]:
-    """The tables whose rows are a user's own, and the column that names the user; but for the users themselves."""
+    """The tables whose rows belong to a user, each with the column of the user; without the table of users itself."""
     owned = [
         (table, str(column))
         for table in tables()
@@ -83,12 +83,12 @@ def own_tables() -> list[tuple[type[Table], str]]:
 
 @cache
 def person_members() -> frozenset[str]:
-    """What columns that name a person are called in JSON."""
+    """The names in JSON of the columns that name a person."""
     return frozenset(to_camel(name) for table in tables() for name, use in uses(table).items() if use == "person")
 
 
 def called(table: type[Table]) -> str:
-    """What people know a table by: its name in bundles and events, where it has one."""
+    """The name of a table for people: its name in bundles and events if it has one."""
     return table.array or str(table.__tablename__)
 
 

@@ -1,8 +1,8 @@
-"""Erasing a person: what is their own goes, and where others name them, their name and address are replaced.
+"""Erasing a person: their own rows are deleted, and their name and address are replaced in all other rows.
 
 An event whose body names them loses its body. Its leaf stays, so that the log can still be proven, and an event of the
-same log says whose content was erased, signed with the key of the events. Who did something stays known by an id that
-says nothing.
+same log records which events lost their content, signed with the key of the events. Users of events remain known by an
+id that identifies nobody.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ERASED_NAME = "Erased person"
 
 @dataclass(slots=True)
 class Erased:
-    """What an erasure has done: rows deleted and changed, by what people know their tables by, and what it has found.
+    """The result of an erasure: rows deleted and changed by the names of their tables, and the survey.
 
     ``events`` counts the events that have lost their content.
     """
@@ -45,9 +45,9 @@ class Erased:
 
 
 def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> Erased:
-    """Take a person's name and address out of everything. Again is harmless.
+    """Remove a person's name and address from all data. Repeating it is harmless.
 
-    Raises NoSuchPerson, LastOwner, and KeyUnusable where it cannot be signed which events were erased.
+    Raises NoSuchPerson, LastOwner, and KeyUnusable if the erased events cannot be signed.
     """
     unit.lock("content")  # a load would bring back what it has read before
     person = find_person(unit, erasure_request)
@@ -62,23 +62,26 @@ def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> 
 
 
 class _Log:
-    """Gathers what the events will tell: for each organization, or none, counts of rows, and events without content."""
+    """Collects the content of the events: for each organization, or none, counts of rows, and erased events."""
 
     def __init__(self) -> None:
         self._rows: defaultdict[str | None, Counter[type[Table]]] = defaultdict(Counter)
         self._events: defaultdict[str | None, set[str]] = defaultdict(set)
 
     def note(self, table: type[Table], organization_id: str | None) -> None:
-        """A row was changed or deleted."""
+        """Note that a row was changed or deleted."""
         self._rows[organization_id][table] += 1
 
     def note_event(self, event_id: str, organization_id: str | None, former: Iterable[str]) -> None:
-        """An event has lost its content. Of an erasure itself, that is what tells of ``former`` ones."""
+        """Note that an event has lost its content.
+
+        If it was itself an erasure, ``former`` are the events that it listed.
+        """
         self.note(AuditEvent, organization_id)
         self._events[organization_id].update((event_id, *former))
 
     def publish(self, unit: UnitOfWork, user_id: str | None, signer: Signer) -> None:
-        """Publish what has happened: to each organization, and to the operator."""
+        """Publish the changes to each organization, and to the operator."""
         if not self._rows:
             return
         for organization_id in (None, *sorted(name for name in self._rows if name is not None)):
@@ -123,7 +126,7 @@ def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, lo
 
 
 def _row_without(unit: UnitOfWork, table: type[Table], before: Mapping[str, Any], person: Person) -> dict[str, Any]:
-    """The row as it shall be, with all that follows from its texts."""
+    """The row without the person, with all columns that are derived from its texts."""
     texts = texts_of(table)
     after = dict(before) | {name: without(table, before, name, person) for name in texts}
     if all(after[name] == before[name] for name in texts):

@@ -1,4 +1,4 @@
-"""Who is to be erased: the person's account, and everything that they are or were called."""
+"""The person to be erased: their account, and all their names and addresses."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _FEWEST = 2  # letters of a name
 
 
 class NoSuchPerson(CommandError):
-    """There is no user with this id, or the user is no person; or a name or an address is none."""
+    """There is no user with this id, the user is a service account, or a name or an address is not valid."""
 
 
 class LastOwner(CommandError):
-    """The person is the only owner of an organization, which nobody could then run."""
+    """The person is the only owner of an organization."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:
-    """Who is to be erased: the id or the email address of a user, or an address that no user has.
+    """The person to be erased: the id or the email address of a user, or an address that no user has.
 
-    ``also`` has other names and addresses of theirs. With ``keep_name``, their name stays in what people write, where
-    it may mean somebody or something else.
+    ``also`` has other names and addresses of theirs. With ``keep_name``, their name stays in texts, where it may mean
+    somebody or something else.
     """
 
     who: str
@@ -45,9 +45,9 @@ class ErasureRequest:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person who is to be erased; ``user_id`` is null where no user has their address.
+    """A person to be erased; ``user_id`` is null if no user has their address.
 
-    ``namesakes`` counts the other users of the same name, ``is_erased`` is true where it has been done before.
+    ``namesakes`` counts the other users of the same name. ``is_erased`` is true if they were erased before.
     """
 
     user_id: str | None
@@ -58,7 +58,7 @@ class Person:
 
 
 def find_person(transaction: Transaction, erasure_request: ErasureRequest) -> Person:
-    """The person that is meant. Raises NoSuchPerson and LastOwner."""
+    """The person of a request. Raises NoSuchPerson and LastOwner."""
     _require_clear(erasure_request)
     user = _user(transaction, erasure_request.who)
     if user is None and "@" not in erasure_request.who:
@@ -79,7 +79,7 @@ def find_person(transaction: Transaction, erasure_request: ErasureRequest) -> Pe
 
 
 def _require_clear(erasure_request: ErasureRequest) -> None:
-    """Refuse what would be found where nobody means it."""
+    """Raise NoSuchPerson for names and addresses that are empty, not valid or too short."""
     if not erasure_request.who.strip():
         raise NoSuchPerson("name the person, by an email address or an id")
     for one in (erasure_request.who, *erasure_request.also):
@@ -126,7 +126,7 @@ def _is_address(name: str) -> bool:
 
 
 def _former_names(transaction: Transaction, user_id: str) -> Iterator[str]:
-    """What the person was called when something was noted with their name and their id."""
+    """The person's former names, from rows that have both their name and their id."""
     for table in tables():
         columns = sql_table(table).c
         if "user_id" in columns:

@@ -1,4 +1,4 @@
-"""Finding a person's name and e-mail address in texts and JSON, however they are spelled, and taking them out."""
+"""Finding and replacing a person's name and email address in texts and JSON, however they are spelled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RUNNING_ON = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff
 
 
 class _Needle(NamedTuple):
-    """What is looked for in a folded text. No text without all the ``pieces`` can have it, which is quick to tell."""
+    """A pattern to search in folded texts. A text without all the ``pieces`` cannot match, which is quick to check."""
 
     pattern: re.Pattern[str]
     pieces: tuple[str, ...]
@@ -35,10 +35,10 @@ class _Needle(NamedTuple):
 
 @dataclass(frozen=True)
 class Called:
-    """What a person is called.
+    """The names and addresses of a person.
 
-    ``names`` are replaced wherever they stand. ``ambiguous`` names may be ordinary words, too: they are replaced only
-    where they are the whole of something that names a person.
+    ``names`` are replaced everywhere. ``ambiguous`` names may be ordinary words, too: they are replaced only if they
+    are the whole value of a field that names a person.
     """
 
     addresses: Collection[str] = ()
@@ -47,7 +47,7 @@ class Called:
 
 
 class PersonalDataScan:
-    """The traces of a person in texts.
+    """Finds a person in texts, and replaces their names and addresses.
 
     ``person_members`` are the members of JSON objects that have the name of a person, and nothing else.
     """
@@ -65,26 +65,26 @@ class PersonalDataScan:
         self._whole = {_plain(name) for name in (*called.ambiguous, *called.names, *called.addresses)}
 
     def without(self, text: str) -> str:
-        """A text without them."""
+        """A text without the person."""
         return _replaced(text, self._needles)
 
     def without_person(self, text: str) -> str:
-        """What names a person, and nothing else, without them."""
+        """The value of a field that only names a person, without the person."""
         return ERASED if _plain(text) in self._whole else self.without(text)
 
     def without_email(self, address: str) -> str:
-        """An address of e-mail without them: not that of somebody else, be it like the person's."""
+        """An email address without the person. A similar address of somebody else is not changed."""
         return ERASED if email_key(address) in self._emails else _replaced(address, self._names)
 
     def without_slug(self, slug: str) -> str:
-        """A slug without them, be they spelled as slugs are."""
+        """A slug without the person, in the spelling of slugs, too."""
         found = slug
         for needle in self._slugs:
             found = needle.pattern.sub(_ERASED_SLUG, found)
         return self.without(found).replace(ERASED, _ERASED_SLUG)
 
     def without_document(self, value: Any, member: str = "") -> Any:
-        """A JSON value, of this member of an object, without them; the names of its own members, too."""
+        """The JSON value of this member of an object without the person, also in the names of its own members."""
         match value:
             case str() if member == "slug" or _SLUG.fullmatch(value):
                 return self.without_slug(value)
@@ -99,12 +99,12 @@ class PersonalDataScan:
         return value
 
     def may_be_in(self, text: str) -> bool:
-        """Whether it is worth a closer look at a text, be it JSON or not."""
+        """A quick check whether a text, JSON or not, may name the person."""
         folded = _folded(text)
         return any(piece in folded for piece in self._rarest) or "\\u" in text
 
     def are_in_json(self, text: str) -> bool:
-        """Whether a text that is JSON has any of them."""
+        """Whether a JSON text names the person."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -112,7 +112,7 @@ class PersonalDataScan:
         return bool(self.without_document(value) != value)
 
     def are_ambiguous_in(self, text: str) -> bool:
-        """Whether a text has a word that may be the person's name, and may be none."""
+        """Whether a text has a word that may be the person's name or an ordinary word."""
         folded = _folded(text)
         return any(needle.may_be_in(folded) and needle.pattern.search(folded) for needle in self._ambiguous)
 
@@ -133,7 +133,7 @@ def _plain(text: str) -> str:
 
 
 def _in_ascii(name: str) -> list[str]:
-    """A name without the marks of its letters, as people type it, too; nothing where that leaves out letters."""
+    """The spellings of a name without accents; none if letters would be lost."""
     plain = unicodedata.normalize("NFKD", fold(name))
     letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return [letters] if letters.isascii() else []
@@ -144,12 +144,12 @@ def _words(name: str) -> int:
 
 
 def is_ambiguous(name: str) -> bool:
-    """Whether a name may be an ordinary word as well: it is a single one."""
+    """Whether a name may be an ordinary word as well: it is a single word."""
     return len(name.split()) < 2
 
 
 def _address(address: str) -> _Needle:
-    """An address, and none that it is only a part of. In the address of a page, the @ is escaped."""
+    """The pattern of an address, but not as a part of a longer one. In URLs the @ is escaped."""
     local, _, domain = fold(address).rpartition("@")
     spelled = rf"{re.escape(local)}(?:@|%40){re.escape(domain)}"
     pattern = rf"(?<![\w+%-])(?<!\w\.){spelled}(?![\w-])(?!\.\w)"
@@ -166,7 +166,7 @@ def _name(name: str) -> _Needle:
 
 
 def _slug(text: str) -> _Needle:
-    """A name or an address as :func:`slugify` has it."""
+    """The pattern of a name or an address in the form of :func:`slugify`."""
     slug = slugify(text)
     return _Needle(re.compile(rf"(?<![a-z0-9]){re.escape(slug)}(?![a-z0-9])"), _pieces(slug))
 
@@ -185,7 +185,7 @@ def _replaced(text: str, needles: Iterable[_Needle]) -> str:
 
 
 def _folded(text: str) -> str:
-    """:func:`fold`, in a tenth of the time for most texts."""
+    """The same as :func:`fold`, in a tenth of the time for most texts."""
     return text.lower() if text.isascii() else fold(text)
 
 
@@ -199,7 +199,7 @@ def _without(text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _spliced(text: str, pattern: re.Pattern[str], folded: str, origins: list[int] | None) -> str:
-    """``text`` without what is found in ``folded``; ``origins`` has the place in it of each folded character."""
+    """``text`` without the matches in ``folded``; ``origins`` has the place in ``text`` of each folded character."""
     parts, last = [], 0
     for match in pattern.finditer(folded):
         start, end = match.span() if origins is None else (origins[match.start()], origins[match.end()])
@@ -209,7 +209,7 @@ def _spliced(text: str, pattern: re.Pattern[str], folded: str, origins: list[int
 
 
 def _aligned(text: str) -> tuple[str, list[int]]:
-    """``text``, folded piece by piece: a letter with its marks at a time; and for each place where it comes from."""
+    """``text`` folded letter by letter, with its marks; and for each folded character its place in ``text``."""
     starts = [place for place, letter in enumerate(text) if place == 0 or not unicodedata.combining(letter)]
     parts: list[str] = []
     origins: list[int] = []

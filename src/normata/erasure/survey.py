@@ -1,4 +1,4 @@
-"""Where a person is named, in all tables: what an erasure will change."""
+"""The rows of all tables that name a person: what an erasure will change."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ACCOUNT_OF = "organization_id"  # of a user: a service account, whose name othe
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A row that names the person, by the values of its key, and the columns that do so.
+    """A row that names the person: the values of its key, and the columns that do.
 
-    There are none where the row is the person's own, and is deleted as a whole.
+    There are no columns if the row is the person's own and is deleted.
     """
 
     table: type[Table]
@@ -39,10 +39,10 @@ class Place:
 
 @dataclass(slots=True)
 class Survey:
-    """Where a person is named, and the rows that are their ``own``.
+    """The ``places`` that name a person, and the rows that are their ``own``.
 
-    ``ids`` are rows whose own id names them, which nothing can change.
-    ``ambiguous`` counts the texts with a word that may be the person's name, and may be none.
+    ``ids`` are rows whose own id names them, which cannot be changed. ``ambiguous`` counts the texts with a word that
+    may be the person's name or an ordinary word.
     """
 
     places: list[Place] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Survey:
 
 
 def survey(transaction: Transaction, person: Person) -> Survey:
-    """Look through every text of every table, and find what is the person's own and goes anyway."""
+    """Search every text of every table, and find the rows that are the person's own."""
     found = Survey()
     if person.user_id is not None:
         for table, column in own_tables():

@@ -73,7 +73,7 @@ def _erasure_faults(name: str, erasure: Erasure | None) -> Iterator[str]:
 
 
 def pending(transaction: Transaction) -> tuple[int, str | None]:
-    """How many events are noted to be sealed, and the time of the oldest; null where there is none.
+    """How many events are noted to be sealed, and the time of the oldest; null if there is none.
 
     That is no fault, however long ago it was: the backup of a busy service has some, and nothing seals them there.
     """

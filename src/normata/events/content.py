@@ -72,10 +72,10 @@ def old_body(event: Any) -> str:
 
 
 def sealed_text(event: Any) -> str:
-    """What is sealed of an event; empty where it was erased."""
+    """What is sealed of an event; empty if it was erased."""
     return old_body(event) if event.body is None else str(event.body)
 
 
 def values_of(text: str) -> Any:
-    """The values of a body. Raises ValueError where it is not JSON. Numbers are exact."""
+    """The values of a body. Raises ValueError if it is not JSON. Numbers are exact."""
     return json.loads(text)  # orjson makes floats of integers that have more than 64 bits

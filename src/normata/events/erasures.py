@@ -25,7 +25,7 @@ from normata.events.model import OPERATORS, AuditEvent
 class Erasure:
     """The events that an erasure names, all of the same log, and whether the key has signed that.
 
-    ``is_signed`` is null where nobody has named a key. ``leaf`` is null where the event is not sealed yet.
+    ``is_signed`` is null if nobody has named a key. ``leaf`` is null if the event is not sealed yet.
     """
 
     event_id: str
@@ -46,9 +46,9 @@ def signed_counts(signer: Signer, owner: str, event_ids: Iterable[str]) -> dict[
 
 
 def erasure_of(body: Mapping[str, Any], leaf: int | None, origin: str, verifiers: Iterable[str]) -> Erasure | None:
-    """What the event with this body has erased in the log ``origin``; null where it is no erasure.
+    """What the event with this body has erased in the log ``origin``; null if it is no erasure.
 
-    ``verifiers`` are the keys of which one has to have signed it. Raises BadNote where one of them is none.
+    ``verifiers`` are the keys of which one has to have signed it. Raises BadNote if one of them is none.
     """
     counts = body.get("counts")
     if body.get("action") != ERASE or not isinstance(counts, dict):

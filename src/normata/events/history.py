@@ -100,7 +100,7 @@ def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) ->
 
 
 def event_wire(row: Any) -> dict[str, Any]:
-    """An event as it travels. What an older version did not note, and what was erased, is null."""
+    """An event in wire form. What an older version did not note, and what was erased, is null."""
     body: Mapping[str, Any] = values_of(row.body) if row.body else {}
     return {
         "id": row.id,

@@ -38,7 +38,7 @@ def origin_of(organization_id: str) -> str:
 
 
 def owner_of(origin: str) -> str:
-    """The organization whose log has this name; empty for the operator's. Raises BadNote where it is no such name."""
+    """The organization whose log has this name; empty for the operator's. Raises BadNote if it is no such name."""
     owner = unquote(origin.partition("/")[2])
     if origin_of(owner) != origin:
         raise BadNote(f"{origin} is not the name of a log")
@@ -69,7 +69,7 @@ class Signer:
         return f"{origin}+{_key_id(origin, public).hex()}+{b64encode(_ED25519 + public).decode()}"
 
     def existing_verifier(self, organization_id: str) -> str | None:
-        """:meth:`verifier`; null where there is no key, which is not made then. Raises KeyUnusable."""
+        """:meth:`verifier`; null if there is no key, which is not made then. Raises KeyUnusable."""
         return self.verifier(organization_id) if self._key is not None or self.path.exists() else None
 
     def _public(self) -> bytes:
@@ -166,7 +166,7 @@ def require_signed(note: Note, *verifiers: str) -> None:
 
 
 def has_signed(verifier: str, text: str, signature: str) -> bool:
-    """Whether the key that ``verifier`` names has made the signature of a text. Raises BadNote where it is no key."""
+    """Whether the key that ``verifier`` names has made the signature of a text. Raises BadNote if it is no key."""
     name, key_id, public = _verifier(verifier)
     try:
         signed = b64decode(signature, validate=True)

@@ -15,7 +15,7 @@ class Roots(Protocol):
     """The roots of the checkpoints of a log."""
 
     def get(self, size: int, /) -> str | None:
-        """The root at a size; null where there is no checkpoint."""
+        """The root at a size; null if there is no checkpoint."""
 
 
 class Walk:
@@ -38,7 +38,7 @@ class Walk:
             self.add("", leaf_hash(""))
 
     def add(self, event_id: str, found: str) -> bool:
-        """Go past a leaf; false where its hash is none."""
+        """Go past a leaf; false if its hash is none."""
         is_hash = True
         try:
             self.frontier.append(found)
@@ -65,7 +65,7 @@ class Walk:
 def content_faults(event_id: str, number: int, found: str, text: str | None) -> Iterator[str]:
     """What is wrong with an event beside its leaf: ``found`` is the leaf's hash, ``text`` what should have it.
 
-    The text is null where there is no event, and empty where its content was erased.
+    The text is null if there is no event, and empty if its content was erased.
     """
     name = f"the event {event_id} (leaf {number})"
     if text is None:

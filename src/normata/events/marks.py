@@ -55,7 +55,7 @@ class Marks:
         self.folder = Path(f"{signer.path}.marks")
 
     def of(self, owner: str) -> Note | None:
-        """The mark of a log; null where nothing of it was signed. Raises KeyUnusable."""
+        """The mark of a log; null if nothing of it was signed. Raises KeyUnusable."""
         return self._read(self._file(origin_of(owner)))
 
     def all(self) -> list[tuple[str, Note]]:

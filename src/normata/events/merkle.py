@@ -36,7 +36,7 @@ class Frontier:
     """
 
     def __init__(self, size: int = 0, hashes: Iterable[str] = ()) -> None:
-        """Raises ValueError where there are too few or too many hashes, or one is none."""
+        """Raises ValueError if there are too few or too many hashes, or one is none."""
         self.size = size
         self._hashes = [bytes.fromhex(one) for one in hashes]
         if len(self._hashes) != size.bit_count():
@@ -53,7 +53,7 @@ class Frontier:
         return b"".join(self._hashes).hex()
 
     def append(self, leaf: str) -> None:
-        """Add a leaf, by its hash. Raises ValueError where that is none."""
+        """Add a leaf, by its hash. Raises ValueError if that is none."""
         carried, size = bytes.fromhex(leaf), self.size
         while size & 1:  # two subtrees of one size become one
             carried = _node_hash(self._hashes.pop(), carried)

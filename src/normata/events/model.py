@@ -46,7 +46,7 @@ class AuditEvent(Table):
     """What somebody did, written in the transaction that did it.
 
     ``body`` is the whole event, and the very bytes that are sealed; the other columns repeat what it is found by. It is
-    null where a version of the program wrote it that knew no bodies, and empty where it was erased.
+    null if a version of the program wrote it that knew no bodies, and empty if it was erased.
     """
 
     __tablename__ = "audit_event"

@@ -83,7 +83,7 @@ def seal_all_now(database: Database) -> Collection[str]:
 
 
 def _last_noted(transaction: Transaction) -> str | None:
-    """The newest of the events that are noted; null where there is none."""
+    """The newest of the events that are noted; null if there is none."""
     found: str | None = transaction.scalar(_LAST_NOTED)
     return found
 
@@ -102,7 +102,7 @@ def _checkpoints(planned: Round) -> list[Checkpoint]:
 
 
 def plan(transaction: Transaction) -> Round:
-    """The leaves and checkpoints that come next; none where nothing is noted.
+    """The leaves and checkpoints that come next; none if nothing is noted.
 
     All of it is read in one transaction: what is noted in it has no leaf in it, unless somebody has noted it by hand.
     Notes that lead to nothing, or to an event of another log, are passed over; checking names them.
@@ -186,7 +186,7 @@ def last_seal(transaction: Transaction, owner: str) -> tuple[Checkpoint, str | N
 
 
 def _end_of(transaction: Transaction, owner: str) -> tuple[Frontier, str | None]:
-    """The right edge of a log, and when it was made. Raises UnsoundLog where it is not that of root and leaves."""
+    """The right edge of a log, and when it was made. Raises UnsoundLog if it is not that of root and leaves."""
     last = transaction.row(_LAST, {"owner": owner})
     leaves = transaction.scalar(_LAST_LEAF, {"owner": owner})
     frontier = Frontier() if last is None else sound_frontier(last.size, last.frontier, last.root)
@@ -198,7 +198,7 @@ def _end_of(transaction: Transaction, owner: str) -> tuple[Frontier, str | None]
 
 
 def sound_frontier(size: int, text: str, root: str) -> Frontier | None:
-    """The right edge that a checkpoint has; null where it is not one of a tree with this size and root."""
+    """The right edge that a checkpoint has; null if it is not one of a tree with this size and root."""
     try:
         frontier = Frontier.of_text(size, text)
         is_sound = frontier.root == root

@@ -106,7 +106,7 @@ class _Checkpoints:
         self._next = next(rows, None)
 
     def get(self, size: int) -> str | None:
-        """The root of the checkpoint of a size; null where there is none. Sizes are asked for as they grow."""
+        """The root of the checkpoint of a size; null if there is none. Sizes are asked for as they grow."""
         while self._next is not None and self._next.size < size:
             self._pass(self._next)
         if self._next is None or self._next.size != size:

@@ -49,7 +49,7 @@ class AssessmentsUndo(Input):
 def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> list[Any]:
     """Give the controls that one change has assessed their earlier assessments again, and return them by their order.
 
-    What was assessed again since, or is of a framework that was left, stays as it is. Raises NotFound where there was
+    What was assessed again since, or is of a framework that was left, stays as it is. Raises NotFound if there was
     no such change, NothingToUndo where nothing of it is left, InUse and FaultyInput: then nothing changes.
     """
     unit.require_reach(organization_id)

@@ -38,7 +38,7 @@ def path_of(signer: Signer) -> Path:
 
 
 def read(signer: Signer) -> dict[str, Verified]:
-    """What was verified, by whose log it is; empty where nothing was. Raises NotVerified and KeyUnusable."""
+    """What was verified, by whose log it is; empty if nothing was. Raises NotVerified and KeyUnusable."""
     path = path_of(signer)
     try:
         notes = json.loads(path.read_bytes())

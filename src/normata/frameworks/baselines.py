@@ -54,7 +54,7 @@ class FrameworkBaselines(Wire):
     framework_id: str = Field(description="The id of the framework.")
     requirements: int = Field(description="How many requirements the whole framework has.")
     baseline: BaselineReference | None = Field(
-        description="The baseline of the organization's adoption; null where the whole framework applies, or it has"
+        description="The baseline of the organization's adoption; null if the whole framework applies, or it has"
         " not adopted the framework."
     )
     baselines: list[BaselineCounts] = Field(
@@ -133,19 +133,19 @@ def find_baselines(transaction: Transaction, framework_id: str, name: str) -> li
 
 
 def baseline_of_adoption(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any] | None:
-    """The baseline that an organization has adopted a framework with, as a reference; null where there is none."""
+    """The baseline that an organization has adopted a framework with, as a reference; null if there is none."""
     row = transaction.row(_OF_ADOPTION, {"organization": organization_id, "framework": framework_id})
     return None if row is None else row._asdict()
 
 
 def baseline_reference(transaction: Transaction, baseline_id: str | None) -> dict[str, Any] | None:
-    """A baseline as others refer to it; null where there is none."""
+    """A baseline as others refer to it; null if there is none."""
     row = None if baseline_id is None else transaction.row(_REFERENCE, {"baseline": baseline_id})
     return None if row is None else row._asdict()
 
 
 def framework_baselines(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
-    """The members of :class:`FrameworkBaselines`. Raises NotFound where the organization cannot see the framework."""
+    """The members of :class:`FrameworkBaselines`. Raises NotFound if the organization cannot see the framework."""
     key = {"organization": organization_id, "framework": framework_id}
     if transaction.row(_VISIBLE, key) is None:
         raise NotFound

@@ -79,7 +79,7 @@ class ControlQuery(PageQuery):
 
     @property
     def selected_frameworks(self) -> set[str]:
-        """What is selected; empty where there is no filter. An entry with commas may be one identifier or several."""
+        """What is selected; empty if there is no filter. An entry with commas may be one identifier or several."""
         return {
             entry.strip()
             for value in self.frameworks or ()

@@ -1,4 +1,4 @@
-"""A control as it travels, with what it refers to."""
+"""A control in wire form, with what it refers to."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SourceMatch(Wire):
 
 
 class CoverageAssessment(Wire):
-    """What the organization itself says of a control: `NONE` and null where it has said nothing."""
+    """What the organization itself says of a control: `NONE` and null if it has said nothing."""
 
     coverage_status: CoverageStatus
     coverage_gap: str | None

@@ -37,7 +37,7 @@ def match_counts(organization_id: str | BindParameter[str], match: Any = Control
 
 
 def assessed_status(assessment: FromClause = _STATEMENT) -> ColumnElement[str | None]:
-    """The status that an assessment counts with; null where the control is not assessed."""
+    """The status that an assessment counts with; null if the control is not assessed."""
     return assessment.c.coverage_status
 
 

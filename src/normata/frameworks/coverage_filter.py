@@ -46,7 +46,7 @@ def first_positions(
     query: SortedQuery,
     coverage_filter: CoverageFilter,
 ) -> tuple[dict[str, list[int]], int] | None:
-    """What :func:`normata.frameworks.catalog_order.matching_positions` tells; null where that function is no slower.
+    """What :func:`normata.frameworks.catalog_order.matching_positions` tells; null if that function is no slower.
 
     ``framework_ids`` are all that the organization has adopted: effective coverage is that of their controls. It takes
     two statements, and one where there is nothing on the page.

@@ -60,7 +60,7 @@ class Framework(Table):
     version_key: Mapped[str | None] = mapped_column(text(), info={"derived": True})
     # Kept, so that no list has to count.
     control_count: Mapped[Count] = mapped_column(server_default="0", info={"derived": True})
-    # What identifiers begin with in the table that a statement of applicability is about: `A.`; null where it is about
+    # What identifiers begin with in the table that a statement of applicability is about: `A.`; null if it is about
     # all requirements.
     applicability_prefix: Mapped[ShortText | None] = mapped_column(info={"unlisted": True})
 
@@ -262,7 +262,7 @@ class FrameworkAdoption(Table):
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
     adopted_at: Mapped[Timestamp]
-    # What applies unless an assessment says otherwise; null where that is the whole framework. See baseline_model.py.
+    # What applies unless an assessment says otherwise; null if that is the whole framework. See baseline_model.py.
     baseline_id: Mapped[Identifier | None] = refers_to("baseline")
 
     __table_args__ = (
@@ -364,7 +364,7 @@ class EffectiveCoverage(Table):
 
     ``applies`` is false if the control does not apply, by its assessment or by what is above it. ``own`` is what
     follows without the matches, and ``is_indirect`` is true if the status is above that. ``rank`` shows that the status
-    rests on no circle. ``conflict`` names why the assessment cannot be right, null where nothing is against it.
+    rests on no circle. ``conflict`` names why the assessment cannot be right, null if nothing is against it.
     """
 
     __tablename__ = "effective_coverage"

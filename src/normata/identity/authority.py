@@ -24,7 +24,7 @@ def lock_members(unit: UnitOfWork, organization_id: str) -> None:
 def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved: str) -> None:
     """Raise unless the actor may do what takes the role ``least``, to whoever has or shall have the roles ``involved``.
 
-    A command may do anything. Raises InsufficientRole, Forbidden, and NotFound where the actor may not know of it.
+    A command may do anything. Raises InsufficientRole, Forbidden, and NotFound if the actor may not know of it.
     """
     unit.require_reach(organization_id)
     if unit.scope is None:

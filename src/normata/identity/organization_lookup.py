@@ -59,7 +59,7 @@ def reached(unit: UnitOfWork, name: str) -> str:
 
 
 def one_of(transaction: Transaction, name: str, known: Collection[str]) -> str:
-    """The id of the one of these organizations with this id or slug; empty where it is none of them."""
+    """The id of the one of these organizations with this id or slug; empty if it is none of them."""
     found = (one for one in transaction.scalars(_CALLED, {"name": name}) if one in known)
     return min(map(str, found), key=lambda one: one != name, default="")
 
@@ -78,7 +78,7 @@ def listing(transaction: Transaction) -> Sequence[Any]:
 
 
 def name_of(transaction: Transaction, organization_id: str) -> str:
-    """The name of an organization; empty where there is none in sight."""
+    """The name of an organization; empty if there is none in sight."""
     return str(transaction.scalar(_NAME, {"organization": organization_id}) or "")
 
 

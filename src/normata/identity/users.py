@@ -21,7 +21,7 @@ RENAME_WRITES = (update_of(User, "name"),)
 
 
 def named(transaction: Transaction, name: str) -> Any | None:
-    """The user with this id or address of e-mail, as far as the transaction may see; null where there is none."""
+    """The user with this id or email address, as far as the transaction may see; null if there is none."""
     # An address comes before an id of the same spelling: people type addresses.
     return transaction.row(_BY_EMAIL, {"email": email_key(name)}) or transaction.row(_BY_ID, {"user": name})
 

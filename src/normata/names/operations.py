@@ -68,7 +68,7 @@ class NamesQuery(NameQuery):
     @classmethod
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query; of ids all values count."""
+        """The query, with all values of a repeated ``id``."""
         ids = [value for name, value in pairs if name == "id"]
         return cls.model_validate({**dict(pairs), **({"id": ids} if ids else {})})
 

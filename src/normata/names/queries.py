@@ -1,4 +1,4 @@
-"""What things are called, by their ids or to choose from, and how many records of each kind there are."""
+"""The names of rows, by their ids or to choose from, and the number of records of each kind."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _counts() -> CompoundSelect[Any]:
 
 
 def record_names(kind: type[Restorable], organization_id: str) -> Naming:
-    """How the records of a kind are named: by title, in its natural order; their short ids tell them apart."""
+    """The names of the records of a kind: the title, in natural order, and the short id."""
     table = kind.sql().c
     identifier = table.short_id if "short_id" in table else null()
     rows = select(
@@ -93,7 +93,7 @@ _IN_ORDER = (_FRAMEWORK.identifier_key.asc(), _CONTROL.framework_id.asc(), _CONT
 
 
 def framework_names(organization_id: str) -> Naming:
-    """How the frameworks that an organization can see are named; those that it has adopted are live."""
+    """The names of the frameworks that an organization can see; adopted ones are live."""
     rows = (
         select(_FRAMEWORK.id, _FRAMEWORK.name.label("label"), _FRAMEWORK.identifier, null().label("control_id"))
         .outerjoin(FrameworkAdoption, _adopted(organization_id, _FRAMEWORK.id))
@@ -104,7 +104,7 @@ def framework_names(organization_id: str) -> Naming:
 
 
 def control_names(organization_id: str) -> Naming:
-    """How the controls of the frameworks that an organization can see are named; those of adopted ones are live."""
+    """The names of the controls of these frameworks; those of adopted ones are live."""
     rows = (
         select(_CONTROL.id, _CONTROL.name.label("label"), _CONTROL.identifier, null().label("control_id"))
         .join(Framework, _FRAMEWORK.id == _CONTROL.framework_id)
@@ -116,7 +116,7 @@ def control_names(organization_id: str) -> Naming:
 
 
 def assessment_names(organization_id: str) -> Naming:
-    """How an organization's assessments are named: as the controls that they are about."""
+    """The names of an organization's assessments: those of their controls."""
     rows = (
         select(_STATEMENT.id, _CONTROL.name.label("label"), _CONTROL.identifier, _STATEMENT.control_id)
         .join(Control, _CONTROL.id == _STATEMENT.control_id)
@@ -145,7 +145,10 @@ def user_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
 
 
 def _page(transaction: Transaction, statement: Select[Any], query: NameQuery) -> dict[str, Any]:
-    """All members are read: their names are not stored folded, and no organization has many thousands of them."""
+    """A page of names.
+
+    All members are read: their names are not stored folded, and an organization has at most thousands.
+    """
     rows = transaction.rows(statement, {"organization": query.organization_id})
     words = fold(query.search or "").split()
     found = [row for row in rows if _matches(row, query) and all(word in _texts(row) for word in words)]

@@ -77,6 +77,6 @@ def _messages(change: Change, key: str, params: Mapping[str, Any], *, sort: str 
 
 
 def _responsible(change: Change) -> str | None:
-    """The column that names the responsible member; null where there is none, or the change names no row."""
+    """The column that names the responsible member; null if there is none, or the change names no row."""
     kind = change.table
     return kind.responsible if issubclass(kind, Restorable) and change.row is not None else None

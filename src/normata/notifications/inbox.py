@@ -66,12 +66,12 @@ def list_notifications(
 
 
 def count_unread(transaction: Transaction, user_id: str, organization_id: str) -> dict[str, Any]:
-    """How many notifications of the organization the user has not read, as it travels."""
+    """How many notifications of the organization the user has not read, in wire form."""
     return {"unread": transaction.scalar(_UNREAD, {"organization": organization_id, "user": user_id})}
 
 
 def as_item(row: Any, prefix: str) -> dict[str, Any]:
-    """A notification as it travels, with ``prefix`` before the path that it links to."""
+    """A notification in wire form, with ``prefix`` before the path that it links to."""
     return {
         "id": row.id,
         "type": row.type,

@@ -17,7 +17,7 @@ MARKING_WRITES = (update_of(Notification, "read_at"),)
 
 
 def mark(unit: UnitOfWork, notification_id: str, *, is_read: bool, prefix: str = "") -> dict[str, Any]:
-    """Note that the actor has read a notification of their own, or has not, and return it as it travels.
+    """Note that the actor has read a notification of their own, or has not, and return it in wire form.
 
     To say so again changes nothing. ``prefix`` goes before the path that it links to. Raises NotFound.
     """

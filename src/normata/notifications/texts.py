@@ -18,7 +18,7 @@ ENGLISH = Path(__file__).parent / "texts.en.json"
 
 
 def sentence(key: str | None, params: Mapping[str, Any]) -> str | None:
-    """The English text of ``key`` with its parameters filled in; null where there is none of this key.
+    """The English text of ``key`` with its parameters filled in; null if there is none of this key.
 
     A parameter that is missing stays as it stands in the text.
     """

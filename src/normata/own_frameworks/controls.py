@@ -39,7 +39,7 @@ WireValues = Mapping[str, Any]  # values by their wire names
 def create(
     unit: UnitOfWork, organization: str, framework_id: str, controls: Sequence[WireValues], place: WireValues
 ) -> list[dict[str, Any]]:
-    """Add controls to a framework of the organization's own, and return them as they travel, in the same order.
+    """Add controls to a framework of the organization's own, and return them in wire form, in the same order.
 
     Each may name its parent by ``parentId``, or by ``parent``: the identifier of another one of them or of one that is
     there. ``place`` may have ``after``: the id of the control that they follow in catalog order, null to come first;
@@ -68,9 +68,9 @@ def create(
 
 
 def change(unit: UnitOfWork, organization: str, control_id: str, body: WireValues) -> dict[str, Any]:
-    """Change what ``body`` has of a control of the organization's own, and return it as it travels.
+    """Change what ``body`` has of a control of the organization's own, and return it in wire form.
 
-    Besides its fields that may be ``parent`` and ``after``, as for :func:`create`. Raises NotFound, Forbidden where the
+    Besides its fields that may be ``parent`` and ``after``, as for :func:`create`. Raises NotFound, Forbidden if the
     control is centralized, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
@@ -168,7 +168,7 @@ def _with_parent(row: Row, new: Mapping[str, str], named: Mapping[str, list[str]
 
 
 def _following(unit: UnitOfWork, framework_id: str, place: WireValues, faults: list[Fault]) -> int | None:
-    """The position that ``place`` names; null where it names none."""
+    """The position that ``place`` names; null if it names none."""
     if "after" not in place:
         return None
     if place["after"] is None:

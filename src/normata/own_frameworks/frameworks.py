@@ -35,7 +35,7 @@ CENTRALIZED = "A centralized framework stays as imports make it; an organization
 
 
 def create(unit: UnitOfWork, organization: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a framework of an organization's own, and return it as it travels.
+    """Create a framework of an organization's own, and return it in wire form.
 
     ``organization`` is an id or slug, ``values`` has values of :data:`WRITABLE` by their wire names, the name at least.
     Raises NotFound, InsufficientRole and FaultyInput.
@@ -55,9 +55,9 @@ def create(unit: UnitOfWork, organization: str, values: Mapping[str, Any]) -> di
 
 
 def change(unit: UnitOfWork, organization: str, framework_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Change what ``values`` has of a framework of the organization's own (RFC 7396), and return it as it travels.
+    """Change what ``values`` has of a framework of the organization's own (RFC 7396), and return it in wire form.
 
-    Raises NotFound, Forbidden where the framework is centralized, InsufficientRole and FaultyInput.
+    Raises NotFound, Forbidden if the framework is centralized, InsufficientRole and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)  # what is read here is written back

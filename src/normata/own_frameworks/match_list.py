@@ -45,13 +45,13 @@ class Match(Wire):
     """A match: whoever does all of the source control does all of the target, or a part of it."""
 
     id: str
-    organization_id: str | None = Field(description="Whose own the match is; null where it is published.")
+    organization_id: str | None = Field(description="Whose own the match is; null if it is published.")
     source_control: MatchedControl = Field(description="The control that the match leads from.")
     target_control: MatchedControl = Field(description="The control that the match leads to.")
     match_level: MatchLevel
     justification: str | None
     mapping: MatchMapping | None = Field(
-        description="The document that gives the match; null where somebody has made it, or where it is not known."
+        description="The document that gives the match; null if somebody has made it, or where it is not known."
     )
     rationale: str | None = Field(description="How the publisher of the mapping compared the two controls.")
     strength: str | None = Field(description="How strong the publisher says that the relation is, on its own scale.")

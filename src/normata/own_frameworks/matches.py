@@ -61,7 +61,7 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
 def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
     """Take back a match of the organization's own.
 
-    Raises NotFound, Forbidden where the match is a published one, and InsufficientRole.
+    Raises NotFound, Forbidden if the match is a published one, and InsufficientRole.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)

@@ -24,7 +24,7 @@ class ArchiveEntry(Table):
     """Who has archived a record, when, and why.
 
     ``kind`` is the path of the record's kind. What one action has archived has one ``archive_id``. ``user_name`` is
-    what the user was called then; both are null where a command has archived it. A restore leaves the entry alone, so
+    what the user was called then; both are null if a command has archived it. A restore leaves the entry alone, so
     that it stays one statement: an entry counts only as long as its ``archived_at`` is that of the record.
     """
 

@@ -23,7 +23,7 @@ Example = dict[str, Any]
 
 
 def archived(kind: type[Restorable]) -> Example | None:
-    """The record as its archiving leaves it; null where the demo has none."""
+    """The record as its archiving leaves it; null if the demo has none."""
     found = next((record for record in _demo_records().get(kind.path, ()) if record.get("archivedAt")), None)
     if found is None:
         return None
@@ -32,7 +32,7 @@ def archived(kind: type[Restorable]) -> Example | None:
 
 
 def restored(kind: type[Restorable]) -> Example | None:
-    """The record as its restore answers it; null where the demo has none."""
+    """The record as its restore answers it; null if the demo has none."""
     record = archived(kind)
     return None if record is None else _changed_at(record | {"archivedAt": None}, _RESTORED_AT)
 
@@ -56,7 +56,7 @@ def patch(kind: type[Restorable]) -> Example:
 
 
 def patched(kind: type[Restorable]) -> Example | None:
-    """The record as :func:`patch` leaves it; null where the demo has none."""
+    """The record as :func:`patch` leaves it; null if the demo has none."""
     record = restored(kind)
     return None if record is None else record | patch(kind)
 

@@ -53,7 +53,7 @@ class Field:
 
 @cache
 def fields_of(kind: type[Restorable]) -> tuple[Field, ...]:
-    """The fields of a kind, as they travel, in their order."""
+    """The fields of a kind, in wire form, in their order."""
     return tuple(_field(kind, column) for column in columns(kind))
 
 

@@ -212,7 +212,7 @@ def _first_ids(
 def one_record(
     transaction: Transaction, kind: type[Restorable], organization_id: str, record_id: str
 ) -> dict[str, Any]:
-    """A record of the organization as it travels, live or archived. Raises NotFound."""
+    """A record of the organization in wire form, live or archived. Raises NotFound."""
     row = transaction.row(_one(kind), {"organization": organization_id, "record": record_id})
     if row is None:
         raise NotFound

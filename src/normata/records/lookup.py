@@ -14,7 +14,7 @@ from normata.records.base import Restorable
 
 
 def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -> Any:
-    """The row of a record as it travels, live or archived, which nobody else changes until the transaction ends.
+    """The row of a record in wire form, live or archived, which nobody else changes until the transaction ends.
 
     Raises NotFound (unknown, foreign, or not of this kind: all alike) and InsufficientRole.
     """
@@ -30,7 +30,7 @@ def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -
 
 @cache
 def find(kind: type[Restorable]) -> Select[Any]:
-    """The row of a record of whatever organization, as it travels; its parameter is ``record``."""
+    """The row of a record of whatever organization, in wire form; its parameter is ``record``."""
     return select(*columns(kind)).where(kind.sql().c.id == bindparam("record"))
 
 

@@ -126,7 +126,7 @@ def _is_target(table: FromClause) -> ColumnElement[bool]:
 
 
 def _namesake(kind: type[Restorable], table: FromClause) -> ScalarSelect[Any]:
-    """A live record that has the slug of a row of ``table``; null where there is none."""
+    """A live record that has the slug of a row of ``table``; null if there is none."""
     live = kind.sql().alias("live")
     return (
         select(live.c.id)

@@ -1,4 +1,4 @@
-"""The statement of applicability (ISO/IEC 27001, 6.1.3 d): every requirement, and what auditors ask of it."""
+"""The statement of applicability (ISO/IEC 27001, 6.1.3 d): every requirement, with what auditors require."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ApplicabilityEntry(Wire):
 
 
 class ObjectionCounts(Wire):
-    """How many controls there is each objection to."""
+    """The number of controls with each objection."""
 
     excluded_without_justification: int = Field(description="How many do not apply, and nothing says why.")
     included_without_justification: int = Field(
@@ -96,7 +96,7 @@ class StatementOfApplicability(Report):
 
 @dataclass(frozen=True)
 class Applicability:
-    """What a database has for a statement of applicability."""
+    """The data of a statement of applicability."""
 
     header: ReportHeader
     requirements: list[Any]
@@ -132,7 +132,9 @@ class Applicability:
 
 
 def read_applicability(transaction: Transaction, organization_id: str, framework_id: str) -> Applicability:
-    """What is recorded of a framework's requirements, in six statements. Raises NotFound unless it is adopted.
+    """Read the assessments and coverage of a framework's requirements, in six statements.
+
+    Raises NotFound unless it is adopted.
 
     It takes two more where groups are excluded.
     """
@@ -177,7 +179,7 @@ def _entry(requirement: Any, covered_by: list[dict[str, Any]], excluding: Any, m
 
 
 def _is_left_out(requirement: Any) -> bool:
-    """Whether the baseline, and no assessment, says that a requirement does not apply: that is its justification."""
+    """Whether the baseline, and not an assessment, excludes a requirement: that is its justification."""
     return requirement.outside_id is not None and requirement.decision is None
 
 

@@ -1,4 +1,4 @@
-"""How many requirements of a framework are covered how far."""
+"""Counts of a framework's requirements by coverage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normata.core.schema.wire import Wire
 
 
 class StatusCounts(Wire):
-    """How many applicable requirements have each status."""
+    """The number of applicable requirements with each status."""
 
     none: int = Field(description="How many are at `NONE`.")
     partial: int = Field(description="How many are at `PARTIAL`.")
@@ -20,7 +20,7 @@ class StatusCounts(Wire):
 
 
 class CoverageCounts(Wire):
-    """How many requirements there are, and how far the applicable ones are covered.
+    """The number of requirements, and the coverage of the applicable ones.
 
     A requirement is a control of type `CONTROL` that is not decomposed into its children.
     """
@@ -46,7 +46,7 @@ def _zeros() -> dict[CoverageStatus, int]:
 
 @dataclass(slots=True)
 class CoverageCounter:
-    """Counts requirements as they come."""
+    """Counts requirements, row by row."""
 
     applicable: int = 0
     not_applicable: int = 0

@@ -1,8 +1,8 @@
-"""What would close a gap: the controls that would lift others, if they became FULL.
+"""Gap suggestions: the controls that would close or reduce gaps if they became FULL.
 
 By the rules of coverage, a control that becomes FULL makes FULL what a match of level FULL leads to, and makes PARTIAL
-whatever any of its matches leads to. Only controls that are not FULL yet can do more than they do. One that does not
-apply, or whose framework is not adopted, hands nothing on.
+whatever any of its matches leads to. Only controls that are not FULL yet can lift more. A control that does not apply,
+or whose framework is not adopted, lifts nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_STEPS = 10  # of a report
 
 
 class GapSuggestion(Wire):
-    """A control that a match leads from, and what it would do for the gap if it became `FULL`."""
+    """A control from which a match leads to the gap, and its effect on the gap if it became `FULL`."""
 
     control: MatchedControl = Field(description="The control that would have to become `FULL`.")
     match_level: MatchLevel
@@ -55,17 +55,17 @@ def read_candidates(transaction: Transaction, organization_id: str, framework_id
 
 
 class _Lift(NamedTuple):
-    """What one control would do for one gap."""
+    """The effect of one control on one gap."""
 
     source: Any
     closes: bool
 
 
 class GapSuggestions:
-    """What would close each of ``gaps``: ids, with the status that each has now.
+    """The suggestions for each of ``gaps``: ids, with the current status of each.
 
     ``candidates`` are the rows of :func:`read_candidates`, ``adopted`` the frameworks that matches come from, by id and
-    in the order in which lists have them.
+    in the order of lists.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class GapSuggestions:
             self._closed[lift.source.id] += lift.closes
 
     def of(self, gap_id: str) -> Iterator[dict[str, Any]]:
-        """The members of :class:`GapSuggestion` for a gap: what closes it comes first, then what lifts most."""
+        """The members of :class:`GapSuggestion` for a gap: first those that close it, then those that lift most."""
         lifts = self._lifts.get(gap_id, {}).values()
         for source, closes in nsmallest(
             _MAX_SUGGESTIONS, lifts, key=lambda lift: (not lift.closes, *self._order(lift.source))
@@ -105,7 +105,7 @@ class GapSuggestions:
             }
 
     def next_steps(self) -> Iterator[dict[str, Any]]:
-        """The members of :class:`NextStep`: what closes most comes first, then what lifts most."""
+        """The members of :class:`NextStep`: first those that close most, then those that lift most."""
         helpful: Sequence[Any] = nsmallest(
             _MAX_STEPS,
             (source for source in self._sources.values() if self._lifted[source.id] > 1),
@@ -115,7 +115,7 @@ class GapSuggestions:
             yield self._control(source) | {"closes": self._closed[source.id], "lifts": self._lifted[source.id]}
 
     def _order(self, source: Any) -> tuple[int, bool, int, int, str]:
-        """What lifts most comes first, then what is on its way, then by framework and in catalog order."""
+        """The sort key: most lifted gaps first, then a higher status, then framework and catalog order."""
         nearer = source.effective == "PARTIAL"
         return -self._lifted[source.id], not nearer, self._rank[source.framework_id], source.position, source.id
 

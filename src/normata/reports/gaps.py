@@ -42,7 +42,7 @@ class Gap(Wire):
 
 
 class ConflictingAssessment(Wire):
-    """A control whose assessment cannot be true beside what else was said."""
+    """A control whose assessment is in conflict with others."""
 
     id: str
     identifier: str
@@ -57,7 +57,7 @@ class ConflictingAssessment(Wire):
 
 
 class GapReport(Report):
-    """What is missing of a framework, and what would close most of it."""
+    """The gaps of a framework, and the next steps that would close most of them."""
 
     counts: CoverageCounts = Field(description="Of all requirements of the framework.")
     next_steps: list[NextStep] = Field(
@@ -75,7 +75,7 @@ class GapReport(Report):
 
 @dataclass(frozen=True)
 class Gaps:
-    """What a database has of the gaps of a framework."""
+    """The data of the gaps of a framework."""
 
     header: ReportHeader
     requirements: list[Any]

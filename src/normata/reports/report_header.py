@@ -1,4 +1,4 @@
-"""What a report is about: an organization, and a framework that it has adopted."""
+"""The head of a report: an organization, and a framework that it has adopted."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Report(Wire):
 
 
 class NotAdopted(CommandError):
-    """An organization has adopted no framework with a name, or several; the message lists them."""
+    """A name does not identify exactly one adopted framework; the message lists them."""
 
 
 class ReportHeader(NamedTuple):
-    """An organization and one of its frameworks as they travel, and references to all that it has adopted.
+    """An organization and one of its frameworks as wire values, and references to all frameworks that it has adopted.
 
-    The references are by id, in the order in which lists have the frameworks.
+    The references are by id, in the order of lists.
     """
 
     organization: Mapping[str, Any]
@@ -82,7 +82,7 @@ def read_report_header(transaction: Transaction, organization_id: str, framework
 def find_adopted(transaction: Transaction, organization_id: str, name: str) -> str:
     """The id of the adopted framework that ``name`` (an id, slug or identifier) names. Raises NotAdopted.
 
-    An id comes before a slug or identifier of the same spelling.
+    An id takes precedence over an equal slug or identifier.
     """
     rows = transaction.rows(_ADOPTED, {"organization": organization_id})
     ids: list[str] = [row.id for row in rows if name in (row.id, row.slug, row.identifier)]

@@ -1,6 +1,6 @@
-"""The requirements of a framework, with what is recorded of each and what follows.
+"""The requirements of a framework, each with its assessment and effective coverage.
 
-Reports count requirements, with or without children. Categories, texts and decomposed controls ask for nothing of their
+Reports count requirements, with or without children. Categories, texts and decomposed controls require nothing of their
 own, and are not counted.
 """
 
@@ -34,7 +34,7 @@ def read_conflicts(transaction: Transaction, organization_id: str, framework_id:
 
 
 def parent_of(requirement: Any) -> Mapping[str, Any] | None:
-    """The control above a requirement, as it travels; null at the top."""
+    """The parent of a requirement as wire values; null at the top."""
     if requirement.parent_id is None:
         return None
     return {

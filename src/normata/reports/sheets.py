@@ -1,4 +1,4 @@
-"""What the tables of the reports have in them, made of the reports as they travel."""
+"""The content of the reports' tables, made from the reports' wire values."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def applicability_sheet(report: Mapping[str, Any]) -> Sheet:
 
 
 def summary_sheet(report: Mapping[str, Any]) -> Sheet:
-    """What the report is about, and its counts: a row each."""
+    """The head of the report, and its counts, one per row."""
     return Sheet("Summary", (Column("What", 34), Column("Value", 40)), _facts(report))
 
 
 def file_name(report: Mapping[str, Any], kind: str) -> str:
-    """The name of a file with the report, without its ending."""
+    """The file name of the report, without the extension."""
     return f"{kind}-{report['organization']['slug']}-{report['framework']['slug']}"
 
 

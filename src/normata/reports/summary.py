@@ -1,4 +1,4 @@
-"""The summary of a framework: how far its requirements are covered, as a whole and below each group."""
+"""The summary of a framework: the coverage of its requirements, in total and below each group."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class FrameworkCoverage(Report):
 
 
 def summary(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
-    """The members of :class:`FrameworkCoverage`, in four statements. The database counts what is below each parent.
+    """The members of :class:`FrameworkCoverage`, in four statements.
+
+    The database counts the requirements below each parent.
 
     Raises NotFound unless the organization has adopted the framework.
     """

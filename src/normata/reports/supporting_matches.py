@@ -1,9 +1,9 @@
-"""Which matches carry a control that is covered indirectly: those of its shortest proofs.
+"""The supporting matches of a control that is covered indirectly: those of its shortest proofs.
 
 Two controls that match each other both ways are both FULL as soon as one of them is. Then each is a covered control
-with a match to the other, but only one of the two matches says why. So each mark gets the number of the step in which
-the rules of coverage first give it, and a match carries its target only if its source was marked in an earlier step.
-No control ever vouches for itself that way.
+with a match to the other, but only one of the two matches is the reason. So each mark gets the number of the step in
+which the rules of coverage first give it, and a match supports its target only if its source was marked in an earlier
+step. So no control ever supports itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Mark: TypeAlias = tuple[str, str]  # a control, and PARTIAL or FULL
 def read_matches_that_lift(transaction: Transaction, organization_id: str) -> list[Any]:
     """Every match from a covered control to one that is covered indirectly, in one statement.
 
-    ``is_within`` is true where the source lies within the target: that the match back is FULL.
+    ``is_within`` is true if the source lies within the target: the match back is FULL.
     """
     return transaction.rows(_MATCHES, {"organization": organization_id})
 
@@ -38,7 +38,7 @@ def read_lifted_children(transaction: Transaction, organization_id: str) -> list
 
 
 class SupportingMatches:
-    """Finds the matches that carry a control, among rows of the two functions above."""
+    """Finds the matches that support a control, among the rows of the two functions above."""
 
     def __init__(self, matches: Sequence[Any], children: Sequence[Any]) -> None:
         self._steps = _steps(_initial(matches, children), _conclusions(matches, children), children)
@@ -47,7 +47,7 @@ class SupportingMatches:
             self._matches[match.target_id].append(match)
 
     def of(self, control_id: str, effective: str) -> list[str]:
-        """The ids of the matches that give a control the status that it has, by the shortest proofs."""
+        """The ids of the matches that give a control its status, by the shortest proofs."""
         own_step = self._steps.get((control_id, effective), 0)
         return [
             match.id
@@ -60,7 +60,7 @@ class SupportingMatches:
 
 
 def _implied(match: Any) -> Iterable[tuple[_Mark, _Mark]]:
-    """What follows from a match: marks of its source, each with the mark of the target that it gives."""
+    """The consequences of a match: marks of its source, each with the resulting mark of the target."""
     full, partial = (match.source_id, "FULL"), (match.source_id, "PARTIAL")
     if match.match_level == "FULL":
         yield full, (match.target_id, "FULL")
@@ -70,7 +70,7 @@ def _implied(match: Any) -> Iterable[tuple[_Mark, _Mark]]:
 
 
 def _initial(matches: Sequence[Any], children: Sequence[Any]) -> set[_Mark]:
-    """The marks that need no match: what assessments and roll-up alone give."""
+    """The marks without matches: those that follow from assessments and roll-up alone."""
     own = {match.source_id: match.source_own for match in matches}
     own |= {match.target_id: match.target_own for match in matches}
     own |= {child.id: child.own for child in children}
@@ -83,7 +83,7 @@ def _down_from(status: str) -> tuple[str, ...]:
 
 
 def _conclusions(matches: Sequence[Any], children: Sequence[Any]) -> Mapping[_Mark, list[_Mark]]:
-    """What follows from one mark alone. That all requirements are FULL is no such rule: see :func:`_steps`."""
+    """The consequences of one mark alone. The rule that all requirements are FULL needs several: see :func:`_steps`."""
     conclusions: defaultdict[_Mark, list[_Mark]] = defaultdict(list)
     for match in matches:
         for premise, conclusion in _implied(match):
@@ -96,7 +96,7 @@ def _conclusions(matches: Sequence[Any], children: Sequence[Any]) -> Mapping[_Ma
 def _steps(
     initial: set[_Mark], conclusions: Mapping[_Mark, Sequence[_Mark]], children: Sequence[Any]
 ) -> dict[_Mark, int]:
-    """The step in which each mark is made first: 0 for what is given, then one more for each rule."""
+    """The step in which each mark is first derived: 0 for initial marks, then one more for each rule."""
     missing: defaultdict[str, int] = defaultdict(int)  # how many requirements below a group are not FULL yet
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for child in children:

@@ -1,9 +1,8 @@
-"""Reports as tables: CSV (RFC 4180) and workbooks of Office Open XML, of which a spreadsheet program executes nothing.
+"""Reports as tables: CSV (RFC 4180) and Office Open XML workbooks, in which a spreadsheet program executes nothing.
 
-A text that begins like a formula stays a text. In a workbook a cell says itself that it is one. CSV cannot say that, so
-such a text gets an apostrophe in front, as OWASP advises against CSV injection.
-
-The same table gives the same bytes: no file has the time at which it was made.
+A text that begins like a formula stays a text. In a workbook the cell has a type. CSV has no types, so such a text gets
+an apostrophe in front, as OWASP recommends against CSV injection. The same table gives the same bytes: no file has the
+time of its creation.
 """
 
 from __future__ import annotations
@@ -54,9 +53,11 @@ def as_csv(sheet: Sheet) -> bytes:
 
 
 def as_xlsx(sheets: Sequence[Sheet]) -> bytes:
-    """A workbook of the sheets, each with its titles in the first row; what is too long for a cell ends with "…".
+    """A workbook of the sheets, each with its titles in the first row.
 
-    Rows are written as they come and not kept, so that a long table does not take much memory.
+    A text that is too long for a cell ends with "…".
+
+    Rows are written one by one and not kept in memory, so that a long table does not need much of it.
     """
     file = BytesIO()
     with Workbook(file, {"constant_memory": True}) as workbook:

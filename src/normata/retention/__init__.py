@@ -1,1 +1,1 @@
-"""What is of no use any more is forgotten after as many days as the settings say."""
+"""Retention: removing rows that are no longer needed after the number of days in the settings."""

@@ -1,7 +1,7 @@
-"""Forgetting: a job removes what is over, a few rows at a time. Nothing of this is what an event or a proof stands on.
+"""Forgetting: a job removes rows that have expired or ended, a few at a time. No event or proof depends on them.
 
-It is one job of the whole instance, for most rows are users' own. Each read and each removal has only those users, or
-those organizations, in scope whose turn it is.
+It is one job for the whole instance, because most rows belong to users. Each read and each removal has only the users,
+or the organizations, of the current step in scope.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Count = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A table of which rows are forgotten, ``days`` after the first of the moments ``since``."""
+    """A table whose rows are forgotten ``days`` after the first of the moments ``since``."""
 
     table: type[Table]
     days: Days
@@ -54,7 +54,7 @@ class Forgotten:
         return str(self.table.__tablename__)
 
     def scope(self, owners: Sequence[str]) -> TenantScope:
-        """What has the rows of these owners in reach."""
+        """The tenant scope with the rows of these owners."""
         if self.owner == "user_id":
             return TenantScope(users=tuple(owners))
         return TenantScope(readable=tuple(owners), writable=tuple(owners))
@@ -77,28 +77,28 @@ FORGETTING_WRITES = tuple(delete_of(one.table) for one in FORGOTTEN)
 
 
 def retention(settings: Settings, count: Count = lambda _table, _rows: None) -> JobType:
-    """The job that forgets what the settings say. ``count`` gets how many rows of which table were forgotten."""
+    """The job that forgets rows by the settings. ``count`` gets the table and the number of forgotten rows."""
     wanted = {one: days for one in FORGOTTEN if (days := getattr(settings, one.days))}
 
     async def act(database: Database, job: DueJob) -> bool:
         return await _forget(database, wanted, job.moment, count)
 
     def find(transaction: Transaction, _organizations: Sequence[str], _moment: str) -> list[str]:
-        """There is one job for all organizations; once it is there, it comes again by itself."""
+        """There is one job for all organizations; once it exists, it repeats itself."""
         return [NO_ORGANIZATION] if wanted and transaction.row(_JOB) is None else []
 
     return JobType(NAME, _next, find=find, act=act)
 
 
 def _next(_unit: UnitOfWork, job: DueJob) -> str:
-    """When there may be more to forget: at once where a job has ended early."""
+    """The time of the next run: immediately if this one has ended early."""
     if job.outcome:
         return job.moment
     return format_timestamp(datetime.fromisoformat(job.moment) + EVERY)
 
 
 async def _forget(database: Database, wanted: dict[Forgotten, int], moment: str, count: Count) -> bool:
-    """Forget what is over at a moment, up to a number of steps; whether there may be more."""
+    """Forget the rows that are over at a moment, in a limited number of steps. Returns whether there may be more."""
     steps = 0
     for one, days in wanted.items():
         before = format_timestamp(datetime.fromisoformat(moment) - timedelta(days=days))
@@ -117,7 +117,7 @@ async def _forget(database: Database, wanted: dict[Forgotten, int], moment: str,
 
 
 async def _step(database: Database, one: Forgotten, owners: Sequence[str], before: str) -> int:
-    """Forget some rows of these owners; how many. They are looked for first, so that nobody waits for that."""
+    """Forget some rows of these owners, and return how many. A read finds them first, so no writer waits for that."""
     scope = one.scope(owners)
     found = await database.read(
         lambda transaction: transaction.scalars(_FIND[one], {"owners": owners, "before": before}), scope, is_long=True

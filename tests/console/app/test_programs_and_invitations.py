@@ -79,7 +79,7 @@ def test_where_mail_is_set_up_the_page_says_that_it_was_sent(database_url: str) 
     ("asked", "status", "said"),
     [
         ({"email": "", "role": "viewer"}, 400, 'id="fault-email"'),
-        ({"email": "no address", "role": "viewer"}, 400, "must be an address of e-mail, such as kim@example.org"),
+        ({"email": "no address", "role": "viewer"}, 400, "must be an email address, such as kim@example.org"),
         ({"email": "kim@Ünï.example", "role": "viewer"}, 400, "must have a domain after the @ that can exist"),
         ({"email": "kim@x.example", "role": "king"}, 400, 'id="fault-role"'),
         ({"email": "kim@x.example", "role": "owner"}, 403, "the role concerned is larger than yours"),

@@ -1,4 +1,4 @@
-"""What a person is called."""
+"""The names and addresses of a person."""
 
 from __future__ import annotations
 

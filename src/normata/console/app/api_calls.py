@@ -71,7 +71,7 @@ class Refusal:
 
     @classmethod
     def of(cls, error: Exception, whole: str = "") -> Refusal | None:
-        """The refusal that an exception is; null where a form can do nothing about it.
+        """The refusal that an exception is; null if a form can do nothing about it.
 
         ``whole`` is the field of the form that is the whole body of the request, where one is.
         """

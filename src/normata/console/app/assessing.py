@@ -89,7 +89,7 @@ async def _undo(page_request: OrganizationRequest, form: Fields) -> Response:
 
 
 def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
-    """The assessment that a form was filled with, by its moment; null where the form does not have that."""
+    """The assessment that a form was filled with, by its moment; null if the form does not have that."""
     if not form.has("assessed_at"):
         return None
     api_query = ApiQuery("getControl", id=control_id)

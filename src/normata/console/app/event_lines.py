@@ -52,7 +52,7 @@ class Field(NamedTuple):
 class Line(NamedTuple):
     """An event, the steps to the page of what it is about, if there is one, and what it has changed.
 
-    ``label`` is what people call that, ``of`` the id of the user whose it is; empty where the event does not tell.
+    ``label`` is what people call that, ``of`` the id of the user whose it is; empty if the event does not tell.
     """
 
     event: Mapping[str, Any]

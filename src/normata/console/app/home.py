@@ -86,7 +86,7 @@ def _ready(counts: Mapping[str, Any]) -> str:
 
 
 def _next_audit(audits: Sequence[Mapping[str, Any]], moment: str) -> Mapping[str, Any] | None:
-    """The audit that begins next; null where none is planned."""
+    """The audit that begins next; null if none is planned."""
     return min(
         (one for one in audits if (one["started"] or "") >= moment), key=lambda one: one["started"], default=None
     )

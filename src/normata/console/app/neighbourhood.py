@@ -31,7 +31,7 @@ class Neighbourhood(NamedTuple):
 def neighbourhood_of(
     page_request: OrganizationRequest, control: Mapping[str, Any], why: Mapping[str, Any]
 ) -> Neighbourhood | None:
-    """What is around a control, two steps towards what covers it and one beyond; null where nothing is."""
+    """What is around a control, two steps towards what covers it and one beyond; null if nothing is."""
     me = _node(control, control["effectiveCoverageStatus"])
     levels = {(step["control"]["id"]): step for step in why["proof"]}
     near: dict[str, Node] = {}

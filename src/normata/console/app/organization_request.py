@@ -185,7 +185,7 @@ class OrganizationRequest(PageRequest):
 
     @staticmethod
     async def _answers(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
-        """The answers as they travel; a report is made on a thread of its own."""
+        """The answers in wire form; a report is made on a thread of its own."""
         for number, operation in enumerate(operations):
             if operation.formats is not None:
                 answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])

@@ -33,7 +33,7 @@ _EDITED = ("name", "identifier", "version", "description")
 class File(NamedTuple):
     """A file that was sent: what it is called, its media type by the ending of that, its bytes.
 
-    It is ``carried`` by the page; that is empty where the file is too large.
+    It is ``carried`` by the page; that is empty if the file is too large.
     """
 
     name: str
@@ -44,7 +44,7 @@ class File(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The form of an upload. ``file`` is null where none was chosen, ``previewed`` the mark of what was previewed."""
+    """The form of an upload. ``file`` is null if none was chosen, ``previewed`` the mark of what was previewed."""
 
     step: str
     name: str

@@ -15,7 +15,7 @@ _MAX_PAGES = 20  # of a hundred members each: nobody chooses among more
 
 
 def names_of(members: Mapping[str, Any] | None) -> Mapping[str, str]:
-    """The names of members by the ids of their users; none where they were not asked for."""
+    """The names of members by the ids of their users; none if they were not asked for."""
     return {} if members is None else {one["userId"]: one["name"] for one in members["items"]}
 
 

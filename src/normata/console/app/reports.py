@@ -18,7 +18,7 @@ _LENGTHS = ("12", "25", "50")  # of plans, in steps
 
 
 async def show_gaps(page_request: OrganizationRequest) -> Response:
-    """What is missing of a framework, and what would close most of it."""
+    """The gaps of a framework, and the next steps that would close most of them."""
     report = await page_request.ask_one(ApiQuery("getFrameworkGaps", id=page_request.param("id")))
     return await _page(
         page_request, "app/gaps.html", report["gaps"], report=report, can_assess=page_request.may("editor")

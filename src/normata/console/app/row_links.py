@@ -25,7 +25,7 @@ _BELONGING: Mapping[str, tuple[Steps, str]] = {
 
 
 def steps_to(kind: str, row_id: str | None, values: Mapping[str, Any] = _NOTHING) -> Steps | None:
-    """The steps of the path to a row's page, after the organization; null where it has none.
+    """The steps of the path to a row's page, after the organization; null if it has none.
 
     ``kind`` is the row's name on the wire, such as ``tasks``, and ``values`` has what is known of its fields.
     """
@@ -42,7 +42,7 @@ def steps_to(kind: str, row_id: str | None, values: Mapping[str, Any] = _NOTHING
 def entity_of(entity_type: str | None, row_id: str | None) -> tuple[str, str]:
     """The kind and the id of a row that is named by the class of its table, as notifications do: ``Task``.
 
-    Both are empty where there is none.
+    Both are empty if there is none.
     """
     if entity_type in _CLASSES:
         return _CLASSES[entity_type], row_id or ""

@@ -181,7 +181,7 @@ class SingleSignOn:
 
 
 def _answer(page_request: PageRequest) -> Mapping[str, str]:
-    """What the browser brings. Raises SignInRefused where a parameter is repeated: which of the two would count?"""
+    """What the browser brings. Raises SignInRefused if a parameter is repeated: which of the two would count?"""
     pairs = parse_qsl(page_request.request.url.query, keep_blank_values=True)
     answer = dict(pairs)
     if len(answer) != len(pairs):
@@ -206,7 +206,7 @@ async def _attempt_data(page_request: PageRequest, answer: Mapping[str, str]) ->
 
 
 def _code(answer: Mapping[str, str]) -> str:
-    """The code of an answer. Raises SignInRefused where the provider sends an error instead."""
+    """The code of an answer. Raises SignInRefused if the provider sends an error instead."""
     error = answer.get("error")
     if error is not None:
         raise SignInRefused(f"provider_{error}" if error in _ERRORS else "provider_error")

@@ -53,7 +53,7 @@ async def use_passkey(page_request: PageRequest) -> Response:
 
 
 def relying_party(page_request: PageRequest) -> RelyingParty:
-    """Who asks for passkeys. Raises SignInRefused where there are none."""
+    """Who asks for passkeys. Raises SignInRefused if there are none."""
     page_request.require_local_sign_in()
     if page_request.console.passkeys is None:
         raise SignInRefused("passkeys_impossible")

@@ -18,7 +18,7 @@ from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
 
 async def use_password(page_request: PageRequest) -> Response:
-    """Sign in with an address of e-mail and a password.
+    """Sign in with an email address and a password.
 
     Who has no account, or no password, gets the same answer as for a wrong one, after as long. Raises SignInRefused.
     """

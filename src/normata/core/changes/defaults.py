@@ -49,7 +49,7 @@ def _constants(table: type[Table]) -> dict[str, Any]:
 
 @cache
 def _slug_key(table: type[Table]) -> tuple[str, ...] | None:
-    """The columns within whose values a slug is unique; null where a table has no slugs, or need not tell them apart.
+    """The columns within whose values a slug is unique; null if a table has no slugs, or need not tell them apart.
 
     A slug within an organization is kept free of the slugs of archived records, too: they may be restored.
     """

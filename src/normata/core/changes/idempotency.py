@@ -37,7 +37,7 @@ MAX_ANSWER = 5 * 2**20  # characters of an answer that is stored, enough for any
 
 
 class IdempotencyKey(Table):
-    """A key that a user has sent, the request that came with it, and its answer; null where that was not stored.
+    """A key that a user has sent, the request that came with it, and its answer; null if that was not stored.
 
     The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
     is not shown the answer again.
@@ -77,8 +77,8 @@ class KeyedRequest(NamedTuple):
 class Answer:
     """An answer to a change.
 
-    ``content`` is as it travels, before it is made JSON; ``headers`` are those that not every answer has. ``result`` is
-    what the change returned, null where the answer ``is_stored``: given before, and given again as it was ``encoded``.
+    ``content`` is in wire form, before it is made JSON; ``headers`` are those that not every answer has. ``result`` is
+    what the change returned, null if the answer ``is_stored``: given before, and given again as it was ``encoded``.
     """
 
     status: int
@@ -240,7 +240,7 @@ class ForgetKeys:
 
 
 def _forget(transaction: Transaction, users: Sequence[str], until: str) -> bool:
-    """Remove what was made ``until`` then; false where another process is at it."""
+    """Remove what was made ``until`` then; false if another process is at it."""
     if not transaction.try_lock("idempotency_key"):
         return False
     transaction.rows(_FORGET_EXPIRED, {"users": list(users), "until": until})

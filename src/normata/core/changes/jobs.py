@@ -43,7 +43,7 @@ class Job(Table):
     """One job. It is removed once it is done.
 
     ``owner`` is its organization, or empty; it is not called so, for whoever runs jobs looks for those of all. ``key``
-    is empty where an organization has one job of the type at a time. ``attempts`` counts those that were begun.
+    is empty if an organization has one job of the type at a time. ``attempts`` counts those that were begun.
     ``failure`` is what the last one has failed with, the name of a class.
     """
 
@@ -149,7 +149,7 @@ def claim(transaction: Transaction, jobs: Sequence[Any], new_id: Callable[[], st
 
 
 def finish(unit: UnitOfWork, job: DueJob, next_at: str | None) -> bool:
-    """Remove a claimed job, which is done, or have it done again at a moment; false where it is another's by now.
+    """Remove a claimed job, which is done, or have it done again at a moment; false if it is another's by now.
 
     This comes last, as it does where a unit of work schedules a job: then neither waits for the other in a circle.
     """
@@ -158,7 +158,7 @@ def finish(unit: UnitOfWork, job: DueJob, next_at: str | None) -> bool:
 
 
 def note_failure(transaction: Transaction, job: DueJob, failure: str, moment: str) -> str | None:
-    """Have a claimed job attempted again later, and return when; null where it is another's by now."""
+    """Have a claimed job attempted again later, and return when; null if it is another's by now."""
     due_at = _after(moment, _delay(job.attempts))
     values = {**_key(job), "own_claim": job.claim, "new_due_at": due_at, "new_failure": failure[:64]}
     return due_at if transaction.rows(_FAIL, values) else None

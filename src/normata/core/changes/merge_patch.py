@@ -21,7 +21,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def patch_between(before: Any, after: Any) -> Any:
     """The patch that makes ``after`` of ``before``.
 
-    There is none where an object gets a member that is null, which a patch can only remove: then what it makes lacks
+    There is none if an object gets a member that is null, which a patch can only remove: then what it makes lacks
     that member. Whoever needs to know compares.
     """
     if not isinstance(before, dict) or not isinstance(after, dict):

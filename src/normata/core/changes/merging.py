@@ -111,7 +111,7 @@ def _fault_moved(row: PendingRow, stored: Mapping[str, Any], final: Mapping[str,
 
 
 def _stored_long(transaction: Transaction, table: type[Table], rows: Sequence[PendingRow]) -> dict[str, dict[str, Any]]:
-    """The long columns of the rows that are stored, by id; nothing where the table has none."""
+    """The long columns of the rows that are stored, by id; nothing if the table has none."""
     stored = [row for row in rows if row.stored is not None]
     return _stored(transaction, table, stored, long=True) if stored and long_columns(table) else {}
 

@@ -47,7 +47,7 @@ class References:
                     stored[row.id] = row._asdict()
 
     def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
-        """A row that has been fetched, its id, organization and fixed columns at least; null where there is none."""
+        """A row that has been fetched, its id, organization and fixed columns at least; null if there is none."""
         row = self._pending[table].get(row_id)
         return row.final if row else self._stored[table].get(row_id)
 
@@ -84,7 +84,7 @@ def check_references(
 
 
 def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:
-    """The id of a row, of whatever table, that refers to a row of ``table``; null where there is none."""
+    """The id of a row, of whatever table, that refers to a row of ``table``; null if there is none."""
     for statement in _referrers(table):
         found: str | None = transaction.scalar(statement, {"row": row_id})
         if found is not None:

@@ -68,5 +68,5 @@ def _advance() -> Insert:
 
 
 def current_revision(transaction: Transaction, organization_id: str, name: str) -> str:
-    """The revision of an organization's list; empty where there is none, so that its pages are not kept."""
+    """The revision of an organization's list; empty if there is none, so that its pages are not kept."""
     return transaction.scalar(_CURRENT, {"organization": organization_id, "name": name}) or ""

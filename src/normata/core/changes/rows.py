@@ -32,7 +32,7 @@ class PendingRow:
 
     ``supplied`` has the columns that the input has. It is empty once they are part of ``final``, the row as it shall
     be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
-    first as given, then as they shall be; null where they stay as they are. ``stored_long`` has those of a stored row
+    first as given, then as they shall be; null if they stay as they are. ``stored_long`` has those of a stored row
     that changes. ``free_slug`` is a slug that was made for the row and found free, ``slug_holder``
     the id of a stored row that has its slug and may be seen. All faults of a row go to ``faults``. A ``faulty`` row is
     left out of all later checks, and rows that refer to it are not blamed for that.
@@ -101,7 +101,7 @@ PendingRows = Mapping[type[Table], Sequence[PendingRow]]
 def read_row(
     table: type[Table], source: Row, faults: list[Fault], buffer: Buffer = lambda values: values
 ) -> PendingRow | None:
-    """The pending row that a row of the input makes, its values checked; null where one of them is wrong.
+    """The pending row that a row of the input makes, its values checked; null if one of them is wrong.
 
     What is wrong goes to ``faults``.
     """

@@ -36,7 +36,7 @@ COUNTER_WRITES = (insert_of(ShortIdCounter), update_of(ShortIdCounter, "kind", "
 
 
 def reserve(unit: UnitOfWork, table: type[Table], column: str, organization_id: str, count: int) -> int | None:
-    """The first of ``count`` numbers in a row that nobody else gets; null where there are not as many left.
+    """The first of ``count`` numbers in a row that nobody else gets; null if there are not as many left.
 
     Whoever wants numbers of the same counter meanwhile waits until this transaction ends.
     """

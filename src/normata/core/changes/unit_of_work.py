@@ -60,9 +60,9 @@ COMMAND = Actor(command="normata")
 class Change:
     """That something has happened to a row of ``table``.
 
-    ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null where it is centralized or
-    belongs to nobody. ``row`` is the row as it is now, by column names, null where it has gone; ``before`` as it was,
-    null where it is new. Where a statement changes a row without having looked at it, ``before`` is null as well, and
+    ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null if it is centralized or
+    belongs to nobody. ``row`` is the row as it is now, by column names, null if it has gone; ``before`` as it was,
+    null if it is new. Where a statement changes a row without having looked at it, ``before`` is null as well, and
     ``changed`` names the columns that it has set. All of these are null for a bulk change, which says no more than that
     rows of the table have changed; ``counts`` may tell of how many. ``reason`` is what the actor gives as one.
     """
@@ -353,7 +353,7 @@ class Changes:
 def follow(unit: UnitOfWork, subscribers: Sequence[Subscriber]) -> None:
     """Have subscribers write what follows from a unit of work, whose work is done.
 
-    Raises UndeclaredWrite where it has written what it has not published.
+    Raises UndeclaredWrite if it has written what it has not published.
     """
     unit.require_published()
     if unit.published:
@@ -373,7 +373,7 @@ def insert_of(table: type[Table]) -> Write:
 
 
 def update_of(table: type[Table], *columns: str) -> Write:
-    """The right to change these columns of a table. Raises UndeclaredWrite where others follow from them.
+    """The right to change these columns of a table. Raises UndeclaredWrite if others follow from them.
 
     Whoever set a name alone would leave what is searched and sorted by as it was.
     """

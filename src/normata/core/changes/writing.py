@@ -57,7 +57,7 @@ def new_and_changed(rows: Sequence[PendingRow]) -> tuple[list[PendingRow], list[
 
 
 def write_one(unit: UnitOfWork, table: type[Table], row: PendingRow) -> Any:
-    """Insert or update one row, and return it as it travels and as it is stored: 3.0 is 3 there."""
+    """Insert or update one row, and return it in wire form and as it is stored: 3.0 is 3 there."""
     [whole] = whole_rows(unit, table, [row])
     if row.stored is None:
         return unit.row(_insert_returning(table), whole)
@@ -146,7 +146,7 @@ def valid_rows(
 ) -> list[PendingRow]:
     """The pending rows that rows of a request make. ``faults`` has what has been found wrong with them already.
 
-    Rows that ``are_new`` have ids that were made for them, so that none of them can be stored. Raises SlugTaken where
+    Rows that ``are_new`` have ids that were made for them, so that none of them can be stored. Raises SlugTaken if
     nothing is wrong but that a stored row has the slug of one, and FaultyInput with every fault.
     """
     found = [*faults, *_blank(table, rows)]

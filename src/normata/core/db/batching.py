@@ -35,7 +35,7 @@ class Batcher(Generic[Q, A]):
     A batch begins after all its calls were made, so no answer is older than its call. What ``serve`` raises is raised
     for all calls of its batch. A call that waits longer than ``timeout`` seconds for its batch to begin raises
     Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` is
-    notified of how long each call waits for its batch; null where that is not worth knowing.
+    notified of how long each call waits for its batch; null if that is not worth knowing.
 
     With ``patience``, in seconds, a batch waits for as many calls as the one before served and left waiting: clients
     that send one request after the other come back once they have their answers. It begins without them when as much
@@ -114,7 +114,7 @@ class Batcher(Generic[Q, A]):
             self._expected_until = asyncio.get_running_loop().time() + min(seconds, self._patience)
 
     async def _gather(self) -> bool:
-        """Wait until the expected calls are there, or their time is over; false where it waited for them in vain."""
+        """Wait until the expected calls are there, or their time is over; false if it waited for them in vain."""
         loop = asyncio.get_running_loop()
         if len(self._waiting) >= self._expected or loop.time() >= self._expected_until:
             return True

@@ -21,7 +21,7 @@ class Lookup:
     ``name`` is the PostgreSQL function's. A version with other columns or arguments must take another name: during an
     upgrade the version before goes on asking. ``select`` makes the question from SQL expressions of the arguments;
     ``source`` is an item of the FROM list to start from, and ``number`` an expression to return and to order by first;
-    both are empty where one question is asked alone.
+    both are empty if one question is asked alone.
     """
 
     name: str

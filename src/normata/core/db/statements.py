@@ -194,7 +194,7 @@ class Statements:
         )
 
     def _prepare(self, statement: Statement, column_keys: Sequence[str] | None = None) -> Prepared:
-        # SQLAlchemy's own key of a statement without its literal values; null where it cannot tell.
+        # SQLAlchemy's own key of a statement without its literal values; null if it cannot tell.
         cache_key = statement._generate_cache_key()
         key = cache_key and (cache_key.key, column_keys and tuple(column_keys))
         shape = self._shapes.get(key) if key else None

@@ -68,7 +68,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """Execute ``statement`` and return all its rows; none where it returns no rows."""
+        """Execute ``statement`` and return all its rows; none if it returns no rows."""
 
     @abstractmethod
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:
@@ -124,7 +124,7 @@ class Transaction(ABC):
         return [row[0] for row in self.rows(statement, parameters)]
 
     def scalar(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Any | None:
-        """The first column of the first row; null where there is no row."""
+        """The first column of the first row; null if there is no row."""
         return next(iter(self.scalars(statement, parameters)), None)
 
 

@@ -69,13 +69,13 @@ class UtcTimestamp(TypeDecorator[str]):
         return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else String(24))
 
     def bind_processor(self, dialect: Dialect) -> Conversion | None:
-        """From the wire's text; null where the database takes it as it is."""
+        """From the wire's text; null if the database takes it as it is."""
         if dialect.name != "postgresql":
             return None
         return lambda value: value if value is None else datetime.fromisoformat(value)
 
     def result_processor(self, dialect: Dialect, _coltype: object) -> Conversion | None:
-        """To the wire's text; null where the database returns just that."""
+        """To the wire's text; null if the database returns just that."""
         if dialect.name != "postgresql":
             return None
         return lambda value: value if value is None else from_instant(value)
@@ -99,7 +99,7 @@ class Document(TypeDecorator[Any]):
         return value if value is None or dialect.name == "postgresql" else _encode(value)
 
     def result_processor(self, dialect: Dialect, _coltype: object) -> Conversion | None:
-        """To the same value; null where the driver does that by itself."""
+        """To the same value; null if the driver does that by itself."""
         if dialect.name == "postgresql":
             return None
         return lambda value: value if value is None else json.loads(value)

@@ -33,9 +33,9 @@ async def authenticate(
 ) -> Caller:
     """The caller of a request that takes a token of ``scope``; the log finds the caller in the request's context.
 
-    ``organization_id`` is the one that the request is about, null where that is not known yet; ``list_name`` the kept
+    ``organization_id`` is the one that the request is about, null if that is not known yet; ``list_name`` the kept
     list that it asks for. ``media_types`` are those that it can be answered with; where there are none, because it
-    names the format itself, ``Accept`` does not matter. ``is_use`` is true where the token's last use is noted. Raises
+    names the format itself, ``Accept`` does not matter. ``is_use`` is true if the token's last use is noted. Raises
     Unauthenticated, InsufficientScope (RFC 6750, section 3), NotAcceptable and TooManyRequests. It reads nothing but
     headers: only a caller with a good token is told what is wrong with the rest of a request.
     """

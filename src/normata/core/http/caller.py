@@ -14,7 +14,7 @@ class Caller(NamedTuple):
 
     ``roles`` has the user's role in each organization that the user is a member of; where the request is about one
     organization, in no other. ``revisions`` has, for each of these, that of the list that the request is for; empty
-    where it is for none, or the list's pages are not kept.
+    if it is for none, or the list's pages are not kept.
     """
 
     user_id: str
@@ -50,7 +50,7 @@ class Authenticator(Protocol):
     ) -> Caller | None:
         """Whom a token acts as; null for one that is unknown, expired or revoked. Raises Unavailable.
 
-        ``organization_id`` is the organization that the request is about, null where that is not known yet, and
+        ``organization_id`` is the organization that the request is about, null if that is not known yet, and
         ``list_name`` the cached list that it asks for, null for none: the caller has the roles and the revisions of
         these. ``is_use`` says whether this counts as a use of the token.
         """

@@ -257,7 +257,7 @@ def _without(secret_fields: Sequence[str], content: Any) -> Any:
 
 
 class _Input(NamedTuple):
-    """What a request brings along: the key, the query and the body, null where it has none.
+    """What a request brings along: the key, the query and the body, null if it has none.
 
     ``sent`` are the media type and the bytes of the body.
     """
@@ -297,7 +297,7 @@ async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive
 async def _read_body(
     operation: ChangeOperation, headers: Headers, request: HttpRequest, query: BaseModel | None
 ) -> tuple[Any, tuple[bytes, bytes]]:
-    """The body as its model, or as its format reads it; null where the operation has none, or it is absent.
+    """The body as its model, or as its format reads it; null if the operation has none, or it is absent.
 
     It comes with the media type and the bytes that were sent; of a form with a file they are those of the file.
     Raises TooLarge, UnsupportedMediaType and InvalidRequest.

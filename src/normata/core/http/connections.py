@@ -37,7 +37,7 @@ class InFlight:
         self._counts: Counter[str] = Counter()
 
     def begin(self, client: str) -> str | None:
-        """Count a request; the address that :meth:`end` takes, or null where it is one too many."""
+        """Count a request; the address that :meth:`end` takes, or null if it is one too many."""
         if not self._limit:
             return ""
         address = network_of(client)
@@ -141,7 +141,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _duplicate(descriptor: int) -> socket.socket:
-    """A socket of its own for the same connection. Raises OSError where the descriptor is none, or gone."""
+    """A socket of its own for the same connection. Raises OSError if the descriptor is none, or gone."""
     duplicate = os.dup(descriptor)
     try:
         return socket.socket(fileno=duplicate)

@@ -33,7 +33,7 @@ class Representation(NamedTuple):
 class Content:
     """Bytes to send. Unless said, they are JSON that belongs to one caller, so shared caches must not keep them.
 
-    ``disposition`` is a Content-Disposition (RFC 6266), empty where there is none. What ``is_packed`` goes out as it
+    ``disposition`` is a Content-Disposition (RFC 6266), empty if there is none. What ``is_packed`` goes out as it
     is: to compress it again would gain nothing.
     """
 

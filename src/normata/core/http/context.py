@@ -37,7 +37,7 @@ class RequestContext:
 
     ``headers`` are combined, see :func:`normata.core.http.negotiation.combined`. ``raw_path`` is the path as it was
     sent, without ``prefix``, under which a proxy serves the application. ``response_headers`` are headers that the
-    answer will have, whatever it is. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null where
+    answer will have, whatever it is. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null if
     it sent none. The rest is found on the way: the template of the path, the caller, the organization that the request
     is about, the code of the problem that it is answered with, with the word for its reason where that code has
     several, and how many bytes its body may have, null for the setting's limit. Where it is for a page of the console,
@@ -84,7 +84,7 @@ def context_of(scope: Scope) -> RequestContext:
 
 
 def path_id(scope: Scope) -> str:
-    """The id in the path, decoded; empty where it has none. Raises NotFound for one that nothing can have."""
+    """The id in the path, decoded; empty if it has none. Raises NotFound for one that nothing can have."""
     found: str = scope["path_params"].get("id", "")
     if "\0" in found:
         raise NotFound  # PostgreSQL refuses a text that has NUL
@@ -92,5 +92,5 @@ def path_id(scope: Scope) -> str:
 
 
 def address_of(scope: Scope) -> str:
-    """The address that a request comes from; empty where that is not known."""
+    """The address that a request comes from; empty if that is not known."""
     return (scope.get("client") or ("",))[0]

@@ -60,7 +60,7 @@ def routes(read: Callable[[], Files]) -> Iterator[Route]:
 class _StoredContent(Content):
     """Content that is stored compressed: only its representations in codings are cached.
 
-    ``read`` returns what is stored, and ``finish`` makes the body of it; null where it is the body.
+    ``read`` returns what is stored, and ``finish`` makes the body of it; null if it is the body.
     """
 
     __slots__ = ("_finish", "_read")

@@ -33,7 +33,7 @@ class Format:
     """One format of a report.
 
     ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
-    bytes of a report as it travels. ``is_packed`` is true where compression has no more to gain. ``schema`` is what
+    bytes of a report in wire form. ``is_packed`` is true where compression has no more to gain. ``schema`` is what
     OpenAPI says of the body; an example of it is shown where ``is_text``.
     """
 
@@ -69,7 +69,7 @@ def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
 class Formats:
     """The formats of a report, the default first.
 
-    ``present`` turns what the report's ``build`` has read into the report as it travels; it needs no database.
+    ``present`` turns what the report's ``build`` has read into the report in wire form; it needs no database.
     ``file_name`` is the name of a file with the report, without its ending.
     """
 

@@ -28,7 +28,7 @@ class InvalidKey(ValueError):
 
 
 def key_of(scope: Scope) -> str | None:
-    """The key that a request carries; null where it has none. Raises InvalidKey."""
+    """The key that a request carries; null if it has none. Raises InvalidKey."""
     sent = context_of(scope).headers.get(HEADER)
     if sent is None:
         return None

@@ -97,7 +97,7 @@ def _drop_titles(schema: Any) -> None:
 
 
 def _describe_properties(schema: Schema) -> None:
-    """Describe each property by its name, where its model does not. Raises KeyError where nobody has written it."""
+    """Describe each property by its name, where its model does not. Raises KeyError if nobody has written it."""
     for name, value in schema.get("properties", {}).items():
         if "description" not in value:
             value["description"] = FIELDS[to_snake(name.lstrip("_"))]

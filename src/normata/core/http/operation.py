@@ -43,9 +43,9 @@ class Operation(ABC):
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``.
     ``authority`` says who may ask. ``role`` is the least role in the organization, which counts where the authority is
-    an organization's, ``own_role`` the least for what is the caller's own, null where that makes no difference, and
+    an organization's, ``own_role`` the least for what is the caller's own, null if that makes no difference, and
     ``scope`` the least scope of the token. ``answer`` is the model of a success;
-    null where it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
+    null if it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
     ``is_long`` may compute for more than some milliseconds.
     """
 
@@ -83,7 +83,7 @@ class Operation(ABC):
 class ReadOperation(Operation):
     """Something that an organization has, or a user.
 
-    ``build`` makes the answer, as it travels, to a request with a query of the model ``query``. An organization's query
+    ``build`` makes the answer, in wire form, to a request with a query of the model ``query``. An organization's query
     is an :class:`OrganizationQuery`, and its organization one that the caller may read, named by its id. With
     ``formats`` it only reads what the answer is to be made of, and the query is a :class:`FormatQuery`. ``cached``
     names a list whose pages are cached: they must show nothing but rows of tables whose ``shown_in`` has this name, and
@@ -146,11 +146,11 @@ class ChangeOperation(Operation):
     """A change. ``work`` makes it, in a unit of work, and ``present`` turns what it returns into the answer.
 
     ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
-    null where it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
+    null if it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
     ``body_example``; such a body may also be a file in a form. ``body_types`` are the media types of ``body``. A body
     that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes, null for the setting's.
-    ``has_rules`` is true where a body can break rules that its schema does not have. ``creates`` is true where the
-    answer is a new row: then it is 201, with its address. ``is_conditional`` is true where it heeds ``If-Match`` (RFC
+    ``has_rules`` is true if a body can break rules that its schema does not have. ``creates`` is true if the
+    answer is a new row: then it is 201, with its address. ``is_conditional`` is true if it heeds ``If-Match`` (RFC
     9110, section 13.1.1): ``work`` calls :meth:`Request.require_current`. The answer to either, where it is not null,
     has the entity tag of what it shows.
     ``secret_fields`` are the members of the answer that are shown once: it is not stored for a key, and has no entity
@@ -160,9 +160,9 @@ class ChangeOperation(Operation):
     ``prepare`` reads and computes what ``work`` needs, where that takes seconds, in a unit of work that writes nothing,
     and for which nobody waits; ``work`` finds what it returns in :attr:`Request.plan`, and must not use a plan that is
     out of date. Null where nothing is to be prepared.
-    ``exclusive`` is the name of what one request at a time may do, dry runs included; null where any may do it.
+    ``exclusive`` is the name of what one request at a time may do, dry runs included; null if any may do it.
     ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
-    the request, what ``work`` has returned and the answer as it travels, and returns the answer that is sent.
+    the request, what ``work`` has returned and the answer in wire form, and returns the answer that is sent.
     """
 
     http_method: str

@@ -9,9 +9,9 @@ from normata.core.http.content import Content
 
 
 class Page(NamedTuple):
-    """A page as it was at a revision of its list; the revision is empty where it is not to be cached.
+    """A page as it was at a revision of its list; the revision is empty if it is not to be cached.
 
-    ``total`` is how many items all pages have together, null where it is no page of a list. What names the request of
+    ``total`` is how many items all pages have together, null if it is no page of a list. What names the request of
     one client, such as links to other pages, is not stored with it: many share the page.
     """
 

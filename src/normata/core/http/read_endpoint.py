@@ -38,7 +38,7 @@ _LONGEST_CACHED = 2_000  # bytes of a query string; longer ones are parsed each 
 
 
 class _ParsedQuery(NamedTuple):
-    """A query, null where it has faults, and the key of its page in the cache, empty where that is not cached."""
+    """A query, null if it has faults, and the key of its page in the cache, empty if that is not cached."""
 
     query: Query | None
     faults: tuple[FieldFault, ...] = ()
@@ -46,7 +46,7 @@ class _ParsedQuery(NamedTuple):
 
     @property
     def organization(self) -> str | None:
-        """The id or slug of the organization that it names; null where it names none."""
+        """The id or slug of the organization that it names; null if it names none."""
         return self.query.organization_id if isinstance(self.query, OrganizationQuery) else None
 
 
@@ -195,7 +195,7 @@ def _organization(operation: ReadOperation, caller: Caller, wanted: str | None) 
 
 
 def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> tuple[tuple[bytes, bytes], ...]:
-    """The header with the links to other pages of a list; none where the query is too long to be repeated."""
+    """The header with the links to other pages of a list; none if the query is too long to be repeated."""
     query_string = scope["query_string"]
     if page.total is None or not isinstance(query, OwnPageQuery) or len(query_string) > LONGEST_LINKED:
         return ()
@@ -203,7 +203,7 @@ def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> t
 
 
 def _media_types(operation: ReadOperation, parsed: _ParsedQuery) -> tuple[str, ...]:
-    """What ``Accept`` may name; nothing where the query names the format."""
+    """What ``Accept`` may name; nothing if the query names the format."""
     if operation.formats is None:
         return ("application/json",)
     is_named = isinstance(parsed.query, FormatQuery) and parsed.query.format

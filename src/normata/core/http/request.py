@@ -24,7 +24,7 @@ class Means:
         self._parts = parts
 
     def __getitem__(self, kind: type[T]) -> T:
-        """The part of this class. Raises LookupError where there is none."""
+        """The part of this class. Raises LookupError if there is none."""
         for part in self._parts:
             if isinstance(part, kind):
                 return part
@@ -35,13 +35,13 @@ class Means:
 class Request:
     """What somebody asks of an operation: by HTTP, or in the console.
 
-    ``id`` is the one in the path, empty where it has none. ``query`` and ``body`` are of the declared models, null
-    where there is none. ``organization_id`` is the id of the organization that is read, empty for changes and for what
+    ``id`` is the one in the path, empty if it has none. ``query`` and ``body`` are of the declared models, null
+    if there is none. ``organization_id`` is the id of the organization that is read, empty for changes and for what
     is the caller's own. ``time`` is that of the request, as the wire has it; a change has the moment of its transaction
     instead. ``prefix`` is that under which the caller sees the application, ``instance`` the path of the request with
-    it. ``if_match`` is the header, null where it was not sent. ``new_organization`` is the id of an organization that
+    it. ``if_match`` is the header, null if it was not sent. ``new_organization`` is the id of an organization that
     an operator's change may make, empty for others. ``plan`` is what the operation has prepared for its change, null
-    where it prepares nothing.
+    if it prepares nothing.
     """
 
     caller: Caller

@@ -25,7 +25,7 @@ class Resource:
         self.endpoints: dict[str, ASGIApp] = {}
 
     def add(self, operation: Operation, services: Services) -> None:
-        """Answer the methods of an operation. Raises ValueError where two operations have the same one."""
+        """Answer the methods of an operation. Raises ValueError if two operations have the same one."""
         endpoint = endpoint_of(operation, services)
         for method in operation.methods:
             if method in self.endpoints:

@@ -14,7 +14,7 @@ _LONGEST_DOMAIN = 253  # RFC 1035, section 2.3.4, without the dot of the root
 
 
 def email_key(address: str) -> str:
-    """What two addresses of e-mail share only if they are the same. People are looked up by it, and by nothing else.
+    """What two email addresses share only if they are the same. People are looked up by it, and by nothing else.
 
     The local part stays as it is written, and the domain becomes A-labels (IDNA 2008, RFC 5891), both with ASCII
     letters in lower case. Nothing else is folded: ß and ss, or a full-width k and k, are different people at providers.

@@ -82,8 +82,8 @@ WebAddress = Annotated[str, AfterValidator(_of_a_host), StringConstraints(max_le
 IN_WORDS = {
     _VISIBLE: "must have characters that can be seen, and no control characters or direction marks",
     _SLUG: "must have no blanks and no slashes, and be neither . nor ..",
-    _EMAIL: "must be an address of e-mail, such as kim@example.org",
-    _VISIBLE_EMAIL: "must be an address of e-mail, such as kim@example.org",
+    _EMAIL: "must be an email address, such as kim@example.org",
+    _VISIBLE_EMAIL: "must be an email address, such as kim@example.org",
     _WEB_ADDRESS: "must be an address of the web, such as https://www.example.org/",
 }
 

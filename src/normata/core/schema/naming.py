@@ -76,7 +76,7 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
 
 
 def name_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A name as it travels, of a row with the columns of :class:`Name`; what it lacks is null."""
+    """A name in wire form, of a row with the columns of :class:`Name`; what it lacks is null."""
     identifier = row.get("identifier")
     return {
         "id": row["id"],

@@ -96,7 +96,7 @@ class OwnPageQuery(Query):
 
     @property
     def offset(self) -> int | None:
-        """Rows before the page; null where no database can count that far, so that the page is empty."""
+        """Rows before the page; null if no database can count that far, so that the page is empty."""
         offset = (self.page - 1) * self.limit
         return offset if offset <= _MAX_OFFSET else None
 
@@ -115,7 +115,7 @@ class Page(BaseModel, Generic[Item]):
 
 
 def envelope(items: Sequence[Mapping[str, Any]], total: int, query: OwnPageQuery) -> dict[str, Any]:
-    """A page as it travels."""
+    """A page in wire form."""
     return {"items": items, "total": total, "page": query.page, "limit": query.limit}
 
 
@@ -133,7 +133,7 @@ def fetch_page(
     """The rows of one page in ``order`` and how many there are in all, in two statements at most.
 
     It takes one where the total is given, or the first page has room left. ``order`` must be total (end with an id), so
-    that pages never overlap. ``scans`` is true where the database has to look at every row anyway: then it counts them
+    that pages never overlap. ``scans`` is true if the database has to look at every row anyway: then it counts them
     along with the page, where there is one. ``count`` counts the rows; null to have a statement do it.
     """
     page = rows.order_by(*order).limit(query.limit).offset(query.offset)

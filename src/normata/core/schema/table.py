@@ -23,9 +23,9 @@ class Table(DeclarativeBase):
     change; ``generated`` has those that are made from others where a new row lacks them.
 
     ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
-    ``bulky`` is true where rows come by the thousand, as the contents of catalogs do: a load of them is one change.
-    ``published`` is false where rows follow from what is published anyway: events, notifications, counters, results.
-    ``transient`` is true where rows are of use for some days at most: one that names a person who is erased is deleted.
+    ``bulky`` is true if rows come by the thousand, as the contents of catalogs do: a load of them is one change.
+    ``published`` is false if rows follow from what is published anyway: events, notifications, counters, results.
+    ``transient`` is true if rows are of use for some days at most: one that names a person who is erased is deleted.
     ``readable`` has the only columns that the service may read on a database with grants; null for all.
     ``event_columns`` has the only ones that events show; null for the readable ones.
     """
@@ -175,7 +175,7 @@ def names_person() -> MappedColumn[Any]:
 # says nothing of this kind is taken for a text that people write, and is looked through when a person is erased.
 CODED = {"coded": True}
 
-# The info of a column that has an address of e-mail: whose it is follows from all of it, and from nothing like it.
+# The info of a column that has an email address: whose it is follows from all of it, and from nothing like it.
 EMAIL = {"email": True}
 
 
@@ -196,7 +196,7 @@ _KNOWN: dict[str, type[Table]] = {}
 
 
 def table_named(name: str) -> type[Table]:
-    """The table that SQL calls ``name``. Raises KeyError where no module that declares it has been imported."""
+    """The table that SQL calls ``name``. Raises KeyError if no module that declares it has been imported."""
     if name not in _KNOWN:
         _KNOWN.update((str(mapper.class_.__tablename__), mapper.class_) for mapper in Table.registry.mappers)
     return _KNOWN[name]

@@ -49,7 +49,7 @@ def wire_names(table: type[Table]) -> dict[str, str]:
 
 
 def as_wire(table: type[Table], row: Any) -> dict[str, Any]:
-    """A row as it travels. ``row`` has every column of the table by its name."""
+    """A row in wire form. ``row`` has every column of the table by its name."""
     return {wire: getattr(row, name) for name, wire in wire_names(table).items()}
 
 

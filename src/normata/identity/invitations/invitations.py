@@ -1,6 +1,6 @@
 """Invitations: what makes members of people.
 
-An invitation is sent to an address of e-mail, and carries a secret in a link. Whoever opens the link within seven days
+An invitation is sent to an email address, and carries a secret in a link. Whoever opens the link within seven days
 becomes a member, once. Nobody is asked for anything before: the link is all that they have. So it is looked up past
 row-level security, and accepted in reach of its organization and of the one user whom it makes a member.
 """
@@ -59,7 +59,7 @@ def link(public_url: str, secret: str) -> str:
 def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
     """Invite whoever has an address to become a member. An earlier invitation of the same address ends.
 
-    Raises NotFound, InsufficientRole, Forbidden where the role is larger than the actor's own, and AlreadyMember.
+    Raises NotFound, InsufficientRole, Forbidden if the role is larger than the actor's own, and AlreadyMember.
     """
     require_role(unit, organization_id, "admin", role)
     return offer(unit, organization_id, email, role)
@@ -151,7 +151,7 @@ def one_invitation(transaction: Transaction, organization_id: str, invitation_id
 
 
 def as_wire(row: Any) -> dict[str, Any]:
-    """An invitation as it travels: without its secret and the digest."""
+    """An invitation in wire form: without its secret and the digest."""
     return {to_camel(column.name): getattr(row, column.name) for column in _SHOWN}
 
 
@@ -193,7 +193,7 @@ INVITATIONS_OF_ADDRESS = _lookup("normata_invitations_of_address", "email_folded
 
 
 async def find_open(database: Database, secret: str) -> Any | None:
-    """The open invitation with this secret; null where there is none, or it has expired.
+    """The open invitation with this secret; null if there is none, or it has expired.
 
     Its columns are those of :data:`INVITATION_LOOKUP`. Raises Unavailable.
     """

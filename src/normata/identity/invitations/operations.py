@@ -23,7 +23,7 @@ from normata.settings import Settings
 
 
 class Invitation(Wire):
-    """An offer to become a member, to whoever has an address of e-mail."""
+    """An offer to become a member, to whoever has an email address."""
 
     id: str
     organization_id: str
@@ -54,7 +54,7 @@ class InvitationCreation(Input):
     """Who is to be invited, and as what."""
 
     organization_id: OrganizationId
-    email: Annotated[VisibleEmail, Field(description="The address of e-mail.")]
+    email: Annotated[VisibleEmail, Field(description="The email address.")]
     role: Annotated[Role, Field(description="The role; not larger than your own.")]
 
 
@@ -77,7 +77,7 @@ SENT: dict[str, Any] = _INVITATION | {
 
 
 class Sending(NamedTuple):
-    """An invitation as it travels, and the mail that brings its link."""
+    """An invitation in wire form, and the mail that brings its link."""
 
     invitation: dict[str, Any]
     subject: str
@@ -150,7 +150,7 @@ nowhere.""",
         tag="Members",
         summary="Invite somebody",
         description="""\
-Invites whoever has an address of e-mail to become a member. The answer has a link, this once, and where the service is
+Invites whoever has an email address to become a member. The answer has a link, this once, and where the service is
 set up for mail, it sends the link to the address. Whoever opens the link within seven days accepts the invitation;
 then it is used up. To invite an address again ends the earlier invitation. Who has left comes back by an invitation,
 as the same member as before.

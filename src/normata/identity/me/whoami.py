@@ -34,12 +34,12 @@ class Me(Wire):
 
     id: str = Field(description="The id of the user.")
     name: str
-    email: str | None = Field(description="The address of e-mail; null for a service account.")
+    email: str | None = Field(description="The email address; null for a service account.")
     is_operator: bool = Field(description="Whether the user runs the instance.")
     token_id: str = Field(description="The id of the token that the request came with.")
     scope: TokenScope = Field(description="What the token may do.")
     organization_id: str | None = Field(
-        description="The only organization that the token sees; null where it sees all that the user is a member of."
+        description="The only organization that the token sees; null if it sees all that the user is a member of."
     )
     organizations: list[OwnOrganization] = Field(description="Where the user is a member, as far as the token sees.")
 
@@ -90,7 +90,7 @@ def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> d
 
 
 def as_wire(row: Any) -> dict[str, Any]:
-    """An organization of the caller's, as it travels."""
+    """An organization of the caller's, in wire form."""
     return {"id": row.id, "name": row.name, "slug": row.slug, "memberId": row.member_id, "role": row.role}
 
 

@@ -42,7 +42,7 @@ class Member(Wire):
     organization_id: str
     user_id: str = Field(description="The id of the user.")
     name: str
-    email: str | None = Field(description="The address of e-mail; null for a service account.")
+    email: str | None = Field(description="The email address; null for a service account.")
     role: Role = Field(description="What the member may do in the organization.")
     is_service_account: bool = Field(description="Whether it is a program rather than a person.")
     removed_at: Timestamp | None = Field(description="When the member was removed; null for those who are members.")
@@ -76,7 +76,7 @@ def every_member(transaction: Transaction, organization_id: str) -> Sequence[Any
 
 
 def one_member(transaction: Transaction, organization_id: str, member_id: str) -> dict[str, Any]:
-    """A member of an organization, as it travels. Raises NotFound."""
+    """A member of an organization, in wire form. Raises NotFound."""
     row = transaction.row(_ONE, {"member": member_id})
     if row is None or row.organization_id != organization_id:
         raise NotFound
@@ -84,7 +84,7 @@ def one_member(transaction: Transaction, organization_id: str, member_id: str) -
 
 
 def as_wire(row: Any) -> dict[str, Any]:
-    """A member as it travels."""
+    """A member in wire form."""
     return {
         "id": row.id,
         "organizationId": row.organization_id,
@@ -98,12 +98,12 @@ def as_wire(row: Any) -> dict[str, Any]:
 
 
 def member_named(transaction: Transaction, member_id: str) -> Any | None:
-    """The row of a member, removed or not; null where there is none."""
+    """The row of a member, removed or not; null if there is none."""
     return transaction.row(_ONE, {"member": member_id})
 
 
 def member_of(transaction: Transaction, organization_id: str, user_id: str) -> Any | None:
-    """The row of a user's membership of an organization, removed or not; null where there is none."""
+    """The row of a user's membership of an organization, removed or not; null if there is none."""
     return transaction.row(_OF_USER, {"organization": organization_id, "user": user_id})
 
 
@@ -126,9 +126,9 @@ def change_role(
 ) -> Any:
     """Give a member another role, and return the row of the member.
 
-    Raises NotFound, InsufficientRole, Forbidden where either role is larger than the actor's own, LastOwner, and
+    Raises NotFound, InsufficientRole, Forbidden if either role is larger than the actor's own, LastOwner, and
     MemberRemoved. With a smaller role, the invitations that they have made are over: a larger role may be in them.
-    ``require_current`` gets the member as it travels, before the change.
+    ``require_current`` gets the member in wire form, before the change.
     """
     before = found(unit, member_id)
     require_role(unit, before.organization_id, "admin", before.role, role)

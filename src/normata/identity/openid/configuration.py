@@ -43,7 +43,7 @@ class Configuration:
 def read_configuration(
     *, issuer: str, client_id: str, client_secret: str, name: str, groups_claim: str, roles: str, public_url: str
 ) -> Configuration | None:
-    """The configuration that the settings make; null where they name no provider. Raises BadSetting."""
+    """The configuration that the settings make; null if they name no provider. Raises BadSetting."""
     if not issuer:
         for setting, value in (("CLIENT_ID", client_id), ("CLIENT_SECRET", client_secret), ("ROLES", roles)):
             if value:
@@ -65,7 +65,7 @@ def read_configuration(
 
 
 def single_sign_on(settings: Settings) -> Configuration | None:
-    """The provider that the settings name; null where they name none. Raises BadSetting.
+    """The provider that the settings name; null if they name none. Raises BadSetting.
 
     Called once at the start, so that not each worker reports a bad setting.
     """

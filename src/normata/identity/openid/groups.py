@@ -70,7 +70,7 @@ def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> 
 
 
 def next_role(group_roles: GroupRoles, current: Role | None) -> Role | None:
-    """The role that somebody has from now on who has had the role ``current``; null where they are no member."""
+    """The role that somebody has from now on who has had the role ``current``; null if they are no member."""
     by_hand = {current} if current is not None and current not in group_roles.managed else set()
     return _largest(by_hand | ({group_roles.role} if group_roles.role is not None else set()))
 

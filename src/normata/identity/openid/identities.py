@@ -40,7 +40,7 @@ IDENTITY_WRITES = (*CONNECT_WRITES, update_of(ExternalIdentity, "last_used_at"),
 class Known(NamedTuple):
     """The user whom a person is, or becomes.
 
-    ``identity_id`` is null where the user is to be connected with the person first. ``invitations`` are those that the
+    ``identity_id`` is null if the user is to be connected with the person first. ``invitations`` are those that the
     person accepts by signing in; ``is_new`` where that makes the user.
     """
 
@@ -119,7 +119,7 @@ def sign_in(unit: UnitOfWork, known: Known, person: Person) -> None:
 
 
 def connect(unit: UnitOfWork, user_id: str, person: Person) -> None:
-    """Have a person be a user from now on. Raises SignInRefused where another person of the provider is this user.
+    """Have a person be a user from now on. Raises SignInRefused if another person of the provider is this user.
 
     Two people with one address, who come at the same time, must not both become the user.
     """

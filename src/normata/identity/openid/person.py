@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Person(NamedTuple):
     """A person, by the provider's claims.
 
-    ``email`` is an address that the provider has verified, null where there is none. ``groups`` are null where the
+    ``email`` is an address that the provider has verified, null if there is none. ``groups`` are null if the
     configuration does not ask for any.
     """
 

@@ -30,7 +30,7 @@ def bootstrap(
 ) -> Bootstrapped:
     """Create an organization with its owner, and a link that signs the owner in; again there is but another link.
 
-    ``name`` is the person's, the address where it is null. Raises CommandError where there is an organization of this
+    ``name`` is the person's, the address where it is null. Raises CommandError if there is an organization of this
     slug that somebody else owns, or that was removed.
     """
     wanted = slug or slugify(organization)

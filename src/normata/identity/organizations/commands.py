@@ -30,7 +30,7 @@ _NEW = {"removed_at": None, "stale_assessments": "FLAG"}
 def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:
     """Create an organization without members, and return its row.
 
-    Without a slug it gets one that is made from its name. Raises FaultyInput where a slug that is given is taken: that
+    Without a slug it gets one that is made from its name. Raises FaultyInput if a slug that is given is taken: that
     of an organization that was removed, too.
     """
     for one in [slug] if slug is not None else _slugs(name):
@@ -90,7 +90,7 @@ def remove(unit: UnitOfWork, organization_id: str) -> Any:
 def restore(unit: UnitOfWork, organization_id: str) -> int:
     """Bring a removed organization back, with the members that it had; how many these are.
 
-    Raises NotFound, and CommandError where it was not removed.
+    Raises NotFound, and CommandError if it was not removed.
     """
     before = _found(unit, organization_id)
     if before.removed_at is None:

@@ -56,7 +56,7 @@ class OrganizationCreation(Input):
     slug: Annotated[
         Slug | None, Field(description="A readable name for addresses; made from the name where it is left out.")
     ] = None
-    owner_email: Annotated[VisibleEmail, Field(description="The address of e-mail of the first owner, who is invited.")]
+    owner_email: Annotated[VisibleEmail, Field(description="The email address of the first owner, who is invited.")]
 
 
 class OrganizationPatch(Input):

@@ -46,7 +46,7 @@ def create(unit: UnitOfWork, organization_id: str, name: str, role: ServiceRole)
 def change(unit: UnitOfWork, user_id: str, *, name: str | None = None, role: ServiceRole | None = None) -> Any:
     """Give a service account another name or role, and return its row.
 
-    Raises NotFound, InsufficientRole, Forbidden where either role is larger than the actor's, and MemberRemoved.
+    Raises NotFound, InsufficientRole, Forbidden if either role is larger than the actor's, and MemberRemoved.
     """
     before = _found(unit, user_id)
     require_role(unit, before.organization_id, "admin", before.role)
@@ -85,7 +85,7 @@ def one_account(transaction: Transaction, organization_id: str, user_id: str) ->
 
 
 def as_wire(row: Any) -> dict[str, Any]:
-    """A service account as it travels."""
+    """A service account in wire form."""
     return {
         "id": row.id,
         "organizationId": row.organization_id,

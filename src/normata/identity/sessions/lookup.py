@@ -26,7 +26,7 @@ def _select(digest: str, *, source: str, number: str) -> str:
     )
 
 
-# A row for each organization of the person; one that names none where there is none. A session that is unknown or was
+# A row for each organization of the person; one that names none if there is none. A session that is unknown or was
 # ended has no row. Whether it has expired is for whoever asks to see.
 SESSION_LOOKUP = Lookup(
     name="normata_session_lookup",

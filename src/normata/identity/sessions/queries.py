@@ -1,4 +1,4 @@
-"""A caller's own sessions, as they travel."""
+"""A caller's own sessions, in wire form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BrowserSession(Wire):
     created_at: Timestamp = Field(description="When you signed in.")
     last_used_at: Timestamp = Field(description="When the session was last used, to the minute.")
     expires_at: Timestamp = Field(description="When it ends at the latest. It also ends after 12 hours without use.")
-    ended_at: Timestamp | None = Field(description="When it was ended; null where it goes on.")
+    ended_at: Timestamp | None = Field(description="When it was ended; null if it goes on.")
 
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def end_own(unit: UnitOfWork, caller: Caller, session_id: str) -> dict[str, Any]
 
 
 def as_wire(row: dict[str, Any]) -> dict[str, Any]:
-    """A session as it travels."""
+    """A session in wire form."""
     return {
         "id": row["id"],
         "means": row["means"],

@@ -68,7 +68,7 @@ def begin(
 
 
 def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
-    """Who the rows of a session lookup name at ``moment``; null where there is no session, or it has expired."""
+    """Who the rows of a session lookup name at ``moment``; null if there is no session, or it has expired."""
     if not found:
         return None
     first = found[0]
@@ -118,7 +118,7 @@ def open_sessions(transaction: Transaction, user_id: str, moment: str) -> list[A
 
 
 def means_of(transaction: Transaction, session_id: str) -> Means | None:
-    """By what means a session of the user in scope began; null where there is no such session."""
+    """By what means a session of the user in scope began; null if there is no such session."""
     means: Means | None = transaction.scalar(_MEANS, {"session": session_id})
     return means
 

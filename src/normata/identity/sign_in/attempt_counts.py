@@ -31,7 +31,7 @@ class Quota(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What is stored for the key: no address of e-mail stands there."""
+        """What is stored for the key: no email address stands there."""
         return sha256(self.key.encode()).hexdigest()
 
 

@@ -40,7 +40,7 @@ def begin(unit: UnitOfWork, kind: str, secret: str, data: Mapping[str, Any]) -> 
 def finish(unit: UnitOfWork, kind: str, secret: str) -> dict[str, Any]:
     """What was remembered under a secret; from now on it is good for nothing.
 
-    Raises SignInRefused where there is no such attempt, it was finished before, or ten minutes have passed. Run it in a
+    Raises SignInRefused if there is no such attempt, it was finished before, or ten minutes have passed. Run it in a
     unit of work of its own: what is refused after it must not bring the attempt back.
     """
     data = unit.scalar(_FINISH, {"kind": kind, "digest": digest_of(secret), "moment": unit.moment})

@@ -39,7 +39,7 @@ def create(unit: UnitOfWork, user_id: str) -> str:
 
 
 def create_again(unit: UnitOfWork, user_id: str) -> str | None:
-    """The secret of a new link for a user; null where there is one of a moment ago.
+    """The secret of a new link for a user; null if there is one of a moment ago.
 
     Anybody can ask for it, so it must not fill a mailbox.
     """
@@ -59,7 +59,7 @@ def link(public_url: str, secret: str, *, return_to: str = "") -> str:
 
 
 def use(unit: UnitOfWork, link_id: str) -> None:
-    """Use a link up. Raises SignInRefused where it was used or has expired, also a moment ago by another request."""
+    """Use a link up. Raises SignInRefused if it was used or has expired, also a moment ago by another request."""
     row = unit.row(_USE, {"link": link_id, "moment": unit.moment})
     if row is None:
         raise SignInRefused("link_used")

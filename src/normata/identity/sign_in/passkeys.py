@@ -24,7 +24,7 @@ REMOVE_WRITES = (delete_of(Passkey),)
 
 
 def add(unit: UnitOfWork, user_id: str, made: NewCredential, name: str) -> None:
-    """Store a new key of a user. Raises SignInRefused where they have too many.
+    """Store a new key of a user. Raises SignInRefused if they have too many.
 
     The commit raises ConstraintViolation where the key is stored already.
     """
@@ -44,7 +44,7 @@ def add(unit: UnitOfWork, user_id: str, made: NewCredential, name: str) -> None:
 
 
 def note_use(unit: UnitOfWork, passkey_id: str, sign_count: int) -> None:
-    """Note that a key was used, and its counter. Raises SignInRefused where that has not grown: it may be a copy.
+    """Note that a key was used, and its counter. Raises SignInRefused if that has not grown: it may be a copy.
 
     An authenticator that does not count always says 0 (WebAuthn, level 3, section 6.1.1).
     """

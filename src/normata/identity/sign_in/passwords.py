@@ -155,7 +155,7 @@ def rehash(unit: UnitOfWork, user_id: str, hashed: str, changed: str) -> None:
 
 
 def changed_at(transaction: Transaction, user_id: str) -> str | None:
-    """When the user's password was set; null where there is none."""
+    """When the user's password was set; null if there is none."""
     found = transaction.row(_FIND, {"user": user_id})
     return None if found is None else str(found.changed_at)
 

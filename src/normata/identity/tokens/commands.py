@@ -34,17 +34,16 @@ class Token(Wire):
     id: str
     user_id: str = Field(description="The id of the user whom the token acts as.")
     organization_id: str | None = Field(
-        description="The only organization that the token reaches; null where it reaches all that its user is a member"
-        " of."
+        description="The only organization that the token reaches; null if it reaches all that its user is a member of."
     )
     name: str | None = Field(
         description="What its user calls it. Null to others where it reaches other organizations as well."
     )
     scope: TokenScope = Field(description="What the token may do.")
     created_at: Timestamp
-    expires_at: Timestamp | None = Field(description="When it expires; null where it does not.")
-    last_used_at: Timestamp | None = Field(description="When it was last used, to the minute; null where it never was.")
-    revoked_at: Timestamp | None = Field(description="When it was revoked; null where it was not.")
+    expires_at: Timestamp | None = Field(description="When it expires; null if it does not.")
+    last_used_at: Timestamp | None = Field(description="When it was last used, to the minute; null if it never was.")
+    revoked_at: Timestamp | None = Field(description="When it was revoked; null if it was not.")
 
 
 class NewToken(Token):
@@ -144,7 +143,7 @@ def one_reaching(transaction: Transaction, organization_id: str, token_id: str) 
 def revoke_reaching(unit: UnitOfWork, token_id: str) -> Any:
     """End a token that is narrowed to an organization of the actor's, and return its row.
 
-    Raises NotFound, InsufficientRole, and TokenSpansOrganizations where it is narrowed to none.
+    Raises NotFound, InsufficientRole, and TokenSpansOrganizations if it is narrowed to none.
     """
     readable, writable = (unit.scope.readable, unit.scope.writable) if unit.scope is not None else ((), ())
     reached = unit.rows(_REACHED, {"token": token_id, "organizations": list(readable)})
@@ -186,7 +185,7 @@ def make_for_account(
 
 
 def as_wire(row: Any, of: str | None = None) -> dict[str, Any]:
-    """A token as it travels: to its user, or to the admins ``of`` an organization.
+    """A token in wire form: to its user, or to the admins ``of`` an organization.
 
     What people call a token that reaches other organizations as well is none of theirs.
     """
@@ -204,7 +203,7 @@ def as_wire(row: Any, of: str | None = None) -> dict[str, Any]:
 
 
 def new_as_wire(issued: Issued) -> dict[str, Any]:
-    """A new token as it travels, this once."""
+    """A new token in wire form, this once."""
     return as_wire(issued.row) | {"token": issued.token}
 
 

@@ -95,7 +95,7 @@ def issue(
 ) -> Issued:
     """A new token of a user, narrowed to an organization unless that is null. One of a service account always is.
 
-    ``log_of`` is the organization in whose log the event is, null for the operator's. Raises NotFound where there is no
+    ``log_of`` is the organization in whose log the event is, null for the operator's. Raises NotFound if there is no
     such user, or none any more, or they are no member of the organization.
     """
     user = unit.row(_USER, {"user": user_id})

@@ -25,7 +25,7 @@ Kind = type[Restorable]
 
 
 class Outcome(NamedTuple):
-    """The outcome for one record: ``refusal`` is why nothing was done, null where it was."""
+    """The outcome for one record: ``refusal`` is why nothing was done, null if it was."""
 
     kind: Kind
     id: str
@@ -49,7 +49,7 @@ def archive_many(
 ) -> Outcomes:
     """Archive records of an organization: all or none, unless each counts for itself.
 
-    Raises NotFound and InsufficientRole where the organization is out of reach, and RecordsRefused.
+    Raises NotFound and InsufficientRole if the organization is out of reach, and RecordsRefused.
     """
     organization_id = reached(unit, organization)
     archive_id = new_id()
@@ -104,7 +104,7 @@ def _restored(
     return Outcomes(None, _outcomes(records, there, act, each_for_itself=each_for_itself))
 
 
-# When a record was archived, null where it is live; of those that there are.
+# When a record was archived, null if it is live; of those that there are.
 _Records = dict[tuple[Kind, str], str | None]
 
 
@@ -139,7 +139,7 @@ def _outcomes(
 
 
 def _refusal(kind: Kind, record_id: str, there: _Records, act: Callable[[Kind, str], None]) -> DomainError | None:
-    """Why a record cannot be archived or restored; null where it has been. A refusal has changed nothing."""
+    """Why a record cannot be archived or restored; null if it has been. A refusal has changed nothing."""
     if (kind, record_id) not in there:
         return NotFound()
     try:

@@ -104,17 +104,17 @@ class ArchivedRecord(Wire):
     kind: str = Field(description="Its kind, as in its path.")
     id: str = Field(description="Its id.")
     label: str = Field(description="Its title, name or acronym.")
-    slug: str | None = Field(description="Its slug; null where its kind has none.")
+    slug: str | None = Field(description="Its slug; null if its kind has none.")
     archived_at: Timestamp = Field(description="When it was archived.")
     archived_by: ArchivedBy | None = Field(
-        description="Who has archived it; null where a command has, or where nobody knows."
+        description="Who has archived it; null if a command has, or where nobody knows."
     )
     reason: str | None = Field(description="Why, as whoever archived it has said.")
     archive_id: str | None = Field(
         description="Names the action that archived it, and all else that it archived. Null where a command did."
     )
     restorable: bool = Field(description="Whether it could be restored now.")
-    obstacle: Obstacle | None = Field(description="What stands in the way; null where nothing does.")
+    obstacle: Obstacle | None = Field(description="What stands in the way; null if nothing does.")
 
 
 def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:

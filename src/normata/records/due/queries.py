@@ -36,7 +36,7 @@ from normata.records.base import Restorable, where_due
 class DueDate(NamedTuple):
     """A date by which something has to be done: of a kind of records, or of assessments.
 
-    ``responsible`` is the column that names who answers for a row; null where there is none.
+    ``responsible`` is the column that names who answers for a row; null if there is none.
     """
 
     table: type[Table]
@@ -105,7 +105,7 @@ class DueItem(Wire):
     what: str = Field(description="The field of the record that has the date, such as `deadline`.")
     at: Timestamp = Field(description="The date.")
     overdue: bool = Field(description="Whether the date has passed. A date without a time passes when its day ends.")
-    responsible: Responsible | None = Field(description="Who answers for the record; null where nobody does.")
+    responsible: Responsible | None = Field(description="Who answers for the record; null if nobody does.")
 
 
 class DueQuery(PageQuery):

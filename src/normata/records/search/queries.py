@@ -28,8 +28,8 @@ class RecordOfAnyKind(Wire):
     kind: str = Field(description="Its kind, as in its path.")
     id: str = Field(description="Its id.")
     label: str = Field(description="Its title, name or acronym.")
-    slug: str | None = Field(description="Its slug; null where its kind has none.")
-    short_id: int | None = Field(description="Its short id; null where its kind has none.")
+    slug: str | None = Field(description="Its slug; null if its kind has none.")
+    short_id: int | None = Field(description="Its short id; null if its kind has none.")
     created_at: Timestamp
 
 

@@ -77,7 +77,7 @@ def entry_of(field: Field, value: Any, zone: str) -> Entry:
 
 
 def typed_entry(field: Field, form: Fields) -> Entry | None:
-    """What the person has left in the form; null where it does not have the field."""
+    """What the person has left in the form; null if it does not have the field."""
     name = field.name
     if field.sort == "flag":
         return Entry(field, "true" if form.has(name) else "") if name in form.all("flags") else None
@@ -102,7 +102,7 @@ def marks_of(entries: Sequence[Entry]) -> str:
 
 
 def known_marks(form: Fields) -> Mapping[str, str]:
-    """The marks that a form has brought back; none where it has none that can be read."""
+    """The marks that a form has brought back; none if it has none that can be read."""
     try:
         found = orjson.loads(form.get("marks"))
     except ValueError:

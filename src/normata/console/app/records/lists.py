@@ -226,7 +226,7 @@ def _place(field: Field, fields: Sequence[Field]) -> str:
 
 
 def _member_id(page_request: OrganizationRequest, members: Mapping[str, Any] | None) -> str:
-    """The membership of the person, by which records name them; empty where it is not known."""
+    """The membership of the person, by which records name them; empty if it is not known."""
     found = members["items"] if members else []
     return next((one["id"] for one in found if one["userId"] == page_request.person.user_id), "")
 

@@ -43,7 +43,7 @@ class RecordPicture(NamedTuple):
 
 
 def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture | None:
-    """The picture of a record at the moment ``at``; null where its kind has none, or it has too little to show."""
+    """The picture of a record at the moment ``at``; null if its kind has none, or it has too little to show."""
     match kind.path:
         case "incidents":
             return _course(record, at)
@@ -79,7 +79,7 @@ def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
 
 
 def _notice(record: Mapping[str, Any], at: str) -> str:
-    """How much time there is, or was, to notify the authority; empty where nobody has to be."""
+    """How much time there is, or was, to notify the authority; empty if nobody has to be."""
     deadline, notified = record[_DEADLINE], record[_NOTIFIED]
     if not deadline:
         return ""

@@ -19,9 +19,9 @@ Named = Mapping[tuple[str, str], "Called"]
 
 
 class Called(NamedTuple):
-    """Something with a name. ``steps`` lead to its page; they are empty where it has none, or none to be seen.
+    """Something with a name. ``steps`` lead to its page; they are empty if it has none, or none to be seen.
 
-    ``note`` says why it is not live; it is empty where it is.
+    ``note`` says why it is not live; it is empty if it is.
     """
 
     id: str

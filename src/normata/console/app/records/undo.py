@@ -55,7 +55,7 @@ def split(value: str) -> RecordName:
 
 
 class UndoQueries:
-    """What a page has to ask, to show the note: nothing where its address has none, or one that is not ours."""
+    """What a page has to ask, to show the note: nothing if its address has none, or one that is not ours."""
 
     def __init__(self, page_request: OrganizationRequest) -> None:
         query = page_request.request.query_params
@@ -74,7 +74,7 @@ class UndoQueries:
         return [ApiQuery("listNames", {"kind": kind, "id": found}) for kind, found in ids.items()]
 
     def note(self, answers: Sequence[Mapping[str, Any]]) -> Undo | None:
-        """The note, from the answers to the questions; null where there is nothing to take back any more."""
+        """The note, from the answers to the questions; null if there is nothing to take back any more."""
         total = sum(answer["total"] for answer in answers)
         if not total:
             return None

@@ -14,7 +14,7 @@ from normata.core.db.security import Security
 class Grant(NamedTuple):
     """A privilege on a table, or on a column of it where there is one.
 
-    ``everybody`` is true where it is PUBLIC's and not the role's, ``grantable`` that it may be handed on.
+    ``everybody`` is true if it is PUBLIC's and not the role's, ``grantable`` that it may be handed on.
     """
 
     privilege: str
@@ -125,7 +125,7 @@ def _stored(ask: Ask, role: str) -> dict[str, set[Grant]]:
 
 
 def _by_privilege(grants: Iterable[Grant]) -> list[tuple[str, list[str]]]:
-    """Each privilege with the columns that it is limited to; none where it is the table's."""
+    """Each privilege with the columns that it is limited to; none if it is the table's."""
     privileges: dict[tuple[str, bool], list[str]] = {}
     for grant in sorted(grants, key=lambda grant: (grant.privilege, grant.column or "")):
         columns = privileges.setdefault((grant.privilege, grant.column is None), [])

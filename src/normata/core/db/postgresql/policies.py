@@ -144,7 +144,7 @@ def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]
 
 
 def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer) -> list[Policy]:
-    """The policies of a table; none where its rows belong to no organization and no user: everybody may see them."""
+    """The policies of a table; none if its rows belong to no organization and no user: everybody may see them."""
     if "owned_by" in table.info:
         return _owned_policies(table, writes, quote)
     column = table.c.get(table.info.get("organization_column", "organization_id"))

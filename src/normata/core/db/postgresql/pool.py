@@ -137,7 +137,7 @@ class Pool:
                 await self.engine.dispose()
 
     async def _open_to(self, server: Server) -> asyncpg.Connection[Any] | None:
-        """A new connection to a server; null where another one becomes the primary meanwhile."""
+        """A new connection to a server; null if another one becomes the primary meanwhile."""
         opening = asyncio.create_task(self._hosts.open(server.address, within=self._timeout))
         self._opening.add(opening)
         try:

@@ -151,7 +151,7 @@ class BackgroundClosing:
 
 
 async def commit(connection: asyncpg.Connection[Any]) -> None:
-    """Commit. Raises Unavailable where the server does not vouch for it, and asyncpg's errors.
+    """Commit. Raises Unavailable if the server does not vouch for it, and asyncpg's errors.
 
     A commit that waits for its synchronous standby and is cancelled there, by an administrator for instance, succeeds:
     it is on the primary, and perhaps nowhere else (PostgreSQL's manual, 27.2.8.4). The server warns of that only.
@@ -230,7 +230,7 @@ class HostProbe:
         self._connection: asyncpg.Connection[Any] | None = None
 
     async def status(self, *, commit: bool = False) -> ServerStatus | None:
-        """The status of the host, with ``commit`` after a commit of its own; null where it does not answer in time."""
+        """The status of the host, with ``commit`` after a commit of its own; null if it does not answer in time."""
         try:
             async with asyncio.timeout(self._patience):
                 status, warnings = await self._status(commit=commit)

@@ -29,7 +29,7 @@ class Reader:
         self._worker = Worker(name, timeout, waits)
 
     async def run(self, work: Work[T]) -> T:
-        """What ``work`` returns on the thread. Raises Unavailable where its turn does not come in time."""
+        """What ``work`` returns on the thread. Raises Unavailable if its turn does not come in time."""
         return await self._worker.run(partial(self.run_here, work))
 
     def run_here(self, work: Work[T]) -> T:

@@ -24,7 +24,7 @@ class Worker:
         self._closed = False
 
     async def run(self, call: Callable[[], T]) -> T:
-        """What ``call`` returns on the thread. Raises Unavailable where its turn does not come in time.
+        """What ``call`` returns on the thread. Raises Unavailable if its turn does not come in time.
 
         Once it runs it is waited for, since it may succeed; SQLite's own time-out bounds that.
         """

@@ -107,7 +107,7 @@ class Writer:
             begin(connection, deadline, self._free_lock)
 
     def _run_together(self, connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
-        """What each work returns, or its failure; null where one has failed after it had written.
+        """What each work returns, or its failure; null if one has failed after it had written.
 
         Then all of it has to be undone: there are no savepoints. With one for each work, SQLite copies every page that
         a work changes. That took a tenth of the time of a restore, and hardly any work fails after it has written.

@@ -56,7 +56,7 @@ def needed() -> str:
 
 
 def version(transaction: Transaction) -> str | None:
-    """The version of the schema that the database has; null where it has none."""
+    """The version of the schema that the database has; null if it has none."""
     # Asked first, since PostgreSQL takes nothing more in a transaction in which a statement has failed.
     if _VERSION_TABLE not in transaction.tables():
         return None

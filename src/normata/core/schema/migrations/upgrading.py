@@ -41,7 +41,7 @@ def prepare(
 
     ``look_before`` and ``look_after`` see the database in that transaction; what they raise undoes it. Without
     ``finish`` the last steps are left that remove what the version before still needs; a new database has no such
-    version. Raises UnusableSchema where the database holds something else or was made by a newer version.
+    version. Raises UnusableSchema if the database holds something else or was made by a newer version.
     """
     database.read_now(require_usable)
     found = database.read_now(version)
