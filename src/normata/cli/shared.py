@@ -80,7 +80,7 @@ def opened(
 
     Only commands that may ``create`` one make an embedded database where there is none. An embedded database is
     brought up to date by every command. A server's schema is changed only with ``migrate``, since others may be using
-    the old one; then it is also secured again, even where it is current. Without ``finish``, what the version before
+    the old one; then it is also secured again, even where it is current. Without ``finish``, what the previous version
     still needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a
     server's database that is empty gets its schema. ``on_upgrade`` is told what an upgrade has changed in meaning;
     where it is null, that is printed.

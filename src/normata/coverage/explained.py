@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FrameworkName:
-    """A framework, by the names that people know it by."""
+    """A framework, with its names for people."""
 
     id: str
     identifier: str
@@ -16,7 +16,7 @@ class FrameworkName:
 
 @dataclass(frozen=True, slots=True)
 class ControlName:
-    """A control, by the names that people know it by."""
+    """A control, with its names for people."""
 
     id: str
     identifier: str
@@ -26,7 +26,7 @@ class ControlName:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What the organization itself says of a control."""
+    """The organization's assessment of a control."""
 
     id: str
     coverage_status: str | None
@@ -45,7 +45,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match, the strongest from its source to its target. ``is_own`` is true where the organization alone sees it."""
+    """A match, the strongest from its source to its target. ``is_own`` is true if the organization alone sees it."""
 
     id: str
     match_level: str
@@ -65,10 +65,10 @@ class Premise:
 class Step:
     """A step of a proof: that ``control`` is FULL, or is PARTIAL or better (``level``), and why.
 
-    ``rule`` is ASSESSMENT (``assessed`` has its status), MATCH (``match`` leads here from the only premise) or
-    ROLL_UP (the premises are requirements below it; ``premise_count`` is how many it rests on, and the first of them
-    are shown and followed). ``match_back`` is there where the match gives PARTIAL because its source lies
-    within the control: it is FULL, and leads back.
+    ``rule`` is ASSESSMENT (``assessed`` has its status), MATCH (``match`` leads here from the only premise) or ROLL_UP
+    (the premises are requirements below it; ``premise_count`` is how many it rests on, and the first of them are shown
+    and followed). ``match_back`` is set if the match gives PARTIAL because its source lies within the control: it is
+    the FULL match back.
     """
 
     control: ControlName
@@ -83,7 +83,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Another control that rests on the statement: how far it is covered, and how far it would be without it."""
+    """Another control that depends on the assessment: its level, and its level without the assessment."""
 
     control: ControlName
     level: str
@@ -92,10 +92,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What the control's own assessment does for others.
+    """The effects of the control's own assessment on others.
 
-    ``count`` is how many would be less covered without it, ``items`` has the first of them. Null where so many hang
-    together that it was not followed to the end.
+    ``count`` is the number of controls that would be less covered without it, ``items`` has the first of them. Null if
+    there were too many to follow.
     """
 
     count: int | None
@@ -104,10 +104,10 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A control that is not covered and would lift this one: were it ``needs``, this one would be ``gives``.
+    """A control that is not covered and would lift this one: if it became ``needs``, this one would become ``gives``.
 
-    ``level`` is how far it is covered now. ``path`` has the controls that the matches lead through, from it to this
-    one, both included; ``matches`` has the match from each of them to the next.
+    ``level`` is its current level. ``path`` has the controls on the path of matches, from it to this one, both
+    included; ``matches`` has the match from each of them to the next.
     """
 
     control: ControlName
@@ -131,16 +131,15 @@ class ExcludingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a control is covered as far as it is. ``dataclasses.asdict`` makes JSON's own types of it.
+    """The explanation of a control's coverage. ``dataclasses.asdict`` makes JSON's own types of it.
 
-    ``excluded_by`` is the group that excludes it, null where none does or its own assessment decides.
-    ``effective_coverage_status`` is null where no adopted framework has the control. ``proof`` is the shortest one,
-    each step after those that it rests on, the control itself last; it is empty where the status is NONE. ``is_proved``
-    tells that there is a proof wherever one is needed: it is false where the proof is too long to be followed, or the
-    stored coverage comes from a version that does not rank it. ``others`` are proofs from one other assessment each,
-    nearest first, and ``others_are_all`` is true where there are no more. ``lifts`` would lift the control, nearest
-    first. ``lacking`` are applicable requirements below a group that are not FULL, where the group is not FULL itself,
-    and ``lacking_count`` is how many there are.
+    ``excluded_by`` is the group that excludes it, null if none does or its own assessment decides.
+    ``effective_coverage_status`` is null if no adopted framework has the control. ``proof`` is the shortest one, each
+    step after its premises, the control itself last; it is empty if the status is NONE. ``is_proved`` is false if a
+    proof is needed but missing, because it is too long, or because the stored coverage is from a version without ranks.
+    ``others`` are proofs from one other assessment each, nearest first, and ``others_are_all`` is true if there are no
+    more. ``lifts`` would lift the control, nearest first. ``lacking`` are applicable requirements below a group that
+    are not FULL, if the group is not FULL itself, and ``lacking_count`` is their number.
     """
 
     control: ControlName

@@ -34,7 +34,7 @@ def pairs_of(step: proofs.ProofStep) -> Iterator[tuple[str, str]]:
 
 
 class Names:
-    """What people are shown in place of ids, read for all at once."""
+    """The names to show for ids, read for all together."""
 
     def __init__(self, transaction: Transaction, organization_id: str) -> None:
         self._transaction = transaction

@@ -46,7 +46,7 @@ class Event(Wire):
 
 
 class EventQuery(PageQuery):
-    """What the list of events takes."""
+    """The query of the list of events."""
 
     from_: Annotated[Timestamp | None, Field(alias="from", description="Only events at this time or later.")] = None
     to: Annotated[Timestamp | None, Field(description="Only events before this time.")] = None

@@ -36,7 +36,7 @@ from normata.frameworks.model import (
 
 
 class ControlQuery(PageQuery):
-    """What the list of controls takes."""
+    """The query of the list of controls."""
 
     repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be, by their names on the wire
 

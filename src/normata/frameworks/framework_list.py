@@ -51,7 +51,7 @@ class Framework(wire(FrameworkTable)):  # type: ignore[misc] # a base made at ru
 
 
 class FrameworkQuery(PageQuery):
-    """What the list of frameworks takes."""
+    """The query of the list of frameworks."""
 
     include_user_defined: Annotated[
         QueryFlag, Field(description="Whether the organization's own frameworks are listed, too.")

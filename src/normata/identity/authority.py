@@ -1,6 +1,6 @@
-"""What a member may do to other members: nothing to a larger role than their own, and no larger role to anybody.
+"""What a member may do to other members: change nobody with a larger role, and give no larger role than their own.
 
-It is looked up within the change itself: the role that a request came with may have been taken away meanwhile.
+The role is read within the change itself, because the role at the time of the request may have changed since.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _LARGER = "Your role does not allow this: the role concerned is larger than your
 
 
 def lock_members(unit: UnitOfWork, organization_id: str) -> None:
-    """Have every other change of the organization's members wait: two last owners cannot go at once."""
+    """Lock the organization's members, so that two last owners cannot leave at the same time."""
     unit.lock(f"members of {organization_id}")
 
 
 def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved: str) -> None:
-    """Raise unless the actor may do what takes the role ``least``, to whoever has or shall have the roles ``involved``.
+    """Require that the actor has the role ``least``, and may change members from and to the roles ``involved``.
 
     A command may do anything. Raises InsufficientRole, Forbidden, and NotFound if the actor may not know of it.
     """

@@ -1,4 +1,4 @@
-"""Why a sign-in is refused."""
+"""The refusal of a sign-in."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from normata.errors import DomainError
 class SignInRefused(DomainError):
     """A sign-in is refused.
 
-    ``cause`` is a word for the log, such as ``link_used``. It never has a name, an address or a secret. The pages have
-    a sentence for each cause, which must not reveal more than the person may know. ``wait`` is for too many
-    attempts: the seconds until the next one.
+    ``cause`` is a code for the log, such as ``link_used``. It never has a name, an address or a secret. The pages have
+    a sentence for each cause, which must not reveal more than the person may know. ``wait`` is the number of seconds
+    until the next attempt, after too many.
     """
 
     message = "This sign-in is refused."

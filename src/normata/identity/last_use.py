@@ -1,4 +1,4 @@
-"""When a token or a session was last used, without a write on every request."""
+"""The last use of tokens and sessions, without a write on every request."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PAUSE = 1.0  # seconds between two writes
 
 
 class LastUse:
-    """Gathers the uses of tokens and stores them together, at most once a minute for each.
+    """Collects the uses of tokens and stores them together, at most once a minute for each.
 
-    A process that is killed forgets the uses of its last second. That loses a hint for people, not a record.
+    A process that is killed loses the uses of its last second. They only inform people.
     """
 
     def __init__(self, database: Database, table: type[AccessToken | Session] = AccessToken) -> None:
@@ -33,18 +33,18 @@ class LastUse:
         self._pending: dict[tuple[str, str], str] = {}
 
     def note(self, used_id: str, user_id: str, last_used_at: str | None, moment: str) -> None:
-        """The user's token or session is in use at ``moment``; ``last_used_at`` is what is stored so far."""
+        """Note a use of the user's token or session at ``moment``; ``last_used_at`` is the stored one."""
         if last_used_at is not None and last_used_at[:_TO_THE_MINUTE] == moment[:_TO_THE_MINUTE]:
             return
         if last_used_at is None or last_used_at < format_timestamp(datetime.fromisoformat(moment) - _GRAIN):
             self._pending[used_id, user_id] = moment
 
     async def store_periodically(self) -> None:
-        """Store what has gathered, once a second, until cancelled."""
+        """Store the collected uses once a second, until cancelled."""
         await repeat(self.store, pause=lambda: _PAUSE, failure="last_use_not_stored")
 
     async def store(self) -> None:
-        """Store what has gathered. Where the database cannot be reached, it is dropped: the next use is noted again."""
+        """Store the collected uses. If the database cannot be reached, they are dropped."""
         if not self._pending:
             return
         gathered, self._pending = self._pending, {}
@@ -56,7 +56,7 @@ class LastUse:
 
 
 class SessionUse(LastUse):
-    """The same of sessions."""
+    """The same for sessions."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, Session)

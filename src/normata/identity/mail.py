@@ -1,4 +1,4 @@
-"""Mail, where a server is set up for it. A failure is reported, and harms nothing else."""
+"""Sending mail, if a server is set up. A failure is reported, and affects nothing else."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Delivery = Literal["off", "sent", "failed"]
 
 
 class MailFailed(Exception):
-    """A message could not be handed to the server. The words are our own: the server's may have the address."""
+    """A message could not be sent to the server. The text is our own, because the server's may contain the address."""
 
 
 class Mailer:
     """Sends mail through the server at ``url``, such as ``smtps://user:password@host:465``; empty for none.
 
-    ``mailed`` is called with what has become of each message.
+    ``mailed`` is called with the delivery of each message.
     """
 
     def __init__(self, url: str, sender: str, mailed: Callable[[Delivery], None] = lambda _: None) -> None:
@@ -46,7 +46,7 @@ class Mailer:
         self._mailed = mailed
 
     async def send(self, to: str, subject: str, text: str) -> Delivery:
-        """Send a message to one address, and return what has become of it. A failure is logged, without the address."""
+        """Send a message to one address, and return its delivery. A failure is logged, without the address."""
         delivery: Delivery
         try:
             delivery = "off" if self._server is None else await asyncio.to_thread(self.send_now, to, subject, text)
@@ -57,7 +57,7 @@ class Mailer:
         return delivery
 
     def send_now(self, to: str, subject: str, text: str) -> Delivery:
-        """Send a message at once, for commands. Raises MailFailed."""
+        """Send a message and wait for it, for commands. Raises MailFailed."""
         if self._server is None:
             return "off"
         try:
@@ -101,7 +101,7 @@ class Mailer:
 
 
 def sign_in_mail(link: str) -> tuple[str, str]:
-    """Subject and text of the mail to who has forgotten their password."""
+    """Subject and text of the mail to somebody who has forgotten their password."""
     text = f"""\
 You, or somebody else, asked for a link to sign in to Normata with this address.
 
@@ -117,7 +117,7 @@ The link is for you alone, and good once. If you did not ask for it, do nothing:
 def invitation_mail(organization: str, inviter: str, link: str) -> tuple[str, str]:
     """Subject and text of the mail that invites somebody; ``inviter`` may be empty.
 
-    A name is in one line, so that nobody writes a mail of their own with it.
+    Names are on one line, so that nobody can add text of their own.
     """
     organization, inviter = plain(organization), plain(inviter)
     subject = f"You are invited to {organization}"

@@ -1,4 +1,4 @@
-"""How a user becomes a member of an organization: for the first time, or again."""
+"""Making a user a member of an organization, for the first time or again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ JOINING_WRITES = (insert_of(Membership), update_of(Membership, "role", "removed_
 
 
 def join(unit: UnitOfWork, organization_id: str, user_id: str, role: Role) -> str:
-    """Make a user a member, and return the id of the membership. Who is one already keeps their role.
+    """Make a user a member, and return the id of the membership. A member keeps their role.
 
-    Who was a member before gets the same membership again, since records may still name it.
+    A former member gets the same membership again, because records may still name it.
     """
     before = unit.row(_FIND, {"organization": organization_id, "user": user_id})
     if before is None:

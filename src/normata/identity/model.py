@@ -1,4 +1,4 @@
-"""Organizations, their members, and the tokens that they act with."""
+"""The tables of organizations, their members, and access tokens."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ScopeColumn = Annotated[TokenScope, mapped_column(text(8), info=CODED)]
 
 
 class Organization(Table):
-    """A tenant: everything that it owns is invisible to every other one.
+    """A tenant: no other organization sees anything that it owns.
 
-    One that was removed has no members, so nobody sees it. All that it owns stays, and it can be restored.
+    A removed one has no members, so nobody sees it. Everything that it owns stays, and it can be restored.
     """
 
     __tablename__ = "organization"
@@ -81,9 +81,9 @@ class User(Table):
 
 
 class Operator(Table):
-    """A user who runs the instance: they make organizations, and import centralized catalogs.
+    """A user who administers the instance: they create organizations, and import centralized catalogs.
 
-    That shows them no organization's data. The service cannot make operators; whoever has the database can.
+    This shows them no organization's data. The service cannot make operators; commands on the database can.
     """
 
     __tablename__ = "operator"
@@ -117,9 +117,9 @@ class Membership(Table):
 
 
 class AccessToken(Table):
-    """A bearer token. Only its SHA-256 is stored: a copy of the database lets nobody in.
+    """A bearer token. Only its SHA-256 is stored, so nobody can use a copy of the database to sign in.
 
-    One that is narrowed to an organization sees no other; with null it sees all that its user is a member of.
+    A narrowed token reaches only its organization; with null it reaches all organizations of its user.
     """
 
     __tablename__ = "access_token"
@@ -146,9 +146,9 @@ class AccessToken(Table):
 
 
 class Invitation(Table):
-    """An offer to become a member, good for seven days. Only the SHA-256 of its link's secret is stored.
+    """An offer to become a member, valid for seven days. Only the SHA-256 of its link's secret is stored.
 
-    Whoever accepts it becomes a user, where none has this address, and a member.
+    A person who accepts it becomes a user, if no user has this address, and a member.
     """
 
     __tablename__ = "invitation"

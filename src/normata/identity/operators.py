@@ -1,4 +1,4 @@
-"""Operators: the users who run the instance."""
+"""Operators: the users who administer the instance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from normata.identity.model import Operator
 
 
 def require_operator(transaction: Transaction, caller: Caller) -> None:
-    """Raise NotOperator unless the caller runs the instance. Their own rows are in the scope of ``transaction``.
+    """Raise NotOperator unless the caller is an operator. Their own rows are in the scope of ``transaction``.
 
-    A token that is narrowed to an organization does not: it reaches nothing beyond that.
+    With a token that is narrowed to an organization, they are not.
     """
     if caller.narrowed_to is not None:
         raise NotOperator("The token is narrowed to an organization; this takes one that is not.")
@@ -24,7 +24,7 @@ def require_operator(transaction: Transaction, caller: Caller) -> None:
 
 
 def set_operator(unit: UnitOfWork, user_id: str, *, is_operator: bool) -> bool:
-    """Have a user run the instance, or no longer. False where it is so already. For commands: nobody else can."""
+    """Make a user an operator, or no longer one. Returns false if nothing changes. Only commands can do this."""
     found = unit.row(_FIND, {"user": user_id})
     if (found is not None) == is_operator:
         return False

@@ -1,4 +1,4 @@
-"""Finding organizations by what people call them, and all of them in steps."""
+"""Finding organizations by id or slug, and iterating over all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from normata.identity.model import Membership, Organization
 
 
 class NoSuchOrganization(CommandError):
-    """There is no such organization; the message names those that there are."""
+    """There is no such organization; the message lists the existing ones."""
 
 
 def find(transaction: Transaction, name: str | None) -> str:

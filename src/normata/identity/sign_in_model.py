@@ -1,4 +1,4 @@
-"""What people sign in with, and their sessions. Every secret is stored as its SHA-256, passwords by Argon2id."""
+"""The tables of sign-in and sessions. Secrets are stored as SHA-256, passwords as Argon2id."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class SignInLink(Table):
 
 
 class SignInAttempt(Table):
-    """What is remembered between two requests of somebody who signs in, for ten minutes; it is good once.
+    """The state between two requests of a sign-in, for ten minutes; it is used once.
 
-    ``kind`` is its purpose, ``digest`` is of the secret that finds it, ``data`` is JSON. Nobody is known yet, so the
-    rows are nobody's: the service alone reads them.
+    ``kind`` is its purpose, ``digest`` is of the secret that finds it, ``data`` is JSON. The user is not known yet, so
+    the rows belong to nobody, and only the service reads them.
     """
 
     __tablename__ = "sign_in_attempt"
@@ -89,10 +89,10 @@ class SignInAttempt(Table):
 
 
 class SignInCount(Table):
-    """How many attempts to sign in there were within a minute, to one account or from one address.
+    """The number of sign-in attempts within a minute, for one account or from one address.
 
     ``digest`` is of the account or the address. ``expires_at`` is the end of the minute; the next attempt of anybody
-    removes the row then. All processes of all hosts count here.
+    then removes the row. All processes of all hosts count here.
     """
 
     __tablename__ = "sign_in_count"
@@ -145,7 +145,7 @@ class Passkey(Table):
 
 
 class ExternalIdentity(Table):
-    """Who a person is at a provider of OpenID Connect: issuer and subject (OpenID Connect Core 1.0, section 2)."""
+    """The identity of a person at a provider: issuer and subject (OpenID Connect Core 1.0, section 2)."""
 
     __tablename__ = "external_identity"
     array = "externalIdentities"

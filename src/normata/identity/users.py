@@ -1,4 +1,4 @@
-"""Users: the persons who are members of organizations. Service accounts have a module of their own."""
+"""Users who are persons. Service accounts have a module of their own."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ RENAME_WRITES = (update_of(User, "name"),)
 
 
 def named(transaction: Transaction, name: str) -> Any | None:
-    """The user with this id or email address, as far as the transaction may see; null if there is none."""
+    """The user with this id or email address, within the transaction's scope; null if there is none."""
     # An address comes before an id of the same spelling: people type addresses.
     return transaction.row(_BY_EMAIL, {"email": email_key(name)}) or transaction.row(_BY_ID, {"user": name})
 
 
 def listing(transaction: Transaction) -> Sequence[Any]:
-    """All users, by address: who they are, whether they run the instance, and of how many organizations they are."""
+    """All users, by address: their names, whether they are operators, and the number of their organizations."""
     return transaction.rows(_LIST)
 
 
 def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, organization_id: str | None = None) -> None:
     """Create a user: a person with an address, or with ``organization_id`` a service account of that organization.
 
-    What nobody sees in the name is left out; without a name people are called by their address.
+    Invisible characters of the name are removed; without a name, the address is the name.
     """
     row: dict[str, Any] = {
         "id": user_id,
@@ -50,7 +50,7 @@ def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, orga
 
 
 def rename(unit: UnitOfWork, user_id: str, name: str) -> None:
-    """Give a user another name, without blanks around it. Raises NotFound."""
+    """Rename a user, without spaces around the name. Raises NotFound."""
     before = unit.row(_BY_ID, {"user": user_id})
     if before is None:
         raise NotFound
@@ -62,7 +62,7 @@ def rename(unit: UnitOfWork, user_id: str, name: str) -> None:
 
 
 def bring_back(unit: UnitOfWork, user_id: str) -> None:
-    """Undo that a user was removed; harmless where they were not."""
+    """Restore a removed user; does nothing for others."""
     before = unit.row(_BY_ID, {"user": user_id})
     if before is not None and before.removed_at is not None:
         unit.rows(_BRING_BACK, {"user": user_id})

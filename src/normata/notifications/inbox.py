@@ -43,7 +43,7 @@ class UnreadCount(Wire):
 
 
 class NotificationQuery(PageQuery):
-    """What the list of notifications takes."""
+    """The query of the list of notifications."""
 
     unread_only: Annotated[QueryFlag, Field(description="Whether only unread notifications are listed.")] = False
 

@@ -64,7 +64,7 @@ class Match(Wire):
 
 
 class MatchQuery(PageQuery):
-    """What the list of matches takes."""
+    """The query of the list of matches."""
 
     control: Annotated[
         Identifier | None, Field(description="Only matches that lead from or to this control: its id.")

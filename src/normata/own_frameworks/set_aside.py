@@ -45,7 +45,7 @@ def set_aside(unit: UnitOfWork, organization: str, match_id: str, justification:
 
 
 def take_up(unit: UnitOfWork, organization: str, match_id: str) -> dict[str, Any]:
-    """Have a match count again for the organization, and return it as the list has it; again is harmless.
+    """Have a match count again for the organization, and return it as the list has it. Repeating it is harmless.
 
     Raises NotFound and InsufficientRole.
     """

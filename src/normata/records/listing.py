@@ -55,7 +55,7 @@ _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type":
 
 
 class RecordQuery(PageQuery):
-    """What the list of a kind takes, besides what follows from its columns."""
+    """The query of the list of a kind, besides what follows from its columns."""
 
     filters: ClassVar[tuple[str, ...]] = ()  # the names of the fields that may be repeated
 

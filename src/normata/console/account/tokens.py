@@ -50,7 +50,7 @@ async def make_token(page_request: PageRequest) -> Response:
 
 
 async def revoke_token(page_request: PageRequest) -> Response:
-    """End one of the person's own tokens; twice is harmless. Raises NotFound."""
+    """End one of the person's own tokens. Repeating it is harmless. Raises NotFound."""
     visitor = await page_request.required_visitor()
     form = await page_request.form()
     token_id = form.get("token", "")

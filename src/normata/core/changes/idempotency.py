@@ -196,7 +196,7 @@ def _oldest(user: str, *, source: str, number: str) -> str:
 
 # The users of the oldest keys. The service has no other way to know: it reads what is in a request's reach.
 OLDEST_KEYS = Lookup(
-    name="normata_oldest_keys_2",  # the version before calls the first one, which tells organizations
+    name="normata_oldest_keys_2",  # the previous version calls the first one, which tells organizations
     arguments=("of_user",),
     columns={"user_id": text(), "created_at": UtcTimestamp()},
     select=_oldest,

@@ -91,7 +91,7 @@ class Database(ABC):
 
     @abstractmethod
     def secure(self, connection: Connection, metadata: MetaData, security: Security) -> None:
-        """Have the database itself keep organizations apart, where it can; again is harmless."""
+        """Have the database itself keep organizations apart, where it can. Repeating it is harmless."""
 
     @abstractmethod
     def faults(

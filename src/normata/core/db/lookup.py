@@ -19,7 +19,7 @@ class Lookup:
     """A question about the texts ``arguments`` whose answer is rows of ``columns``: texts, numbers, flags, instants.
 
     ``name`` is the PostgreSQL function's. A version with other columns or arguments must take another name: during an
-    upgrade the version before goes on asking. ``select`` makes the question from SQL expressions of the arguments;
+    upgrade the previous version goes on asking. ``select`` makes the question from SQL expressions of the arguments;
     ``source`` is an item of the FROM list to start from, and ``number`` an expression to return and to order by first;
     both are empty if one question is asked alone.
     """

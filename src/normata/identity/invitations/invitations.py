@@ -1,8 +1,8 @@
-"""Invitations: what makes members of people.
+"""Invitations, by which people become members.
 
-An invitation is sent to an email address, and carries a secret in a link. Whoever opens the link within seven days
-becomes a member, once. Nobody is asked for anything before: the link is all that they have. So it is looked up past
-row-level security, and accepted in reach of its organization and of the one user whom it makes a member.
+An invitation is sent to an email address, with a secret in a link. A person who opens the link within seven days
+becomes a member, once. They need nothing but the link. So it is looked up without row-level security, and accepted in
+the scope of its organization and of the one user whom it makes a member.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ ACCEPTING_WRITES = (
 
 
 class Invited(NamedTuple):
-    """A new invitation, and the secret that its link has to carry."""
+    """A new invitation, and the secret for its link."""
 
     invitation: Any
     secret: str
 
 
 def link(public_url: str, secret: str) -> str:
-    """The address that a person opens. ``public_url`` is the setting of this name, never taken from a request."""
+    """The URL that a person opens. ``public_url`` is the setting, and never comes from a request."""
     return f"{public_url.rstrip('/')}{PATH}?secret={secret}"
 
 
@@ -57,7 +57,7 @@ def link(public_url: str, secret: str) -> str:
 
 
 def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
-    """Invite whoever has an address to become a member. An earlier invitation of the same address ends.
+    """Invite the owner of an email address to become a member. An earlier invitation of the address ends.
 
     Raises NotFound, InsufficientRole, Forbidden if the role is larger than the actor's own, and AlreadyMember.
     """
@@ -66,7 +66,7 @@ def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> In
 
 
 def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
-    """:func:`invite`, whatever the actor's role: for the first owner of an organization that an operator makes."""
+    """Like :func:`invite`, whatever the actor's role: for the owner of an organization that an operator creates."""
     lock_members(unit, organization_id)
     if unit.scalar(_IS_REMOVED, {"organization": organization_id}):
         raise NotFound("The organization was removed.")
@@ -96,7 +96,10 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
 
 
 def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
-    """End an invitation, and return it; twice is harmless. Raises NotFound, InsufficientRole and InvitationClosed."""
+    """End an invitation, and return it. Repeating it is harmless.
+
+    Raises NotFound, InsufficientRole and InvitationClosed.
+    """
     found = unit.row(_ONE, {"invitation": invitation_id})
     if found is None:
         raise NotFound
@@ -111,7 +114,7 @@ def revoke(unit: UnitOfWork, invitation_id: str) -> Any:
 
 
 def revoke_of_address(unit: UnitOfWork, email: str) -> Sequence[str]:
-    """End all open invitations to an address, of whatever organization, and return their ids. For commands."""
+    """End all open invitations to an address, of all organizations, and return their ids. For commands."""
     found = unit.rows(_OPEN_OF_ADDRESS, {"email": email_key(email)})
     for one in found:
         _end(unit, one)
@@ -159,7 +162,7 @@ def as_wire(row: Any) -> dict[str, Any]:
 
 
 def _lookup(name: str, column: str) -> Lookup:
-    """The question for the open invitations whose ``column`` is the argument, with their users, where there are any."""
+    """The lookup of open invitations whose ``column`` is the argument, with their users, if there are any."""
 
     def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
@@ -204,9 +207,9 @@ async def find_open(database: Database, secret: str) -> Any | None:
 
 
 def reach_of(found: Any) -> TenantScope:
-    """What the accepting of a found invitation may read and change: its organization, and the user whom it is for.
+    """The tenant scope for accepting a found invitation: its organization, and its user.
 
-    Where there is no user yet, the scope has the id of the one that will be made.
+    If there is no user yet, the scope has the id of the one that will be created.
     """
     organization_id = str(found.organization_id)
     return TenantScope(
@@ -219,11 +222,10 @@ def reach_of(found: Any) -> TenantScope:
 def accept(unit: UnitOfWork, found: Any, name: str = "", *, user_id: str | None = None) -> str:
     """Make the user of a found invitation a member, and return the user's id.
 
-    Where there is no user yet, it will be ``user_id``, else the only one in the scope.
+    If there is no user yet, it will be ``user_id``, by default the only one in the scope.
 
-    The unit of work has the scope of :func:`reach_of` and may write :data:`ACCEPTING_WRITES`. ``name`` is what a user
-    who is new is called: the address, where it is blank. Who was a member before becomes one again. Raises
-    InvitationClosed.
+    The unit of work has the scope of :func:`reach_of` and may write :data:`ACCEPTING_WRITES`. ``name`` is that of a new
+    user, by default the address. A former member becomes one again. Raises InvitationClosed.
     """
     row = unit.row(_ACCEPT, {"invitation": found.id, "moment": unit.moment})
     if row is None:

@@ -23,7 +23,7 @@ from normata.settings import Settings
 
 
 class Invitation(Wire):
-    """An offer to become a member, to whoever has an email address."""
+    """An offer to the owner of an email address to become a member."""
 
     id: str
     organization_id: str
@@ -51,7 +51,7 @@ class InvitationPage(Page[Invitation]):
 
 
 class InvitationCreation(Input):
-    """Who is to be invited, and as what."""
+    """The address to invite, and the role."""
 
     organization_id: OrganizationId
     email: Annotated[VisibleEmail, Field(description="The email address.")]
@@ -85,14 +85,14 @@ class Sending(NamedTuple):
 
 
 def sending(unit: UnitOfWork, made: Invited, public_url: str) -> Sending:
-    """What is to be sent of a new invitation."""
+    """The mail of a new invitation."""
     link = invitations.link(public_url, made.secret)
     subject, text = invitation_mail(name_of(unit, made.invitation.organization_id), unit.actor.user_name, link)
     return Sending({**invitations.as_wire(made.invitation), "link": link, "mail": "off"}, subject, text)
 
 
 async def mailed(request: Request, sent: Sending) -> dict[str, Any]:
-    """The invitation, with what has become of its mail."""
+    """The invitation, with the delivery of its mail."""
     return sent.invitation | {
         "mail": await request.means[Mailer].send(sent.invitation["email"], sent.subject, sent.text)
     }

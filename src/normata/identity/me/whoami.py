@@ -1,4 +1,4 @@
-"""Who a caller is, and where they are a member."""
+"""The caller, and the organizations of which they are a member."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Me(Wire):
 
 
 def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
-    """Who a caller is; in three statements. The caller's own rows are in the scope of ``transaction``."""
+    """The data of a caller, in three statements. The caller's own rows are in the scope of ``transaction``."""
     user = transaction.row(_USER_ROW, {"user": caller.user_id})
     organizations = transaction.rows(_OWN.order_by(*_ORDER), _parameters(caller))
     return {
@@ -63,7 +63,7 @@ def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
 def change(unit: UnitOfWork, caller: Caller, name: str | None) -> dict[str, Any]:
     """Give the caller another name, and return :func:`me`. Raises Forbidden.
 
-    All organizations of a person see the name, and the admins of a service account's give it one.
+    All organizations of a person see the name. The admins of its organization rename a service account.
     """
     user = unit.row(_USER_ROW, {"user": caller.user_id})
     if caller.narrowed_to is not None or user is None or user.organization_id is not None:

@@ -1,7 +1,7 @@
 """The members of an organization: who they are, their roles, and how they leave.
 
-A membership stays when its member is removed, since records name it. From that moment it allows nothing, on any
-process: every request looks the memberships up anew.
+A membership stays when its member is removed, because records name it. From then on it allows nothing, in any process:
+every request looks up the memberships.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Member(Wire):
 
 
 class MemberQuery(PageQuery):
-    """What the list of members takes."""
+    """The query of the list of members."""
 
     removed: Annotated[
         Literal["exclude", "only", "include"],
@@ -127,7 +127,7 @@ def change_role(
     """Give a member another role, and return the row of the member.
 
     Raises NotFound, InsufficientRole, Forbidden if either role is larger than the actor's own, LastOwner, and
-    MemberRemoved. With a smaller role, the invitations that they have made are over: a larger role may be in them.
+    MemberRemoved. With a smaller role, the invitations that they have made end, because these may have a larger role.
     ``require_current`` gets the member in wire form, before the change.
     """
     before = found(unit, member_id)
@@ -148,12 +148,12 @@ def change_role(
 
 
 def remove(unit: UnitOfWork, member_id: str) -> Any:
-    """End a membership, and return the row of the member; twice is harmless.
+    """End a membership, and return the row of the member. Repeating it is harmless.
 
-    The user's sessions end, and so do their tokens that are narrowed to the organization; their other tokens see it
-    no more. Invitations that they have made are over: whoever makes one knows its link, and could come back by it.
-    A service account ends altogether. Everybody may leave; to remove others takes an admin, and a role as large as
-    theirs. Raises NotFound, InsufficientRole, Forbidden and LastOwner.
+    The user's sessions end, and so do their tokens that are narrowed to the organization; their other tokens do not
+    reach the organization any more. Invitations that they have made end: they know the links, and could come back with
+    them. A service account ends completely. Everybody may leave. Removing others needs the role of an admin, and one as
+    large as theirs. Raises NotFound, InsufficientRole, Forbidden and LastOwner.
     """
     before = found(unit, member_id)
     if before.user_id != unit.actor.user_id:
@@ -183,7 +183,7 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
 
 
 def _keep_out(unit: UnitOfWork, member: Any) -> None:
-    """Have a membership that ended with its organization stay ended when the organization comes back."""
+    """Mark a membership that ended with its organization as removed, so that a restore does not bring it back."""
     if unit.rows(_KEEP_OUT, {"member": member.id, "moment": unit.moment}):
         _publish(unit, "remove", member, removed_at=unit.moment)
 

@@ -1,4 +1,4 @@
-"""The operations of members, and of what they answer for."""
+"""The operations of members, and of their responsibilities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MemberPage(Page[Member]):
 
 
 class MemberPatch(Input):
-    """What is to change of a member."""
+    """The changes of a member."""
 
     role: Annotated[Role, Field(description="The role; not larger than your own.")]
 

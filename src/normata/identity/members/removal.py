@@ -1,4 +1,7 @@
-"""How a user leaves the instance: every membership, token and session ends at once. What they made stays, with them."""
+"""Removing a user from the instance: all memberships, tokens and sessions end.
+
+What they created stays, with their name.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from normata.identity.tokens import tokens
 
 
 class RemovedCounts(NamedTuple):
-    """What has ended: memberships, tokens, sessions, and invitations to the user's address."""
+    """The numbers of ended memberships, tokens, sessions, and invitations to the user's address."""
 
     members: int
     tokens: int
@@ -27,7 +30,7 @@ class RemovedCounts(NamedTuple):
 
 
 def remove_user(unit: UnitOfWork, user: Any) -> RemovedCounts:
-    """End all that a user can do here; twice is harmless. For commands. Raises LastOwner."""
+    """End all access of a user. Repeating it is harmless. For commands. Raises LastOwner."""
     parameters = {"user": user.id}
     ended = [_remove(unit, row) for row in unit.rows(_MEMBERS, parameters)]
     revoked = [tokens.revoke(unit, token_id) for token_id in unit.scalars(_TOKENS, parameters)]

@@ -1,4 +1,4 @@
-"""A cache of what is fetched from the provider."""
+"""A cache of data from the provider."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PAUSE = 10.0  # seconds between two fetches at least, whatever is asked for
 
 
 class CachedFetch(Generic[T]):
-    """A value that one task fetches for all who wait for it.
+    """A value that one task fetches for all callers.
 
-    A failure is cached as well, for a pause: while the provider is down, callers fail at once and make no more
-    requests to it.
+    A failure is cached as well, for a pause: while the provider is down, callers fail immediately, without further
+    requests.
     """
 
     def __init__(self, fetch: Callable[[], Awaitable[T]]) -> None:
@@ -26,7 +26,7 @@ class CachedFetch(Generic[T]):
         self._since = 0.0
 
     async def get(self, *, anew: bool = False) -> T:
-        """The value; ``anew`` asks for one that is younger than a pause. Raises what the fetch raises."""
+        """The value; with ``anew`` one that is not older than a pause. Raises the errors of the fetch."""
         age = time.monotonic() - self._since
         task = self._task
         if task is None or (task.done() and age >= self._lifetime(task, anew=anew)):

@@ -76,5 +76,5 @@ async def _read(response: httpx2.Response) -> bytes:
 
 @cache
 def trust() -> ssl.SSLContext:
-    """Which certificates are trusted: those of the system. To read them takes long enough to hold up other requests."""
+    """The trusted certificates: those of the system. Reading them is too slow for the event loop."""
     return httpx2.create_ssl_context()

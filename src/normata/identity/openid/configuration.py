@@ -20,7 +20,7 @@ _ENTRY = re.compile(rf"\s*(?P<group>.+?)=(?P<organization>[^\s/:=,]+):(?P<role>{
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """That the members of a provider's ``group`` have a role in an organization, named by its id or slug."""
+    """The role in an organization (id or slug) that a provider's ``group`` gives."""
 
     group: str
     organization: str
@@ -29,7 +29,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The provider, and who Normata is to it. ``client_secret`` is empty for a public client (RFC 6749, 2.1)."""
+    """The provider, and Normata's registration there. ``client_secret`` is empty for a public client (RFC 6749, 2.1)."""
 
     issuer: str
     client_id: str
@@ -43,7 +43,7 @@ class Configuration:
 def read_configuration(
     *, issuer: str, client_id: str, client_secret: str, name: str, groups_claim: str, roles: str, public_url: str
 ) -> Configuration | None:
-    """The configuration that the settings make; null if they name no provider. Raises BadSetting."""
+    """The configuration in the settings; null if they name no provider. Raises BadSetting."""
     if not issuer:
         for setting, value in (("CLIENT_ID", client_id), ("CLIENT_SECRET", client_secret), ("ROLES", roles)):
             if value:

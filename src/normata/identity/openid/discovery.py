@@ -25,7 +25,7 @@ _Endpoint = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_
 
 
 class Metadata(BaseModel):
-    """What Normata uses of it, by the standard's names, with the standard's defaults."""
+    """The metadata that Normata uses, with the standard's names and defaults."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -40,7 +40,7 @@ class Metadata(BaseModel):
     authorization_response_iss_parameter_supported: bool = False  # RFC 9207
 
     def authentication(self, configuration: Configuration) -> str:
-        """How the client shows who it is at the token endpoint. Raises ProviderFailed."""
+        """How the client authenticates at the token endpoint. Raises ProviderFailed."""
         if not configuration.client_secret:
             return "none"
         for method in ("client_secret_basic", "client_secret_post"):
@@ -74,7 +74,7 @@ async def fetch_keys(metadata: Metadata) -> KeySet:
 
 
 def _key(entry: Any) -> RSAKey | ECKey | None:
-    """A key that may verify signatures; null for what is none. One that nobody can read does not spoil the others."""
+    """A key that can verify signatures; null for other values. An unreadable key does not affect the others."""
     if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
         return None
     public = {name: value for name, value in entry.items() if name in _PUBLIC}

@@ -1,4 +1,4 @@
-"""How a provider can fail. Claims about a person that do not suffice are a SignInRefused instead."""
+"""The failures of a provider. Insufficient claims about a person raise SignInRefused instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from normata.errors import DomainError
 
 
 class ProviderFailed(DomainError):
-    """The provider has answered what cannot be used. ``cause`` is a word for the log."""
+    """The provider's answer cannot be used. ``cause`` is a code for the log."""
 
     message = "The sign-in service has given an answer that cannot be used."
 

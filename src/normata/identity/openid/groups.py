@@ -1,7 +1,7 @@
 """Roles that members get from their groups at the provider.
 
-The setting names pairs of an organization and a role. Such a role is the groups' alone: who signs in has it as long as
-they are in a group that gives it. Roles that the setting does not name are given by people, and stay.
+The setting names pairs of an organization and a role. Only groups give such a role: members have it as long as they are
+in a group that gives it. Roles that the setting does not name are given by people, and stay.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GroupRoles(NamedTuple):
 async def roles_of_groups(
     database: Database, grants: Sequence[Grant], groups: Collection[str]
 ) -> tuple[list[GroupRoles], list[str]]:
-    """What somebody's groups give them in each organization of the setting; and the names that none has."""
+    """The roles that groups give in each organization of the setting; and the names that no organization has."""
     by_organization: dict[str, list[Grant]] = {}
     unknown = []
     for name in dict.fromkeys(grant.organization for grant in grants):
@@ -64,22 +64,22 @@ async def roles_of_groups(
 
 
 def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> list[str]:
-    """The names in the setting that are no organization's, for whoever sees all organizations."""
+    """The names in the setting that no organization has. The transaction must see all organizations."""
     names = dict.fromkeys(grant.organization for grant in grants)
     return [name for name in names if transaction.scalar(_CALLED, {"name": name}) is None]
 
 
 def next_role(group_roles: GroupRoles, current: Role | None) -> Role | None:
-    """The role that somebody has from now on who has had the role ``current``; null if they are no member."""
+    """The new role of somebody with the role ``current`` (null: not a member); null if they are not a member."""
     by_hand = {current} if current is not None and current not in group_roles.managed else set()
     return _largest(by_hand | ({group_roles.role} if group_roles.role is not None else set()))
 
 
 def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles]) -> list[str]:
-    """Give a user the roles of their groups. Returns the organizations that would lose their last owner.
+    """Give a user the roles of their groups.
 
-    There they stay what they are. The user is the actor of ``unit``, which has all these organizations in its scope
-    and may write GROUP_WRITES.
+    Returns the organizations that would lose their last owner: there the role stays. The user is the actor of ``unit``,
+    which has all these organizations in its scope and may write GROUP_WRITES.
     """
     last_owner_of = []
     for group_roles in found_roles:  # in a fixed order, so that two sign-ins do not wait for each other in a circle

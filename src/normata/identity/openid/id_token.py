@@ -35,7 +35,7 @@ _SUBJECT: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class UnknownKey(SignInRefused):
-    """The token names a key that is not among those given."""
+    """The token names an unknown key."""
 
     def __init__(self) -> None:
         super().__init__("id_token_key")
@@ -51,10 +51,10 @@ def verify(
     nonce: str,
     access_token: str,
 ) -> dict[str, Any]:
-    """The claims of an ID token that may be believed. ``algorithms`` are those that the provider announces.
+    """The claims of a valid ID token. ``algorithms`` are those that the provider announces.
 
-    Raises UnknownKey, so that the caller can ask for newer keys, SignInRefused with what is wrong as its cause, and
-    ProviderFailed where the provider announces no algorithm that we take.
+    Raises UnknownKey, so that the caller can fetch newer keys, SignInRefused with the reason as its cause, and
+    ProviderFailed if the provider announces no accepted algorithm.
     """
     acceptable = ALGORITHMS.intersection(algorithms)
     if not acceptable:

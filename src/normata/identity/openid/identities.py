@@ -1,14 +1,15 @@
-"""Which user is it whom the provider names? A person is an issuer and a subject; an address only leads there once.
+"""Finding the user of a provider's identity.
 
-Whoever has an address at the provider gets what is there for this address: invitations, or a user who was invited and
-has never come by this provider. So the address has to be one that the provider has verified, and it opens nothing else:
+A person is identified by an issuer and a subject; the email address is used only at the first sign-in. It gives a
+person the invitations to this address, or a user who was invited and has never signed in with this provider. So the
+provider must have verified the address, and it gives nothing else:
 
-- A user who has come by this provider before, as another subject, is not given to a new one: the provider may have
-  given the address of somebody who left to somebody else.
-- An operator is not given away by an address at all. They connect their account themselves, signed in by other means.
-- Nor is an account that somebody can act with already: with a password, a passkey, a token or a session. Nobody has
-  proved that the address is theirs: whoever has accepted an earlier invitation, the inviting admin included, may have
-  set these up. Were the two made one, they would see all that the owner of the address is given later.
+- A user who has signed in with this provider before, as another subject, is not connected with a new one: the provider
+may have given the address of somebody who left to somebody else. - An operator is never connected by an address. They
+connect their account themselves, after signing in by other means. - Neither is an account that is already in use, with
+a password, a passkey, a token or a session. Nobody has proved that the address is theirs: the person who accepted an
+earlier invitation, even the inviting admin, may have set these up. After a connection they would see everything that
+the owner of the address gets later.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ IDENTITY_WRITES = (*CONNECT_WRITES, update_of(ExternalIdentity, "last_used_at"),
 
 
 class Known(NamedTuple):
-    """The user whom a person is, or becomes.
+    """The user of a person, or the one that they become.
 
-    ``identity_id`` is null if the user is to be connected with the person first. ``invitations`` are those that the
-    person accepts by signing in; ``is_new`` where that makes the user.
+    ``identity_id`` is null if the user must first be connected with the person. ``invitations`` are those that the
+    person accepts by signing in; ``is_new`` is true if this creates the user.
     """
 
     user_id: str
@@ -57,7 +58,7 @@ class Known(NamedTuple):
 
 
 async def find(database: Database, person: Person) -> Known:
-    """The user whom a person is, or may become. Raises SignInRefused, and Unavailable."""
+    """The user of a person, or the one that they may become. Raises SignInRefused, and Unavailable."""
     invited = await _invitations(database, person)
     for row in await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
         return _known(row, row.identity_id, invited)
@@ -77,13 +78,13 @@ async def find(database: Database, person: Person) -> Known:
 
 
 def _is_in_use(user: Any) -> bool:
-    """Whether somebody can act as a user already, without the provider."""
+    """Whether the account is already in use without the provider."""
     until = [moment for moment in (user.session_until, user.token_until) if moment is not None]
     return user.credential is not None or any(moment > now() for moment in until)
 
 
 def _known(user: Any, identity_id: str | None, invited: Sequence[Any]) -> Known:
-    """A user who is there. Whoever was removed may be invited again; all others accept what they are invited to."""
+    """An existing user with their invitations. A removed user may have been invited again."""
     theirs = tuple(invitation for invitation in invited if invitation.user_id == user.user_id)
     if user.removed_at is not None and not theirs:
         raise SignInRefused("user_removed")
@@ -99,7 +100,7 @@ async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
 
 
 def sign_in(unit: UnitOfWork, known: Known, person: Person) -> None:
-    """Make the person the user who was found: accept what they were invited to, and connect them.
+    """Sign in as the user who was found: accept the invitations, and connect the person.
 
     ``unit`` has the user and the organizations of ``known`` in its scope, and may write IDENTITY_WRITES. Raises
     SignInRefused where the user may not be connected any more, and InvitationClosed.
@@ -119,9 +120,9 @@ def sign_in(unit: UnitOfWork, known: Known, person: Person) -> None:
 
 
 def connect(unit: UnitOfWork, user_id: str, person: Person) -> None:
-    """Have a person be a user from now on. Raises SignInRefused if another person of the provider is this user.
+    """Connect a person with a user. Raises SignInRefused if another person of the provider is connected with this user.
 
-    Two people with one address, who come at the same time, must not both become the user.
+    Two people with one address, who sign in at the same time, must not both become the user.
     """
     unit.lock(f"identities of {user_id}")
     if unit.scalar(_OTHER, {"user": user_id, "issuer": person.issuer}) is not None:
@@ -138,7 +139,7 @@ def connect(unit: UnitOfWork, user_id: str, person: Person) -> None:
 
 
 def disconnect(unit: UnitOfWork, user_id: str, identity_id: str) -> None:
-    """Have a person of a provider be no user any more. Raises NotFound."""
+    """Disconnect a person of a provider from their user. Raises NotFound."""
     row = unit.row(_DISCONNECT, {"identity": identity_id, "user": user_id})
     if row is None:
         raise NotFound
@@ -146,18 +147,18 @@ def disconnect(unit: UnitOfWork, user_id: str, identity_id: str) -> None:
 
 
 async def require_unknown(database: Database, person: Person) -> None:
-    """Raise SignInRefused where a person is a user already, be it a removed one."""
+    """Raise SignInRefused if a person is already connected with a user, even a removed one."""
     if await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
         raise SignInRefused("identity_taken")
 
 
 def own(transaction: Transaction, user_id: str) -> list[Any]:
-    """Who a user is at providers, the first connected first; without the subjects."""
+    """The connected identities of a user, the oldest first; without the subjects."""
     return transaction.rows(_OWN, {"user": user_id})
 
 
 def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
-    """Look once more: an operator, or who was removed meanwhile, is not connected by an address."""
+    """Check again within the transaction: operators and removed users are not connected by an address."""
     parameters = {"user": user_id}
     if unit.scalar(_OPERATOR, parameters) is not None:
         raise SignInRefused("operator_not_connected")

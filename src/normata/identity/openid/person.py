@@ -1,4 +1,4 @@
-"""Whom the provider names."""
+"""The person that the provider names."""
 
 from __future__ import annotations
 

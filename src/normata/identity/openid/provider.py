@@ -1,4 +1,4 @@
-"""The client of a provider: the authorization request, the exchange of the code, and who has signed in."""
+"""The client of a provider: the authorization request, the exchange of the code, and the person who has signed in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from normata.identity.openid.person import Person
 
 
 class AuthorizationRequest(NamedTuple):
-    """Where to send a browser, and what the answer has to match.
+    """The URL for the browser, and the values that the answer must match.
 
     The ``state`` comes back with the browser, the ``nonce`` in the ID token; the ``verifier`` (RFC 7636) redeems the
     code. Each is 256 random bits.
@@ -66,7 +66,7 @@ class Provider:
         return AuthorizationRequest(url, state, nonce, verifier)
 
     async def require_issuer(self, named: str | None) -> None:
-        """Raise SignInRefused where an answer names another issuer, or none from a provider that does (RFC 9207)."""
+        """Raise SignInRefused if an answer names another issuer, or none although the provider must (RFC 9207)."""
         if named is None:
             metadata = await self._metadata.get()
             if not metadata.authorization_response_iss_parameter_supported:
@@ -75,7 +75,7 @@ class Provider:
             raise SignInRefused("oidc_issuer")
 
     async def redeem(self, code: str, *, nonce: str, verifier: str) -> Person:
-        """Who has signed in. Raises SignInRefused, ProviderFailed, ProviderUnreachable."""
+        """The person who has signed in. Raises SignInRefused, ProviderFailed, ProviderUnreachable."""
         metadata = await self._metadata.get()
         async with ProviderClient() as client:
             access_token, token = await self._tokens(client, metadata, code, verifier)
@@ -117,7 +117,7 @@ class Provider:
         return _read_tokens(response)
 
     async def _verified(self, metadata: Metadata, token: str, *, nonce: str, access_token: str) -> dict[str, Any]:
-        """The ID token's claims; where it names a key that is not known yet, the keys are fetched anew."""
+        """The ID token's claims; if it names an unknown key, the keys are fetched again."""
         for anew in (False, True):
             try:
                 return id_token.verify(
@@ -141,7 +141,7 @@ class Provider:
         return ["openid", "email", "profile", *([claim] if wants_groups else [])]
 
     def _is_enough(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the ID token has all that is needed (it need not: section 5.4), so that userinfo is not requested."""
+        """Whether the ID token has all needed claims, so that userinfo is not requested (see section 5.4)."""
         has_groups = not self.configuration.grants or self.configuration.groups_claim in claims
         return "email" in claims and "email_verified" in claims and has_groups
 

@@ -1,4 +1,4 @@
-"""How an instance begins: with an organization, and the person who owns it."""
+"""Setting up an instance: an organization, and its owner."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ class Bootstrapped(NamedTuple):
 def bootstrap(
     unit: UnitOfWork, *, organization: str, email: str, name: str | None = None, slug: str | None = None
 ) -> Bootstrapped:
-    """Create an organization with its owner, and a link that signs the owner in; again there is but another link.
+    """Create an organization with its owner, and a link that signs the owner in.
 
-    ``name`` is the person's, the address where it is null. Raises CommandError if there is an organization of this
-    slug that somebody else owns, or that was removed.
+    Repeating it only creates another link.
+
+    ``name`` is the person's, by default the address. Raises CommandError if an organization with this slug has another
+    owner, or was removed.
     """
     wanted = slug or slugify(organization)
     found = unit.row(_CALLED, {"slug": wanted})

@@ -1,4 +1,4 @@
-"""The life of an organization: it is made, renamed, removed and restored, and never deleted."""
+"""Changes of an organization: it is created, renamed, removed and restored, and never deleted."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _NEW = {"removed_at": None, "stale_assessments": "FLAG"}
 def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:
     """Create an organization without members, and return its row.
 
-    Without a slug it gets one that is made from its name. Raises FaultyInput if a slug that is given is taken: that
-    of an organization that was removed, too.
+    Without a slug it gets one derived from its name. Raises FaultyInput if the slug is taken, also by a removed
+    organization.
     """
     for one in [slug] if slug is not None else _slugs(name):
         row = unit.row(_CREATE, {"id": organization_id, "name": name.strip(), "slug": one, **_NEW})
@@ -51,9 +51,9 @@ def _slugs(name: str) -> Iterator[str]:
 def change(
     unit: UnitOfWork, organization_id: str, *, name: str | None = None, stale_assessments: str | None = None
 ) -> Any:
-    """Change what is given of an organization, and return its row. Raises NotFound and InsufficientRole.
+    """Change an organization, and return its row. Raises NotFound and InsufficientRole.
 
-    What follows for assessments that are stale is done by a job, at once.
+    A job then updates stale assessments, immediately.
     """
     before = _found(unit, organization_id)
     require_role(unit, organization_id, "admin")
@@ -69,9 +69,9 @@ def change(
 
 
 def remove(unit: UnitOfWork, organization_id: str) -> Any:
-    """Remove an organization, and return its row; twice is harmless. It is gone for all members at this moment.
+    """Remove an organization, and return its row. Repeating it is harmless. From now on no member sees it.
 
-    Nothing of what it owns is deleted. Raises NotFound and InsufficientRole.
+    Nothing that it owns is deleted. Raises NotFound and InsufficientRole.
     """
     before = _found(unit, organization_id)
     require_role(unit, organization_id, "owner")
@@ -88,7 +88,7 @@ def remove(unit: UnitOfWork, organization_id: str) -> Any:
 
 
 def restore(unit: UnitOfWork, organization_id: str) -> int:
-    """Bring a removed organization back, with the members that it had; how many these are.
+    """Restore a removed organization with its former members, and return their number.
 
     Raises NotFound, and CommandError if it was not removed.
     """

@@ -50,7 +50,7 @@ class OrganizationCreated(Organization):
 
 
 class OrganizationCreation(Input):
-    """A new organization, and who is to own it."""
+    """A new organization, and its owner."""
 
     name: Annotated[VisibleName, Field(description="The name.")]
     slug: Annotated[
@@ -60,7 +60,7 @@ class OrganizationCreation(Input):
 
 
 class OrganizationPatch(Input):
-    """What is to change of an organization. What is omitted or null stays as it is."""
+    """The changes of an organization. Omitted and null fields stay as they are."""
 
     name: Annotated[VisibleName | None, Field(description="The new name.")] = None
     stale_assessments: Annotated[StaleAssessments | None, Field(description=_STALE_ASSESSMENTS)] = None

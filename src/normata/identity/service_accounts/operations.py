@@ -37,7 +37,7 @@ def _nothing() -> None:
 
 
 class ServiceAccountPatch(Input):
-    """What is to change of a service account. What is left out stays as it is."""
+    """The changes of a service account. Omitted fields stay as they are."""
 
     name: Annotated[VisibleName | None, Field(default_factory=_nothing, description="What people call the program.")]
     role: Annotated[

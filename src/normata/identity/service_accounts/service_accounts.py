@@ -60,7 +60,7 @@ def change(unit: UnitOfWork, user_id: str, *, name: str | None = None, role: Ser
 
 
 def remove(unit: UnitOfWork, user_id: str) -> Any:
-    """End a service account with its tokens, and return its row; twice is harmless.
+    """End a service account with its tokens, and return its row. Repeating it is harmless.
 
     Raises as :func:`members.remove` does.
     """

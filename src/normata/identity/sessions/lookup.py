@@ -1,7 +1,7 @@
-"""The session lookup: who has signed in with this browser, and of which organizations are they a member, in which role?
+"""The session lookup: the person who has signed in with this browser, their organizations and roles.
 
-Every request of a signed-in person asks it. So whoever is removed, or whose session is ended, is nobody from the next
-request on, in every process.
+Every request of a signed-in person uses it. So a removed person, or one whose session was ended, has no access from the
+next request on, in every process.
 """
 
 from __future__ import annotations

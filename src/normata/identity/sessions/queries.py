@@ -32,9 +32,9 @@ class BrowserSession(Wire):
 
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> dict[str, Any]:
-    """A page of a caller's sessions that go on, the one last used first.
+    """A page of a caller's open sessions, the one last used first.
 
-    Sessions see all organizations of their user, so a token that is narrowed to one sees none of them.
+    Sessions reach all organizations of their user, so a narrowed token sees none of them.
     """
     if caller.narrowed_to is not None:
         return envelope([], 0, query)

@@ -34,7 +34,7 @@ class SignedInMembership(NamedTuple):
 
 
 class Visitor(NamedTuple):
-    """Who makes a request with a session."""
+    """The person who makes a request with a session."""
 
     session_id: str
     user_id: str
@@ -46,7 +46,7 @@ class Visitor(NamedTuple):
 def begin(
     unit: UnitOfWork, user_id: str, means: Means, *, address: str, user_agent: str, replaces: str | None = None
 ) -> str:
-    """The secret of a new session. ``replaces`` is the id of the session that the browser had, which ends."""
+    """Create a session, and return its secret. ``replaces`` is the id of the browser's earlier session, which ends."""
     if replaces is not None:
         end(unit, replaces)
     begun = datetime.fromisoformat(unit.moment)
@@ -68,7 +68,7 @@ def begin(
 
 
 def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
-    """Who the rows of a session lookup name at ``moment``; null if there is no session, or it has expired."""
+    """The visitor in the rows of a session lookup at ``moment``; null if there is no session, or it has expired."""
     if not found:
         return None
     first = found[0]
@@ -84,7 +84,7 @@ def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
 
 
 def end(unit: UnitOfWork, session_id: str) -> bool:
-    """End a session. False where there is none in reach, or it has ended before."""
+    """End a session. Returns false if there is none in scope, or it has ended before."""
     row = unit.row(_END, {"session": session_id, "moment": unit.moment})
     if row is None:
         return False
@@ -93,7 +93,7 @@ def end(unit: UnitOfWork, session_id: str) -> bool:
 
 
 def end_own(unit: UnitOfWork, user_id: str, session_id: str) -> dict[str, Any]:
-    """End a session of a user, and return it; twice is harmless. Raises NotFound."""
+    """End a session of a user, and return it. Repeating it is harmless. Raises NotFound."""
     end_one = unit.row(_END_OWN, {"session": session_id, "user": user_id, "moment": unit.moment})
     if end_one is not None:
         _publish_end(unit, end_one)
@@ -105,7 +105,7 @@ def end_own(unit: UnitOfWork, user_id: str, session_id: str) -> dict[str, Any]:
 
 
 def end_others(unit: UnitOfWork, user_id: str, but: str | None = None) -> int:
-    """End all sessions of a user, but for one where it is named; how many these are."""
+    """End all sessions of a user, optionally except one, and return their number."""
     rows = unit.rows(_END_OTHERS, {"user": user_id, "but": but or "", "moment": unit.moment})
     for row in rows:
         _publish_end(unit, row)
@@ -113,12 +113,12 @@ def end_others(unit: UnitOfWork, user_id: str, but: str | None = None) -> int:
 
 
 def open_sessions(transaction: Transaction, user_id: str, moment: str) -> list[Any]:
-    """A user's sessions that are good at ``moment``, the one last used first."""
+    """A user's sessions that are open at ``moment``, the one last used first."""
     return transaction.rows(OPEN.order_by(*ORDER), when_open(user_id, moment))
 
 
 def means_of(transaction: Transaction, session_id: str) -> Means | None:
-    """By what means a session of the user in scope began; null if there is no such session."""
+    """The means of sign-in of a session of the user in scope; null if there is no such session."""
     means: Means | None = transaction.scalar(_MEANS, {"session": session_id})
     return means
 

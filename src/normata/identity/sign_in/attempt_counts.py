@@ -23,7 +23,7 @@ COUNT_WRITES = (insert_of(SignInCount), update_of(SignInCount, "count", "expires
 
 
 class Quota(NamedTuple):
-    """How many attempts there may be in a minute for a key, and the cause of the refusal of a further one."""
+    """The number of attempts per minute for a key, and the cause of the refusal of further ones."""
 
     cause: str
     key: str
@@ -31,12 +31,12 @@ class Quota(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What is stored for the key: no email address stands there."""
+        """The digest to store for the key, so that no email address is stored."""
         return sha256(self.key.encode()).hexdigest()
 
 
 def count_attempt(unit: UnitOfWork, quotas: Sequence[Quota]) -> tuple[Quota | None, float]:
-    """Count an attempt against each quota: the first that is exceeded, and the seconds until the next attempt may be.
+    """Count an attempt for each quota. Returns the first exceeded quota and the seconds to wait, or null.
 
     The quotas after that one are not counted. Others that count the same key wait until this transaction ends, so all
     callers name their quotas in the same order.
@@ -48,7 +48,7 @@ def count_attempt(unit: UnitOfWork, quotas: Sequence[Quota]) -> tuple[Quota | No
 
 
 def _wait(unit: UnitOfWork, quota: Quota) -> float:
-    """Count one; the seconds until the window ends where the quota is exceeded, else 0."""
+    """Count an attempt. Returns the seconds until the window ends if the quota is exceeded, else 0."""
     now = datetime.fromisoformat(unit.moment)
     moments = {"moment": now, "end": now + WINDOW, "latest": now + WINDOW + _TOLERANCE}
     texts = {name: format_timestamp(moment) for name, moment in moments.items()}

@@ -1,4 +1,4 @@
-"""What is remembered between two requests of somebody who signs in: for ten minutes, and good once."""
+"""The state between two requests of a sign-in: stored for ten minutes, and used once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FINISH_WRITES = (update_of(SignInAttempt, "used_at"),)
 
 
 def begin(unit: UnitOfWork, kind: str, secret: str, data: Mapping[str, Any]) -> None:
-    """Remember ``data`` under a secret that comes back with the next request. What has expired is forgotten."""
+    """Store ``data``, and return a secret that comes back with the next request. Expired rows are removed."""
     unit.rows(_FORGET, {"moment": unit.moment})
     row = {
         "id": new_id(),
@@ -38,10 +38,10 @@ def begin(unit: UnitOfWork, kind: str, secret: str, data: Mapping[str, Any]) -> 
 
 
 def finish(unit: UnitOfWork, kind: str, secret: str) -> dict[str, Any]:
-    """What was remembered under a secret; from now on it is good for nothing.
+    """The data of a secret, which cannot be used again.
 
     Raises SignInRefused if there is no such attempt, it was finished before, or ten minutes have passed. Run it in a
-    unit of work of its own: what is refused after it must not bring the attempt back.
+    unit of work of its own: a later refusal must not roll this back.
     """
     data = unit.scalar(_FINISH, {"kind": kind, "digest": digest_of(secret), "moment": unit.moment})
     if data is None:

@@ -1,4 +1,4 @@
-"""Links that sign a person in: good once, for 15 minutes."""
+"""Links that sign a person in, once, within 15 minutes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USE_WRITES = (update_of(SignInLink, "used_at"),)
 
 
 def create(unit: UnitOfWork, user_id: str) -> str:
-    """The secret of a new link for a user. It is shown once: :func:`link` makes the address of it."""
+    """Create a link for a user, and return its secret, which is shown once. :func:`link` makes the URL."""
     secret = new_secret()
     row = {
         "id": new_id(),
@@ -39,10 +39,7 @@ def create(unit: UnitOfWork, user_id: str) -> str:
 
 
 def create_again(unit: UnitOfWork, user_id: str) -> str | None:
-    """The secret of a new link for a user; null if there is one of a moment ago.
-
-    Anybody can ask for it, so it must not fill a mailbox.
-    """
+    """Like :func:`create`, but null if there is a recent link. It must not fill a mailbox."""
     since = format_timestamp(datetime.fromisoformat(unit.moment) - _PAUSE)
     if unit.row(_RECENT, {"user": user_id, "since": since}) is not None:
         return None
@@ -59,7 +56,7 @@ def link(public_url: str, secret: str, *, return_to: str = "") -> str:
 
 
 def use(unit: UnitOfWork, link_id: str) -> None:
-    """Use a link up. Raises SignInRefused if it was used or has expired, also a moment ago by another request."""
+    """Use a link. Raises SignInRefused if it has expired or was used, even by a simultaneous request."""
     row = unit.row(_USE, {"link": link_id, "moment": unit.moment})
     if row is None:
         raise SignInRefused("link_used")

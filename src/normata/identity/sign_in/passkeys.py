@@ -44,9 +44,11 @@ def add(unit: UnitOfWork, user_id: str, made: NewCredential, name: str) -> None:
 
 
 def note_use(unit: UnitOfWork, passkey_id: str, sign_count: int) -> None:
-    """Note that a key was used, and its counter. Raises SignInRefused if that has not grown: it may be a copy.
+    """Store the use of a key, and its counter.
 
-    An authenticator that does not count always says 0 (WebAuthn, level 3, section 6.1.1).
+    Raises SignInRefused if the counter has not grown: the key may be a copy.
+
+    An authenticator without a counter always returns 0 (WebAuthn, level 3, section 6.1.1).
     """
     row = unit.row(_USE, {"passkey": passkey_id, "count": sign_count, "moment": unit.moment})
     if row is None:
@@ -60,7 +62,7 @@ def own(transaction: Transaction, user_id: str) -> list[Any]:
 
 
 def remove(unit: UnitOfWork, user_id: str, passkey_id: str) -> None:
-    """Take a key of a user away. Raises NotFound."""
+    """Remove a key of a user. Raises NotFound."""
     row = unit.row(_REMOVE, {"user": user_id, "passkey": passkey_id})
     if row is None:
         raise NotFound

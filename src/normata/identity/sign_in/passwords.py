@@ -35,7 +35,7 @@ REHASH_WRITES = (update_of(Password, "hash"),)
 
 
 class UnfitPassword(DomainError):
-    """A password that must not be chosen. ``fault`` is a word for what is wrong with it."""
+    """A password that is not allowed. ``fault`` is a code for the reason."""
 
     message = "This password must not be chosen."
 
@@ -45,14 +45,14 @@ class UnfitPassword(DomainError):
 
 
 def normal(password: str) -> str:
-    """The password in the one form that is hashed (NFC), however a keyboard composes its letters."""
+    """The password in the form that is hashed (NFC), however a keyboard composes its letters."""
     return unicodedata.normalize("NFC", password)
 
 
 def require_fit(password: str, *about: str | None) -> None:
-    """Raise UnfitPassword unless a password may be chosen by somebody whom ``about`` names: their name, their address.
+    """Raise UnfitPassword for a password that is not allowed; ``about`` has the person's name and address.
 
-    Length is what counts. Besides, only what is tried first is refused; no mixture of characters is asked for.
+    Length is what matters. Otherwise only obvious passwords are refused; no mixture of characters is required.
     """
     password = normal(password)
     if len(password) < SHORTEST:
@@ -65,7 +65,7 @@ def require_fit(password: str, *about: str | None) -> None:
 
 
 def _repeats(plain: str) -> bool:
-    """Whether it is something short, again and again: passwordpassword, or hardly more than one character."""
+    """Whether it repeats a short text, such as passwordpassword, or has hardly more than one character."""
     return len(set(plain)) < 5 or any(plain[unit:] == plain[:-unit] for unit in range(1, len(plain) * 2 // 3 + 1))
 
 
@@ -83,7 +83,7 @@ def _is_keyboard(plain: str) -> bool:
 
 
 def _without_known(plain: str, about: Sequence[str | None]) -> str:
-    """What is left of it without what everybody knows: the person's name and address, and the words tried first."""
+    """The rest of it without obvious parts: the person's name and address, and common words."""
     known = [
         part for text in about if text for part in (fold(text), *re.split(r"[\s@.]+", fold(text))) if len(part) > 2
     ]
@@ -95,8 +95,8 @@ def _without_known(plain: str, about: Sequence[str | None]) -> str:
 class Hashing:
     """Hashes and compares passwords with Argon2id, by the second recommended option of RFC 9106 (section 4).
 
-    That takes 64 MiB and a tenth of a second each, so threads do it, no more at once than there are processors. The
-    turns are fair between addresses, and few of each wait: else a flood of guesses would take all memory, or all time.
+    Each hash takes 64 MiB and a tenth of a second, so threads compute it, at most one per processor. Addresses take
+    turns, and only a few attempts of each wait; otherwise a flood of guesses would take all memory, or all time.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Hashing:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
-        """Wait until a request from an address may hash, and compare, within the block. Raises SignInRefused."""
+        """Wait for the turn of an address, which may hash and compare within the block. Raises SignInRefused."""
         try:
             async with self._queue.turn(network_of(address)):
                 yield
@@ -114,18 +114,18 @@ class Hashing:
             raise SignInRefused("too_many_waiting", wait=1) from None
 
     async def hashed(self, password: str) -> str:
-        """The hash to store of a password. Call it in one's :meth:`turn`."""
+        """The hash of a password to store. Call it within :meth:`turn`."""
         return await asyncio.to_thread(self._hasher.hash, normal(password))
 
     async def is_right(self, password: str, stored: str | None) -> bool:
-        """Whether a password is the one that ``stored`` was made from. Call it in one's :meth:`turn`.
+        """Whether a password matches ``stored``. Call it within :meth:`turn`.
 
-        It takes as long where there is none (null), so that the time does not show who has one.
+        It takes as long without a stored hash (null), so that the time does not show who has a password.
         """
         return await asyncio.to_thread(self._matches, password, stored)
 
     def is_outdated(self, stored: str) -> bool:
-        """Whether ``stored`` was made with other parameters than those of today."""
+        """Whether ``stored`` was made with other parameters than the current ones."""
         return self._hasher.check_needs_rehash(stored)
 
     def _matches(self, password: str, stored: str | None) -> bool:
@@ -138,7 +138,7 @@ class Hashing:
 
 
 def store(unit: UnitOfWork, user_id: str, hashed: str) -> None:
-    """Make what was hashed the user's password."""
+    """Store a hash as the user's password."""
     row = {"user": user_id, "hash": hashed, "changed_at": unit.moment}
     before = unit.row(_FIND, {"user": user_id})
     unit.rows(_CREATE if before is None else _CHANGE, row)
@@ -148,7 +148,7 @@ def store(unit: UnitOfWork, user_id: str, hashed: str) -> None:
 
 
 def rehash(unit: UnitOfWork, user_id: str, hashed: str, changed: str) -> None:
-    """Keep the same password, which was ``changed`` at that moment, with today's parameters; not if it has changed."""
+    """Store the same password with the current parameters, unless it was changed after ``changed``."""
     row = unit.row(_REHASH, {"user": user_id, "hash": hashed, "changed": changed})
     if row is not None:
         unit.publish(Change("rehash", Password, None, user_id, row._asdict(), row._asdict()))
@@ -161,9 +161,9 @@ def changed_at(transaction: Transaction, user_id: str) -> str | None:
 
 
 def _lookup(name: str, column: str) -> Lookup:
-    """The question for the person whose ``column`` is the argument, and the hash of their password; null for none.
+    """The lookup of the person whose ``column`` is the argument, with the hash of their password or null.
 
-    Nobody signs in as who was removed, or as a service account.
+    Removed users and service accounts are not found.
     """
 
     def question(value: str, *, source: str, number: str) -> str:

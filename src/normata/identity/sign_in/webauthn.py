@@ -1,7 +1,7 @@
-"""Passkeys on the wire: what a browser is asked for, and whether what it answers is right (WebAuthn, level 3).
+"""Passkeys on the wire: options for the browser, and the verification of its answers (WebAuthn, level 3).
 
-A key is discoverable, so that nobody has to type who they are, and its authenticator has to verify the person: with
-that, possession and a second factor are one step. Attestation is not asked for: any authenticator will do.
+A key is discoverable, so that nobody has to type a name, and its authenticator must verify the person, which is
+possession and a second factor in one step. Attestation is not required: any authenticator is accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NewCredential(NamedTuple):
-    """What is stored of a new key: all texts are base64url without padding."""
+    """The data to store of a new key; all texts are base64url without padding."""
 
     credential_id: str
     credential: str
@@ -28,7 +28,7 @@ class NewCredential(NamedTuple):
 
 
 class RelyingParty:
-    """The site, as authenticators know it: ``host`` is its id, ``origin`` the only one that pages may have."""
+    """The site, as authenticators know it: ``host`` is its id, ``origin`` the only allowed origin of pages."""
 
     def __init__(self, host: str, origin: str) -> None:
         self._host = host
@@ -43,7 +43,7 @@ class RelyingParty:
         return Fido2Server(party, verify_origin=lambda origin: origin == self._origin)
 
     def creation_options(self, challenge: str, user_id: str, user_name: str, known: Iterable[str]) -> dict[str, Any]:
-        """What a browser needs to make a key. ``known`` are the ids of those that the user has already."""
+        """The options for creating a key. ``known`` are the ids of the user's existing keys."""
         from fido2 import webauthn  # noqa: PLC0415
 
         options, _ = self._server.register_begin(
@@ -73,7 +73,7 @@ class RelyingParty:
         return NewCredential(_encoded(credential.credential_id), _encoded(credential), made.counter)
 
     def request_options(self, challenge: str) -> dict[str, Any]:
-        """What a browser needs to sign in with whichever key the person picks."""
+        """The options for signing in with any key that the person selects."""
         from fido2.webauthn import UserVerificationRequirement  # noqa: PLC0415
 
         options, _ = self._server.authenticate_begin(
@@ -105,7 +105,7 @@ class RelyingParty:
 
 
 def user_handle(user_id: str) -> bytes:
-    """What an authenticator stores of who a key is for: it must reveal nothing about the person (section 14.6.1)."""
+    """The user handle that an authenticator stores; it must reveal nothing about the person (section 14.6.1)."""
     return hashlib.sha256(user_id.encode()).digest()
 
 

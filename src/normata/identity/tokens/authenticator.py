@@ -1,4 +1,4 @@
-"""From a token to its caller: what the pipeline asks of the database for every request."""
+"""Authenticating a token: finds its caller for every request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from normata.identity.tokens.tokens import digest, is_well_formed
 
 
 class TokenAuthenticator:
-    """Knows the tokens of a database, and notes their uses."""
+    """Looks up the tokens of a database, and notes their uses."""
 
     def __init__(self, database: Database, last_use: LastUse) -> None:
         self._database = database
@@ -24,7 +24,10 @@ class TokenAuthenticator:
     async def caller(
         self, token: str, organization_id: str | None, list_name: str | None, *, is_use: bool
     ) -> Caller | None:
-        """Whom a token acts as, in one lookup; null for one that is unknown, expired or revoked. Raises Unavailable."""
+        """The caller of a token, in one lookup; null for a token that is unknown, expired or revoked.
+
+        Raises Unavailable.
+        """
         found = await self._database.look_up(TOKEN_LOOKUP, digest(token), organization_id, list_name)
         moment = now()
         if not found or (found[0].expires_at is not None and found[0].expires_at <= moment):

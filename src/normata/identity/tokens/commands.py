@@ -67,7 +67,7 @@ class TokenWanted(Input):
 
 
 class OwnQuery(OwnPageQuery):
-    """What the list of one's own tokens takes."""
+    """The query of the list of one's own tokens."""
 
     active_only: Annotated[
         QueryFlag, Field(description="Whether only tokens are listed that are neither revoked nor expired.")
@@ -75,7 +75,7 @@ class OwnQuery(OwnPageQuery):
 
 
 class ReachingQuery(PageQuery):
-    """What the list of tokens that reach an organization takes."""
+    """The query of the list of tokens that reach an organization."""
 
     active_only: Annotated[
         QueryFlag, Field(description="Whether only tokens are listed that are neither revoked nor expired.")
@@ -87,7 +87,7 @@ class ReachingQuery(PageQuery):
 
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnQuery) -> dict[str, Any]:
-    """A page of a caller's own tokens, newest first. One that is narrowed shows those of its organization."""
+    """A page of a caller's own tokens, newest first. With a narrowed token, only those of its organization."""
     return _page(transaction, [_is_own(caller.user_id, caller.narrowed_to)], query, active_only=query.active_only)
 
 
@@ -97,7 +97,7 @@ def one_own(transaction: Transaction, caller: Caller, token_id: str) -> dict[str
 
 
 def make_own(unit: UnitOfWork, caller: Caller, wanted: TokenWanted, organization: str | None) -> Issued:
-    """A new token of the caller's, narrowed to ``organization`` (its id or slug) unless that is null.
+    """Create a token of the caller, narrowed to ``organization`` (its id or slug) unless that is null.
 
     Raises Forbidden, FaultyInput, and NotFound for an organization that the token of the request does not reach.
     """
@@ -114,9 +114,9 @@ def make_own(unit: UnitOfWork, caller: Caller, wanted: TokenWanted, organization
 
 
 def revoke_own(unit: UnitOfWork, user_id: str, token_id: str, *, narrowed_to: str | None = None) -> Any:
-    """End one of a user's own tokens, and return its row; twice is harmless. Raises NotFound.
+    """End one of a user's own tokens, and return its row. Repeating it is harmless. Raises NotFound.
 
-    A caller whose token is ``narrowed_to`` an organization ends those of that one alone.
+    With a token that is ``narrowed_to`` an organization, only tokens of the same organization can be ended.
     """
     return end(unit, _own(unit, user_id, narrowed_to, token_id))
 
@@ -187,7 +187,7 @@ def make_for_account(
 def as_wire(row: Any, of: str | None = None) -> dict[str, Any]:
     """A token in wire form: to its user, or to the admins ``of`` an organization.
 
-    What people call a token that reaches other organizations as well is none of theirs.
+    Admins do not see the name of a token that also reaches other organizations.
     """
     return {
         "id": row.id,
@@ -203,7 +203,7 @@ def as_wire(row: Any, of: str | None = None) -> dict[str, Any]:
 
 
 def new_as_wire(issued: Issued) -> dict[str, Any]:
-    """A new token in wire form, this once."""
+    """A new token in wire form, with the token itself, which is shown once."""
     return as_wire(issued.row) | {"token": issued.token}
 
 

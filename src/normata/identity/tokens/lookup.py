@@ -1,7 +1,6 @@
-"""The token lookup: whose token is this, of which organizations is its user a member, in which role?
+"""The token lookup: the user of a token, their organizations and roles.
 
-Every request asks it. It also returns the revision of the list that the request is for, so that a cached page costs no
-other question.
+Every request uses it. It also returns the revision of the requested list, so that a cached page needs no other query.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _select(digest: str, organization: str, list_name: str, *, source: str, numb
 # it names: one, or two where one has the other's id as its slug. An owner without any has one row that names none; a
 # token that is unknown or revoked has no row.
 TOKEN_LOOKUP = Lookup(
-    name="normata_token_lookup_2",  # the version before calls the first one, which has other columns
+    name="normata_token_lookup_2",  # the previous version calls the first one, which has other columns
     arguments=("digest", "organization", "list"),
     columns={
         "user_id": text(),

@@ -22,7 +22,7 @@ class TokenPage(Page[Token]):
 
 
 class OwnTokenCreation(TokenWanted):
-    """A token of one's own to make."""
+    """The caller's own token to create."""
 
     organization_id: Annotated[
         OrganizationId | None,
@@ -35,7 +35,7 @@ class OwnTokenCreation(TokenWanted):
 
 
 class AccountTokenCreation(TokenWanted):
-    """A token of a service account to make."""
+    """A token of a service account to create."""
 
     organization_id: Annotated[
         OrganizationId | None,

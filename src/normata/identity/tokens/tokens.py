@@ -1,7 +1,7 @@
-"""Access tokens: how they look, how they are stored, and their life from creation to revocation.
+"""Access tokens: their form, their storage, and their life from creation to revocation.
 
 A token is ``nrm_``, 32 random bytes in base62 (43 digits) and a CRC-32 of all that in base62 (6 digits). The prefix
-lets secret scanners find leaked tokens. The checksum sorts out what is no token without a look-up.
+lets secret scanners find leaked tokens. The checksum rejects invalid tokens without a lookup.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _checksum(body: str) -> str:
 
 
 def generate() -> str:
-    """A new token. It is stored nowhere."""
+    """A new token. It is never stored."""
     body = "nrm_" + _base62(int.from_bytes(secrets.token_bytes(32)), 43)
     return body + _checksum(body)
 
@@ -64,7 +64,7 @@ def is_well_formed(token: str) -> bool:
 
 
 def digest(token: str) -> str:
-    """The digest to store of a token. With 256 random bits a plain hash is enough: nobody can try them all."""
+    """The digest of a token to store. For 256 random bits a plain hash is sufficient."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -73,7 +73,7 @@ class NoSuchUser(LookupError):
 
 
 class NoMember(CommandError):
-    """The user is no member of the organization that the token is to be narrowed to."""
+    """The user is not a member of the organization to which the token is to be narrowed."""
 
 
 class Issued(NamedTuple):
@@ -125,7 +125,7 @@ def issue(
 
 
 def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
-    """End a token for good, from the next request on, and return its row as it is then. Twice is harmless."""
+    """Revoke a token, from the next request on, and return its new row. Repeating it is harmless."""
     if row.revoked_at is not None:
         return row
     ended = unit.row(_REVOKE, {"token": row.id, "moment": unit.moment})
@@ -137,7 +137,7 @@ def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
 
 
 def open_tokens(transaction: Transaction, user_id: str, moment: str) -> Sequence[Any]:
-    """A user's tokens that are good at ``moment``, the newest first."""
+    """A user's tokens that are valid at ``moment``, the newest first."""
     return transaction.rows(_OPEN, {"user": user_id, "moment": moment})
 
 
@@ -153,7 +153,7 @@ def create(
     organization: str | None = None,
     name: str | None = None,
 ) -> str:
-    """A new token of the user with this email address, or this id, good for ``lifetime`` (null: until revoked).
+    """Create a token of the user with this email address or id, valid for ``lifetime`` (null: until revoked).
 
     ``organization`` is the id or slug of the one that it is narrowed to. Raises NoSuchUser, NoSuchOrganization and
     NoMember.
@@ -174,7 +174,7 @@ def create(
 
 
 def later(moment: str, lifetime: timedelta) -> str:
-    """The moment that is so much later."""
+    """The moment after a duration."""
     return format_timestamp(datetime.fromisoformat(moment) + lifetime)
 
 
@@ -194,7 +194,7 @@ def listing(transaction: Transaction, *, email: str | None = None, organization:
 
 
 def revoke(unit: UnitOfWork, token_id: str) -> bool:
-    """End a token for good, from the next request on. False where there is no such token; twice is harmless."""
+    """Revoke a token, from the next request on. Returns false if there is no such token. Repeating it is harmless."""
     found = unit.row(_FIND, {"token": token_id})
     if found is None:
         return False

@@ -71,7 +71,7 @@ class KindsQuery(OrganizationQuery):
 
 
 class ArchiveQuery(PageQuery, KindsQuery):
-    """What the list of what is archived takes."""
+    """The query of the list of what is archived."""
 
     user_id: Annotated[Identifier | None, Field(description="Only what this user has archived.")] = None
     since: Annotated[_Moment | None, Field(alias="from", description="Only what was archived then or later.")] = None

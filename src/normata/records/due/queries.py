@@ -109,7 +109,7 @@ class DueItem(Wire):
 
 
 class DueQuery(PageQuery):
-    """What the list of what is due takes."""
+    """The query of the list of what is due."""
 
     within: Annotated[
         str,

@@ -47,8 +47,8 @@ def needed() -> str:
     """The oldest version of the schema that this code can work with.
 
     Migrations come in two steps. Those *before* a new version of the program starts add what it needs, and keep what
-    the version before needs, so that both can serve. Those *after* the old one has ended, named so, remove what nobody
-    needs any more. So this is the newest that is not an *after*.
+    the previous version needs, so that both can serve. Those *after* the old one has ended, named so, remove what
+    nobody needs any more. So this is the newest that is not an *after*.
     """
     return max(
         file.name[:_VERSION_LENGTH] for file in _migrations() if not file.name[_VERSION_LENGTH:].startswith(_AFTER)
@@ -67,7 +67,7 @@ def version(transaction: Transaction) -> str | None:
 def is_servable(transaction: Transaction) -> bool:
     """Whether this version can serve the schema: it has all that it needs, or was made for a newer version.
 
-    Migrations keep what the version before needs, so that both can serve during an upgrade.
+    Migrations keep what the previous version needs, so that both can serve during an upgrade.
     """
     found = version(transaction)
     return found is not None and (found not in known_versions() or found >= needed())

@@ -40,7 +40,7 @@ def prepare(
     """Bring the schema up to date and secure it, all or nothing, however many processes try at once.
 
     ``look_before`` and ``look_after`` see the database in that transaction; what they raise undoes it. Without
-    ``finish`` the last steps are left that remove what the version before still needs; a new database has no such
+    ``finish`` the last steps are left that remove what the previous version still needs; a new database has no such
     version. Raises UnusableSchema if the database holds something else or was made by a newer version.
     """
     database.read_now(require_usable)
