@@ -46,9 +46,9 @@ class Baseline(Table):
 
 
 class BaselineControl(Table):
-    """That a control is in a baseline of its framework.
+    """The selection of a control by a baseline of its framework.
 
-    ``retired_at`` is since when it is no longer: a newer version of the baseline does not have it.
+    ``retired_at`` is the time since which a newer version of the baseline does not select it.
     """
 
     __tablename__ = "baseline_control"

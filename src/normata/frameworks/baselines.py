@@ -1,4 +1,4 @@
-"""Baselines of frameworks: what is in them, and which one an organization has adopted."""
+"""Baselines of frameworks: their controls, and the one that an organization has adopted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OUTSIDE_OF_BASELINE = (
 
 
 class BaselineCounts(BaselineReference):
-    """A baseline of a framework, with how much is in it."""
+    """A baseline of a framework, with the number of its requirements."""
 
     slug: str = Field(description="A readable name for addresses.")
     version: str | None
@@ -63,7 +63,7 @@ class FrameworkBaselines(Wire):
 
 
 def is_selected(baseline_id: ColumnElement[Any], control: FromClause) -> ColumnElement[bool]:
-    """Where the publisher of a baseline has selected a control."""
+    """The condition that a baseline selects a control."""
     return (
         select(literal(1))
         .where(
@@ -77,12 +77,12 @@ def is_selected(baseline_id: ColumnElement[Any], control: FromClause) -> ColumnE
 
 
 def is_in_baseline(control: FromClause, adoption: FromClause) -> ColumnElement[bool]:
-    """Where a control is in the baseline of an adoption, or there is none."""
+    """The condition that a control is in the baseline of an adoption, or that there is none."""
     return or_(adoption.c.baseline_id.is_(None), is_selected(adoption.c.baseline_id, control))
 
 
 def leaves_out(baseline: FromClause, control: FromClause, adoption: FromClause) -> ColumnElement[bool]:
-    """Where a baseline is that of an adoption, and a control is a requirement outside of it."""
+    """The condition that a control is a requirement outside of the baseline of an adoption."""
     return and_(
         baseline.c.id == adoption.c.baseline_id,
         is_requirement(control),
@@ -92,14 +92,14 @@ def leaves_out(baseline: FromClause, control: FromClause, adoption: FromClause) 
 
 
 def outside_to_wire(row: Any) -> dict[str, Any] | None:
-    """The baseline that leaves a control out, of a row with its columns as ``outside_id`` and so on."""
+    """The baseline that excludes a control, from a row with the columns ``outside_id`` and so on."""
     if row.outside_id is None:
         return None
     return {"id": row.outside_id, "identifier": row.outside_identifier, "name": row.outside_name}
 
 
 def in_baseline_named(name: str) -> ColumnElement[bool]:
-    """Where a control is a requirement in a baseline that ``name`` (an id, slug or identifier) names."""
+    """The condition that a control is a requirement in a baseline that ``name`` (an id, slug or identifier) names."""
     named = or_(_BASELINE.c.id == name, _BASELINE.c.slug == name, _BASELINE.c.identifier == name)
     return and_(
         is_requirement(_CONTROL),
@@ -127,7 +127,7 @@ def selected_controls(transaction: Transaction, baseline_ids: Collection[str]) -
 
 
 def find_baselines(transaction: Transaction, framework_id: str, name: str) -> list[str]:
-    """The ids of the baselines of a framework that ``name`` names. An id comes before a slug or identifier."""
+    """The ids of the baselines of a framework that ``name`` names. An id takes precedence over a slug or identifier."""
     found: list[str] = transaction.scalars(_FIND, {"framework": framework_id, "name": name})
     return [name] if name in found else found
 
@@ -139,7 +139,7 @@ def baseline_of_adoption(transaction: Transaction, organization_id: str, framewo
 
 
 def baseline_reference(transaction: Transaction, baseline_id: str | None) -> dict[str, Any] | None:
-    """A baseline as others refer to it; null if there is none."""
+    """A reference to a baseline; null if there is none."""
     row = None if baseline_id is None else transaction.row(_REFERENCE, {"baseline": baseline_id})
     return None if row is None else row._asdict()
 

@@ -1,4 +1,4 @@
-"""Pages in catalog order: where their controls stand, so that nothing has to be sorted or skipped to find them."""
+"""Pages in catalog order: the positions of their controls, so that no rows have to be sorted or skipped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from normata.frameworks.model import Control
 
 
 class SortedQuery(Protocol):
-    """What a page is asked for with."""
+    """The parameters of a page."""
 
     @property
     def limit(self) -> int:
-        """How many items the page has at most."""
+        """The maximum number of items on the page."""
 
     @property
     def sort_direction(self) -> str | None:
@@ -25,20 +25,20 @@ class SortedQuery(Protocol):
 
     @property
     def offset(self) -> int | None:
-        """How many rows come before the page; null for a page that cannot exist."""
+        """The number of rows before the page; null for a page that cannot exist."""
 
 
 def part(query: SortedQuery, total: int) -> tuple[int, int]:
-    """From which row in catalog order up to which the page goes; from the end where that is the order."""
+    """The first and last row of the page in catalog order, counted from the end for descending order."""
     start = total if query.offset is None else min(query.offset, total)
     stop = min(start + query.limit, total)
     return (total - stop, total - start) if query.sort_direction == "desc" else (start, stop)
 
 
 def spans(frameworks: Iterable[tuple[str, int]], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
-    """Which places (framework, first, last) the rows from ``start`` up to ``stop`` have.
+    """The positions (framework, first, last) of the rows from ``start`` up to ``stop``.
 
-    ``frameworks`` has each framework with how many controls it has, in the order of the list.
+    ``frameworks`` has each framework with the number of its controls, in the order of the list.
     """
     for framework_id, controls in frameworks:
         first, last = max(start, 0), min(stop, controls) - 1
@@ -55,10 +55,10 @@ def matching_positions(
     found: Select[Any],
     parameters: Parameters = NO_PARAMETERS,
 ) -> tuple[dict[str, list[int]], int]:
-    """The places on the page, by framework, of the controls that are ``found``, and how many these are in all.
+    """The positions on the page, by framework, of the controls that are ``found``, and their total.
 
-    ``found`` is a selection of :data:`PLACES`. The database has to look at every control anyway. So it tells the places
-    of all that it finds, as a text for each framework: to sort and to count them takes it longer than to send them.
+    ``found`` is a selection of :data:`PLACES`. The database must read every control anyway. So it returns the positions
+    of all that it finds, as a text for each framework: sorting and counting them would take longer than sending them.
     """
     rows = transaction.rows(found.where(Control.framework_id.in_(framework_ids)), parameters)
     by_framework = {row.framework_id: row for row in rows}
@@ -76,7 +76,7 @@ def matching_positions(
 
 
 def searched(search: str) -> ColumnElement[bool]:
-    """Where a control has every word of a search."""
+    """The condition that a control has every word of a search."""
     # The condition of the index for searches, which always holds, and the words.
     return and_(_SEARCHED >= "", matching(_SEARCHED, search))
 

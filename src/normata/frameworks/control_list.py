@@ -1,4 +1,4 @@
-"""The list of the controls of adopted frameworks, with what they are covered by."""
+"""The list of the controls of adopted frameworks, with the matches that cover them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ControlQuery(PageQuery):
     @classmethod
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query; the encodings of the array are brought into one."""
+        """The query, with all encodings of the array combined."""
         arrays = {name: [value for key, value in pairs if key == name] for name in cls.repeated}
         named = [value for name, value in pairs if re.fullmatch(r"frameworks(\[\d*\])?", name)]
         arrays["frameworks"] = named
@@ -79,7 +79,7 @@ class ControlQuery(PageQuery):
 
     @property
     def selected_frameworks(self) -> set[str]:
-        """What is selected; empty if there is no filter. An entry with commas may be one identifier or several."""
+        """The selected frameworks; empty without a filter. An entry with commas may be one identifier or several."""
         return {
             entry.strip()
             for value in self.frameworks or ()
@@ -89,18 +89,18 @@ class ControlQuery(PageQuery):
 
     @property
     def conditions(self) -> Sequence[ColumnElement[bool]]:
-        """What more the controls have to meet, on themselves, their assessments and their effective coverage."""
+        """Further conditions on the controls, their assessments and their effective coverage."""
         return () if self.baseline is None else (in_baseline_named(self.baseline),)
 
     @property
     def coverage_filter(self) -> CoverageFilter | None:
-        """The same, where it is about nothing but what is said of the controls of all frameworks; else null."""
+        """The same as a coverage filter if it concerns only assessments and coverage; else null."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Adopted:
-    """A framework that the organization has adopted; ``reference`` is how its controls' matches name it."""
+    """A framework that the organization has adopted; ``reference`` is its form in the matches of its controls."""
 
     id: str
     slug: str
@@ -198,9 +198,8 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
 def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, Any]:
     """A page of the controls of the frameworks that the organization has adopted.
 
-    In catalog order it takes four statements, each of which reads what the page shows and no more, whichever page it
-    is and however many controls there are. Another order, a filter or a search takes a fifth, which looks at every
-    control.
+    In catalog order it takes four statements, each of which reads only what the page shows, for every page and any
+    number of controls. Another order, a filter or a search takes a fifth, which reads every control.
     """
     adopted = _adopted_frameworks(transaction, query.organization_id)
     selected = query.selected_frameworks
@@ -224,7 +223,7 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
 
 
 def one_control(transaction: Transaction, organization_id: str, control_id: str) -> dict[str, Any]:
-    """A control of a framework that the organization has adopted, as the list has it. Raises NotFound."""
+    """A control of a framework that the organization has adopted, in the form of the list. Raises NotFound."""
     adopted = _adopted_frameworks(transaction, organization_id)
     row = transaction.row(_ROWS_BY_ID, {"organization": organization_id, "ids": [control_id]})
     if row is None or row.framework_id not in adopted:
@@ -235,7 +234,7 @@ def one_control(transaction: Transaction, organization_id: str, control_id: str)
 
 
 def _adopted_frameworks(transaction: Transaction, organization_id: str) -> dict[str, _Adopted]:
-    """The frameworks that the organization has adopted by their ids, in the order in which lists have them."""
+    """The frameworks that the organization has adopted, by their ids, in the order of lists."""
     adopted = {}
     for row in transaction.rows(_ADOPTED, {"organization": organization_id}):
         framework_id, slug, identifier, controls, name, color, version, is_centralized = row
@@ -248,7 +247,7 @@ def _adopted_frameworks(transaction: Transaction, organization_id: str) -> dict[
 def _rows_in_catalog_order(
     transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
 ) -> tuple[Sequence[Any], int]:
-    """The rows of the page, found by their places: there is nothing to sort, to skip or to count."""
+    """The rows of the page, found by their positions, without sorting, skipping or counting."""
     total = sum(framework.controls for framework in chosen)
     places = list(spans([(framework.id, framework.controls) for framework in chosen], *part(query, total)))
     if not places:
@@ -266,7 +265,7 @@ def _rows_in_catalog_order(
 def _found_in_catalog_order(
     transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
 ) -> tuple[Sequence[Any], int]:
-    """The rows of the page among those that a search and filters find."""
+    """The rows of the page, with a search and filters."""
     parameters: dict[str, Any] = {"organization": query.organization_id}
     ids = [framework.id for framework in chosen]
     early = query.coverage_filter and first_positions(
@@ -328,7 +327,7 @@ def _sorted_rows(
 ) -> tuple[Sequence[Any], int]:
     """The rows of the page of all controls, searched and sorted by the database: first their ids, then the rest.
 
-    So it sorts no more than keys, and joins the rest to one page instead of to everything.
+    So it sorts only keys, and joins the rest to one page instead of all rows.
     """
     statement = select(ControlTable.id).where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
     if query.sort_column == "framework":
@@ -346,7 +345,7 @@ def _sorted_rows(
 
 
 def _joined(statement: Any, conditions: Sequence[ColumnElement[bool]], keys: Sequence[ColumnElement[Any]] = ()) -> Any:
-    """A selection of controls that meet conditions, with what these and the keys look at: each join takes time."""
+    """A selection of controls by conditions, joined only with the tables that these and the sort keys need."""
     named = {part.table.name for one in (*conditions, *keys) for part in iterate(one) if isinstance(part, Column)}
     if ControlCoverage.__tablename__ in named:
         statement = statement.outerjoin(ControlCoverage, _assessed)

@@ -1,4 +1,4 @@
-"""Finding a control by what people call it."""
+"""Finding a control by its id or identifier."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SHOWN = 10
 
 
 class NoSuchControl(CommandError):
-    """A name names no control that the organization has adopted, or several; the message says which."""
+    """A name does not identify exactly one control of the adopted frameworks; the message says why."""
 
 
 def find_control(transaction: Transaction, organization_id: str, name: str, framework: str | None = None) -> str:
-    """The id of the one control of an adopted framework that ``name`` names, by id or identifier.
+    """The id of the control of an adopted framework that ``name`` (an id or identifier) names.
 
-    ``framework`` (an id, slug or identifier) says of which framework. An id comes before an identifier of the same
-    spelling. Raises NoSuchControl.
+    ``framework`` (an id, slug or identifier) limits the search to one framework. An id takes precedence over an equal
+    identifier. Raises NoSuchControl.
     """
     rows = transaction.rows(_FIND, {"organization": organization_id, "name": name})
     found = [row for row in rows if framework in (None, row.framework_id, row.slug, row.framework)]

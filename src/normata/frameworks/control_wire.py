@@ -1,4 +1,4 @@
-"""A control in wire form, with what it refers to."""
+"""A control in wire form, with its references."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ControlReference(Wire):
 
 
 class MatchedControl(ControlReference):
-    """The source of a match: where it is covered, so is the control, as far as the match goes."""
+    """The source of a match: if it is covered, so is the control, as far as the match level allows."""
 
     slug: str
     framework: FrameworkReference
@@ -49,14 +49,14 @@ class SourceMatch(Wire):
 
 
 class CoverageAssessment(Wire):
-    """What the organization itself says of a control: `NONE` and null if it has said nothing."""
+    """The organization's assessment of a control: `NONE` and null if there is none."""
 
     coverage_status: CoverageStatus
     coverage_gap: str | None
 
 
 class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run time, from the table
-    """A requirement of an adopted framework, or a category of them, with how far it is covered and by what."""
+    """A requirement of an adopted framework, or a category of them, with its coverage and the matches that cover it."""
 
     framework: ControlFramework
     parent: ControlReference | None

@@ -1,6 +1,6 @@
-"""What counts when coverage is computed and reported: which controls, which matches, and what was assessed.
+"""The conditions for counting controls, matches and assessments when coverage is computed and reported.
 
-Whatever computes, explains or counts takes these conditions, so that all of it speaks of the same.
+All computations, explanations and reports use these conditions, so that they agree.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _CONTROL, _STATEMENT, _EFFECTIVE = sql_table(Control), sql_table(ControlCoverage
 
 
 def is_group(control: FromClause = _CONTROL) -> ColumnElement[bool]:
-    """Where a control asks for nothing of its own: it is a category, or decomposed into its children."""
+    """The condition that a control is a group: a category, or decomposed into its children."""
     return or_(control.c.type == "CATEGORY", control.c.is_decomposed)
 
 
 def is_requirement(control: FromClause = _CONTROL) -> ColumnElement[bool]:
-    """Where a control states a requirement of its own: these are counted."""
+    """The condition that a control is a requirement: these are counted."""
     return and_(control.c.type == "CONTROL", control.c.is_decomposed.is_(False))
 
 
 def match_counts(organization_id: str | BindParameter[str], match: Any = ControlMatch) -> ColumnElement[bool]:
-    """Where a match counts for the organization, be it for coverage or for what lists and reports show of matches.
+    """The condition that a match counts for the organization, for coverage and in lists and reports.
 
-    It can be seen, is not retired, and the organization has not set it aside. ``match`` is an alias of the table.
+    The organization can see it and has not set it aside, and it is not retired. ``match`` is an alias of the table.
     """
     # One list that is made once for a statement, and not a look at each match: few are ever set aside.
     set_aside = select(SetAsideMatch.match_id).where(SetAsideMatch.organization_id == organization_id)
@@ -37,10 +37,10 @@ def match_counts(organization_id: str | BindParameter[str], match: Any = Control
 
 
 def assessed_status(assessment: FromClause = _STATEMENT) -> ColumnElement[str | None]:
-    """The status that an assessment counts with; null if the control is not assessed."""
+    """The status of an assessment that counts; null if the control is not assessed."""
     return assessment.c.coverage_status
 
 
 def applies(effective: FromClause = _EFFECTIVE) -> ColumnElement[bool]:
-    """Where a control of an adopted framework applies, by its assessment or by those of groups above."""
+    """The condition that a control of an adopted framework applies, by its assessment or those of groups above."""
     return effective.c.applies

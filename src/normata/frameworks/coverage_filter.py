@@ -1,7 +1,8 @@
-"""Pages of controls by what is said of them: counted without a look at the controls, and found from their beginning.
+"""Pages of the coverage filter: counted without reading the controls, and found from the first positions.
 
-To look at the assessments of 50,000 controls takes longer than everything else on a page. Assessments and effective
-coverage tell by themselves how many there are. Of many, the first ones are soon found; few are found by their ids.
+Reading the assessments of 50,000 controls takes longer than everything else on a page. The tables of assessments and
+effective coverage are enough to count the controls. If there are many, the first ones are found quickly; if there are
+few, they are found by their ids.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _assessed = and_(
 
 @dataclass(frozen=True, slots=True)
 class CoverageFilter:
-    """What a filter wants: of what follows, and of the assessments.
+    """The conditions of a filter on effective coverage and on assessments.
 
-    ``includes_unassessed`` says that a control without an assessment may be meant.
+    ``includes_unassessed`` is true if a control without an assessment can match.
     """
 
     following: Sequence[ColumnElement[bool]]
@@ -46,10 +47,10 @@ def first_positions(
     query: SortedQuery,
     coverage_filter: CoverageFilter,
 ) -> tuple[dict[str, list[int]], int] | None:
-    """What :func:`normata.frameworks.catalog_order.matching_positions` tells; null if that function is no slower.
+    """The result of :func:`normata.frameworks.catalog_order.matching_positions`; null if that function is not slower.
 
     ``framework_ids`` are all that the organization has adopted: effective coverage is that of their controls. It takes
-    two statements, and one where there is nothing on the page.
+    two statements, or one if the page is empty.
     """
     if query.offset is None or query.offset + query.limit > _FARTHEST or query.sort_direction == "desc":
         return None
@@ -97,7 +98,7 @@ def _count(transaction: Transaction, organization_id: str, coverage_filter: Cove
 
 
 def _all_positions(coverage_filter: CoverageFilter) -> Any:
-    """The places of all controls that meet the filter."""
+    """The positions of all controls that match the filter."""
     statement = select(Control.framework_id, Control.position).select_from(EffectiveCoverage)
     if coverage_filter.assessed:
         statement = statement.join(ControlCoverage, _assessed, isouter=coverage_filter.includes_unassessed)
@@ -106,7 +107,7 @@ def _all_positions(coverage_filter: CoverageFilter) -> Any:
 
 
 def _first_positions(frameworks: int, coverage_filter: CoverageFilter) -> Any:
-    """The first places of each framework that meet the filter."""
+    """The first positions of each framework that match the filter."""
     return union_all(
         *(
             select(_of_one(f"framework_{number}", coverage_filter).subquery(f"of_{number}"))

@@ -29,13 +29,13 @@ from normata.frameworks.visibility import visible_to
 
 
 class FrameworkCount(Wire):
-    """How much there is of a framework."""
+    """The number of a framework's controls."""
 
     controls: int
 
 
 class Adoption(Wire):
-    """That, and since when, the organization works with a framework."""
+    """The adoption of a framework by the organization, with its time."""
 
     id: str
     adopted_at: Timestamp
@@ -105,7 +105,7 @@ def list_frameworks(transaction: Transaction, query: FrameworkQuery) -> dict[str
 
 
 def one_framework(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
-    """A framework that the organization can see, as the list has it. Raises NotFound."""
+    """A framework that the organization can see, in the form of the list. Raises NotFound."""
     row = transaction.row(_ONE, {"organization": organization_id, "framework": framework_id})
     if row is None:
         raise NotFound

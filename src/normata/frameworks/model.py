@@ -172,9 +172,9 @@ class Control(Table):
 
 
 class MappingDocument(Table):
-    """A document of mappings that was imported, in its newest version: what gives matches.
+    """An imported document of mappings, in its newest version, which gives matches.
 
-    ``document`` is the identifier that its publisher gave to it, the same in all its versions.
+    ``document`` is the publisher's identifier, the same in all versions.
     """
 
     __tablename__ = "mapping_document"
@@ -193,10 +193,10 @@ class MappingDocument(Table):
 
 
 class ControlMatch(Table):
-    """What the source control says of the target: FULL where it asks for all of it, PARTIAL where the two overlap.
+    """A match between controls: FULL if the source requires all of the target, PARTIAL if they overlap.
 
-    A match is an organization's own where one of its controls is, or where the organization has made it: then the
-    organization alone sees it, and coverage of no other follows from it.
+    A match is an organization's own if one of its controls is, or if the organization has made it: then only that
+    organization sees it, and only its coverage is affected.
     """
 
     __tablename__ = "control_match"
@@ -230,7 +230,7 @@ class ControlMatch(Table):
 
 
 class SetAsideMatch(Table):
-    """That an organization does not agree with a match: for this organization alone the match does not count."""
+    """A match that an organization has set aside: it does not count for this organization."""
 
     __tablename__ = "set_aside_match"
     array = "setAsideMatches"
@@ -252,7 +252,7 @@ class SetAsideMatch(Table):
 
 
 class FrameworkAdoption(Table):
-    """An organization works with a framework from a moment on."""
+    """The adoption of a framework by an organization."""
 
     __tablename__ = "framework_adoption"
     array = "frameworkAdoptions"
@@ -290,13 +290,13 @@ HAS_LAPSED = "lapsed_status IS NOT NULL"
 class ControlCoverage(Table):
     """An assessment: what the organization itself records of a control.
 
-    That is how far it covers the control (null: not assessed) and what is missing, whether the control applies to it at
-    all (null: a category above it decides, or the baseline) and why (ISO/IEC 27001, 6.1.3 d), who answers for it, how
-    it is done, and by when it has to be looked at again.
+    It has the status (null: not assessed) and the gap, whether the control applies (null: a category above it decides,
+    or the baseline) and why (ISO/IEC 27001, 6.1.3 d), the responsible member, how the control is implemented, and by
+    when the assessment must be reviewed.
 
-    ``assessed_at`` is when the status was last set or confirmed. Of an assessment that has lapsed, ``lapsed_status`` is
-    the status that counts no more, and ``lapsed_at`` the moment from which on it should not; ``coverage_status`` is
-    null then. ``review_due_at`` is when ``review_by`` has passed.
+    ``assessed_at`` is when the status was last set or confirmed. If the assessment has lapsed, ``lapsed_status`` is the
+    status that no longer counts, ``lapsed_at`` the time since which it should not, and ``coverage_status`` is null.
+    ``review_due_at`` is the time at which ``review_by`` has passed.
     """
 
     __tablename__ = "control_coverage"
@@ -360,11 +360,12 @@ class ControlCoverage(Table):
 
 
 class EffectiveCoverage(Table):
-    """What follows for a control of an adopted framework from assessments, matches and roll-up; see ``engine.py``.
+    """The effective coverage of a control of an adopted framework; see ``engine.py``.
 
-    ``applies`` is false if the control does not apply, by its assessment or by what is above it. ``own`` is what
-    follows without the matches, and ``is_indirect`` is true if the status is above that. ``rank`` shows that the status
-    rests on no circle. ``conflict`` names why the assessment cannot be right, null if nothing is against it.
+    ``applies`` is false if the control does not apply, by its assessment or that of a group above it. ``own`` is the
+    status without matches, and ``is_indirect`` is true if the effective status is higher. ``rank`` shows that the
+    status does not depend on a circle. ``conflict`` names why the assessment cannot be right; null if there is no
+    conflict.
     """
 
     __tablename__ = "effective_coverage"

@@ -1,4 +1,4 @@
-"""What must hold between frameworks, their controls and their matches, over and above the rules for all rows."""
+"""The rules of frameworks, their controls and their matches, in addition to the rules for all rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _check_frameworks(_unit: UnitOfWork, rows: Sequence[PendingRow], _references
 
 
 def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
-    """Give controls their framework's organization and their places, and blame parents that cannot be."""
+    """Set the organization and positions of controls, and add faults for parents that are not possible."""
     by_framework: defaultdict[str, list[PendingRow]] = defaultdict(list)
     for row in rows:
         final = row.final
@@ -43,14 +43,14 @@ def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
 
 
 def _check_baselines(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
-    """Give baselines their framework's organization."""
+    """Set the organization of baselines to that of their framework."""
     for row in rows:
         framework = references.get("framework", row.final["framework_id"]) or {}
         row.final["organization_id"] = framework.get("organization_id")
 
 
 def _check_baseline_controls(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
-    """Blame controls of other frameworks than the baseline's; they have the baseline's organization."""
+    """Add faults for controls of other frameworks than the baseline's, and set the baseline's organization."""
     for row in rows:
         baseline = references.get("baseline", row.final["baseline_id"]) or {}
         control = references.get("control", row.final["control_id"]) or {}
@@ -68,9 +68,9 @@ def _check_adoptions(_unit: UnitOfWork, rows: Sequence[PendingRow], references: 
 
 
 def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
-    """Give matches the organization of their controls, unless an organization has made one for itself.
+    """Set the organization of matches to that of their controls, unless an organization has made the match for itself.
 
-    It is null where both controls are centralized and nobody claims the match.
+    It is null if both controls are centralized and the match is no organization's own.
     """
     for row in rows:
         organizations = {
@@ -90,7 +90,7 @@ def _check_matches(_unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
 
 
 def retirements(rows: Iterable[PendingRow]) -> dict[str, int]:
-    """What an event says of matches that are retired, or back, as far as there are any."""
+    """The counts of retired and returned matches for an event, if there are any."""
     counts = {"retired": 0, "returned": 0}
     for row in rows:
         was = row.stored is not None and row.stored["retired_at"] is not None
@@ -100,7 +100,7 @@ def retirements(rows: Iterable[PendingRow]) -> dict[str, int]:
 
 
 def assessment_faults(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is wrong with an assessment as a whole: columns, each with the reason."""
+    """The faults of an assessment as a whole: columns, each with the reason."""
     # ISO/IEC 27001, 6.1.3 d
     if statement["is_applicable"] is False and not (statement["justification"] or "").strip():
         yield "justification", "is required where the control is not applicable"
@@ -109,7 +109,7 @@ def assessment_faults(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 def taken_in_faults(
     before: Mapping[str, Any], after: Mapping[str, Any], baseline: str | None
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with an assessment that takes in a control from outside of a baseline; null: it is within."""
+    """The faults of an assessment that includes a control from outside of a baseline; null if it is within."""
     is_new = any(after[name] != before[name] for name in ("is_applicable", "justification"))
     if baseline is not None and after["is_applicable"] and is_new and not (after["justification"] or "").strip():
         yield "justification", f"is required where a control outside of the baseline {baseline} applies"
@@ -124,7 +124,7 @@ def _check_statements(unit: UnitOfWork, rows: Sequence[PendingRow], _references:
 
 
 def _note_assessed(row: PendingRow, moment: str) -> None:
-    """Note when the status was assessed, where it is new and the input does not say."""
+    """Set the time at which the status was assessed, if it is new and the input has no time."""
     final, stored = row.final, row.stored
     if final["coverage_status"] is None:
         return
@@ -146,7 +146,7 @@ RULES: OwnRules = {
 
 
 def count_controls(unit: UnitOfWork, framework_ids: Iterable[str]) -> None:
-    """Bring the counts that these frameworks keep of their controls up to date."""
+    """Update the stored numbers of controls of these frameworks."""
     for batch in batches(sorted(framework_ids)):
         stale = unit.scalars(_MISCOUNTED, {"ids": batch})
         if stale:
@@ -156,7 +156,7 @@ def count_controls(unit: UnitOfWork, framework_ids: Iterable[str]) -> None:
 
 
 def counted(unit: UnitOfWork, organization_id: str | None) -> None:
-    """Publish that frameworks of an organization, or centralized ones, have another number of controls."""
+    """Publish that the number of controls of an organization's frameworks, or of centralized ones, has changed."""
     unit.publish(Change("count", Framework, organization_id))
 
 
@@ -185,7 +185,7 @@ def _check_parent(row: PendingRow, parents: Mapping[str, str | None], rooted: se
 
 
 def _leads_to_top(control_id: str, parents: Mapping[str, str | None], rooted: set[str]) -> bool:
-    """Whether a control has no circle above it. ``rooted`` gathers the controls of which that is known."""
+    """Whether a control has no circle above it. ``rooted`` caches the controls for which that is known."""
     path: set[str] = set()
     step: str | None = control_id
     while step is not None and step not in rooted:
@@ -203,7 +203,7 @@ def _leads_to_top(control_id: str, parents: Mapping[str, str | None], rooted: se
 def _place(unit: UnitOfWork, framework_id: str, rows: Sequence[PendingRow]) -> None:
     """Give the controls of one framework their catalog order.
 
-    Where the input has all controls of a framework, its order becomes theirs; else new controls follow at the end.
+    If the input has all its controls, their order is that of the input; else new controls follow at the end.
     """
     [(count, following)] = unit.rows(_PLACES, {"framework": framework_id})
     complete = count == sum(row.stored is not None for row in rows)

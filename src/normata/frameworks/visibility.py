@@ -10,7 +10,7 @@ from normata.frameworks.model import ControlMatch, Framework, FrameworkAdoption
 
 
 def visible_to(organization_id: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Where a framework joined with the organization's adoption of it, if any, may be seen by the organization."""
+    """The condition that the organization can see a framework, which is joined with its adoption, if any."""
     return or_(
         Framework.organization_id == organization_id,
         and_(Framework.organization_id.is_(None), or_(Framework.is_active, FrameworkAdoption.id.is_not(None))),
@@ -18,5 +18,8 @@ def visible_to(organization_id: str | BindParameter[str]) -> ColumnElement[bool]
 
 
 def match_visible_to(organization_id: str | BindParameter[str], match: Any = ControlMatch) -> ColumnElement[bool]:
-    """Where a match may be seen by the organization: another's own must not. ``match`` is an alias of the table."""
+    """The condition that the organization can see a match: not another organization's own.
+
+    ``match`` is an alias of the table.
+    """
     return or_(match.organization_id.is_(None), match.organization_id == organization_id)

@@ -1,4 +1,4 @@
-"""Controls of frameworks that an organization has made for itself: many at once, or one that changes."""
+"""Creating and changing controls of an organization's own frameworks."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def create(
 ) -> list[dict[str, Any]]:
     """Add controls to a framework of the organization's own, and return them in wire form, in the same order.
 
-    Each may name its parent by ``parentId``, or by ``parent``: the identifier of another one of them or of one that is
-    there. ``place`` may have ``after``: the id of the control that they follow in catalog order, null to come first;
-    unless said they come last. Raises NotFound, Forbidden, InsufficientRole, and FaultyInput with all faults.
+    Each may name its parent by ``parentId``, or by ``parent``: the identifier of another new or existing control.
+    ``place`` may have ``after``: the id of the control that they follow in catalog order, null for the first place; by
+    default they come last. Raises NotFound, Forbidden, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -68,9 +68,9 @@ def create(
 
 
 def change(unit: UnitOfWork, organization: str, control_id: str, body: WireValues) -> dict[str, Any]:
-    """Change what ``body`` has of a control of the organization's own, and return it in wire form.
+    """Change the fields in ``body`` of an own control of the organization, and return it in wire form.
 
-    Besides its fields that may be ``parent`` and ``after``, as for :func:`create`. Raises NotFound, Forbidden if the
+    Besides fields, ``body`` may have ``parent`` and ``after``, as for :func:`create`. Raises NotFound, Forbidden if the
     control is centralized, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
@@ -96,7 +96,7 @@ def change(unit: UnitOfWork, organization: str, control_id: str, body: WireValue
 
 
 def _framework_of(unit: UnitOfWork, organization_id: str, control_id: str) -> str:
-    """The framework of a control that is the organization's own. Raises NotFound and Forbidden."""
+    """The organization's own framework of a control. Raises NotFound and Forbidden."""
     row = unit.row(_OWNER, {"organization": organization_id, "control": control_id})
     if row is None:
         raise NotFound
@@ -119,7 +119,7 @@ def _as_they_are(unit: UnitOfWork, control_ids: Sequence[str]) -> list[dict[str,
 
 
 def _named(unit: UnitOfWork, framework_id: str, rows: Sequence[Row]) -> Mapping[str, list[str]]:
-    """The stored controls that have an identifier, or are a parent's, of these rows: their ids by identifier."""
+    """The ids of stored controls by identifier: those of these rows, and of their parents."""
     wanted = {row.values[name] for row in rows for name in ("identifier", "parent") if row.values.get(name)}
     named: defaultdict[str, list[str]] = defaultdict(list)
     for batch in batches(sorted(wanted)):
@@ -146,7 +146,7 @@ def _taken(rows: Sequence[Row], named: Mapping[str, list[str]]) -> list[Fault]:
 
 
 def _with_parent(row: Row, new: Mapping[str, str], named: Mapping[str, list[str]], faults: list[Fault]) -> Row:
-    """The row with the id of the parent that it names by its identifier."""
+    """The row, with the parent's identifier replaced by its id."""
     values = dict(row.values)
     if "parent" not in values:
         return row
@@ -168,7 +168,7 @@ def _with_parent(row: Row, new: Mapping[str, str], named: Mapping[str, list[str]
 
 
 def _following(unit: UnitOfWork, framework_id: str, place: WireValues, faults: list[Fault]) -> int | None:
-    """The position that ``place`` names; null if it names none."""
+    """The position in ``place``; null if there is none."""
     if "after" not in place:
         return None
     if place["after"] is None:
@@ -200,14 +200,14 @@ _POSITION = select(_CONTROL.c.position).where(_IN_FRAMEWORK, _CONTROL.c.id == bi
 
 
 def make_room(unit: UnitOfWork, framework_id: str, first: int, new: Sequence[PendingRow]) -> None:
-    """Give new controls the places from ``first`` on; what is there makes room."""
+    """Give new controls the positions from ``first`` on, and move the existing ones."""
     _shift(unit, framework_id, len(new), first, MAX_NUMBER)
     for number, row in enumerate(new):
         row.final["position"] = first + number
 
 
 def move(unit: UnitOfWork, framework_id: str, first: int, control: PendingRow) -> None:
-    """Give a stored control the place ``first``, as places are before it leaves its own."""
+    """Move a stored control to the position ``first``, counted before the move."""
     now = control.final["position"]
     if first > now + 1:
         _shift(unit, framework_id, -1, now + 1, first - 1)

@@ -1,4 +1,4 @@
-"""Frameworks that an organization makes for itself."""
+"""Creating and changing an organization's own frameworks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def create(unit: UnitOfWork, organization: str, values: Mapping[str, Any]) -> di
 
 
 def change(unit: UnitOfWork, organization: str, framework_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Change what ``values`` has of a framework of the organization's own (RFC 7396), and return it in wire form.
+    """Change the fields in ``values`` of an own framework of the organization (RFC 7396), and return it in wire form.
 
     Raises NotFound, Forbidden if the framework is centralized, InsufficientRole and FaultyInput.
     """

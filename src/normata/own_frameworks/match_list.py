@@ -1,4 +1,4 @@
-"""The list of matches: the organization's own and, where asked for, those that are published."""
+"""The list of matches: the organization's own and, if requested, published ones."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class MatchMapping(Wire):
 
 
 class SetAside(Wire):
-    """That an organization does not agree with a match."""
+    """A match that an organization has set aside."""
 
     justification: str
     created_at: Timestamp
 
 
 class Match(Wire):
-    """A match: whoever does all of the source control does all of the target, or a part of it."""
+    """A match: an organization that does all of the source control does all of the target, or a part of it."""
 
     id: str
     organization_id: str | None = Field(description="Whose own the match is; null if it is published.")
@@ -97,7 +97,7 @@ def list_matches(transaction: Transaction, query: MatchQuery) -> dict[str, Any]:
 
 
 def matches_by_id(transaction: Transaction, organization_id: str, ids: list[str]) -> dict[str, dict[str, Any]]:
-    """Matches as the list has them, by their ids. There are no more than fit one statement."""
+    """Matches in the form of the list, by their ids. There must not be more than fit one statement."""
     return {row.id: _item(row) for row in transaction.rows(_BY_ID, {"organization": organization_id, "ids": ids})}
 
 
@@ -112,7 +112,7 @@ def is_published(transaction: Transaction, organization_id: str, match_id: str) 
 
 
 def _published_for(organization_id: str | BindParameter[str]) -> Any:
-    """Where a match is published, between frameworks that the organization can see."""
+    """The condition that a match is published, between frameworks that the organization can see."""
     in_sight = (
         select(_FRAMEWORK.c.id)
         .outerjoin(

@@ -91,7 +91,7 @@ _DISAGREEMENT = {"justification": "Assets are returned, but their accounts are c
 
 
 class MatchSettingAside(Input):
-    """Why the organization does not agree with a match."""
+    """The justification for setting a match aside."""
 
     justification: Annotated[Text, Field(min_length=1, description="The justification, for an auditor.")]
 

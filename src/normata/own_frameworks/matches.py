@@ -1,4 +1,4 @@
-"""Matches that an organization makes for itself, because it judges two controls differently than what is published."""
+"""An organization's own matches, made because it judges two controls differently from published mappings."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PUBLISHED = (
 
 
 def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Make matches of an organization's own, and return them as the list has them, in the same order.
+    """Create an organization's own matches, and return them in the form of the list, in the same order.
 
-    Each has all of :data:`WRITABLE` by its wire names. The controls are any of frameworks in sight of the organization.
-    Raises NotFound, InsufficientRole, and FaultyInput with all faults.
+    Each has all of :data:`WRITABLE` by its wire names. The controls are of any frameworks that the organization can
+    see. Raises NotFound, InsufficientRole, and FaultyInput with all faults.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -59,7 +59,7 @@ def create(unit: UnitOfWork, organization: str, matches: Sequence[Mapping[str, A
 
 
 def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
-    """Take back a match of the organization's own.
+    """Delete an own match of the organization.
 
     Raises NotFound, Forbidden if the match is a published one, and InsufficientRole.
     """
@@ -77,7 +77,7 @@ def remove(unit: UnitOfWork, organization: str, match_id: str) -> None:
 
 
 def _is_visible(unit: UnitOfWork, organization_id: str, ids: Sequence[str]) -> dict[str, str]:
-    """The framework of each of these controls whose framework the organization can see."""
+    """The framework of each of these controls, if the organization can see it."""
     return {
         row.id: row.framework_id
         for batch in batches(ids)
@@ -103,7 +103,7 @@ def _unjustified(rows: Sequence[Row]) -> list[Fault]:
 
 
 def _pointless(unit: UnitOfWork, organization_id: str, rows: Sequence[Row]) -> list[Fault]:
-    """Matches of a control with itself, and those that are there already: in the request, or stored."""
+    """Matches of a control with itself, and those that exist already: in the request, or stored."""
     faults: list[Fault] = []
     seen: dict[Pair, Row] = {}
     for row in rows:

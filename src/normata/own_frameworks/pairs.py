@@ -1,4 +1,4 @@
-"""A match that people make for their organization exists once for a pair of controls and a direction."""
+"""Pairs of own matches: people can make one match for a pair of controls and a direction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[str, str]  # source and target
 
 
 def pair_of(row: Row) -> Pair:
-    """The controls between which a row of ``controlMatches`` is a match."""
+    """The source and target of a row of ``controlMatches``."""
     return row.values["sourceControlId"], row.values["targetControlId"]
 
 

@@ -19,9 +19,9 @@ from normata.own_frameworks.writing import follow, frameworks_of, valid_rows
 
 
 def set_aside(unit: UnitOfWork, organization: str, match_id: str, justification: str) -> dict[str, Any]:
-    """Have a match count no more for the organization, and return it as the list has it.
+    """Set a match aside, so that it does not count for the organization, and return it in the form of the list.
 
-    One that is set aside already gets the new justification. Raises NotFound, InsufficientRole and FaultyInput.
+    If it is already set aside, it gets the new justification. Raises NotFound, InsufficientRole and FaultyInput.
     """
     organization_id = reached(unit, organization)
     lock_coverage(unit, organization_id)
@@ -45,7 +45,7 @@ def set_aside(unit: UnitOfWork, organization: str, match_id: str, justification:
 
 
 def take_up(unit: UnitOfWork, organization: str, match_id: str) -> dict[str, Any]:
-    """Have a match count again for the organization, and return it as the list has it. Repeating it is harmless.
+    """Let a match count again for the organization, and return it in the form of the list. Repeating it is harmless.
 
     Raises NotFound and InsufficientRole.
     """
@@ -58,7 +58,7 @@ def take_up(unit: UnitOfWork, organization: str, match_id: str) -> dict[str, Any
 
 
 def forget(unit: UnitOfWork, organization_id: str, match_id: str) -> bool:
-    """Remove that a match is set aside, and return whether it was. The caller brings coverage up to date."""
+    """Remove the row that sets a match aside, and return whether there was one. The caller updates coverage."""
     row = unit.row(_DELETE, {"organization": organization_id, "match": match_id})
     if row is None:
         return False

@@ -1,4 +1,4 @@
-"""How rows of a request become frameworks, controls and matches: by the rules that hold for a load, too."""
+"""Writing the rows of a request as frameworks, controls and matches, by the same rules as a load."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from normata.frameworks.rules import RULES
 def valid_rows(
     unit: UnitOfWork, table: type[Table], rows: Sequence[Row], faults: Sequence[Fault] = ()
 ) -> list[PendingRow]:
-    """The pending rows that rows of a request make, by the rules of frameworks. Raises FaultyInput with every fault."""
+    """The pending rows of a request's rows, by the rules of frameworks. Raises FaultyInput with every fault."""
     return storing.valid_rows(unit, table, rows, faults, own_rules=RULES)
 
 
 def follow(unit: UnitOfWork, organization_id: str, frameworks: Iterable[str], touched: Touched) -> None:
     """Bring coverage up to date after a change of controls, or of matches of controls, of these frameworks.
 
-    Nothing follows from frameworks that the organization has not adopted. The caller holds the lock of the
+    Frameworks that the organization has not adopted do not affect coverage. The caller holds the lock of the
     organization's coverage.
     """
     if is_any_adopted(unit, organization_id, frameworks):
@@ -41,7 +41,7 @@ def is_any_adopted(transaction: Transaction, organization_id: str, frameworks: I
 
 
 def frameworks_of(unit: UnitOfWork, controls: Sequence[str]) -> list[str]:
-    """The frameworks of these controls, of which there are no more than fit one statement."""
+    """The frameworks of these controls, which must not be more than fit one statement."""
     return list(unit.scalars(_FRAMEWORKS, {"ids": controls}))
 
 

@@ -1,4 +1,4 @@
-"""The one way in which a record is archived, for every kind: it stays as it is, and can be restored."""
+"""Archiving a record of any kind: it stays as it is, and can be restored."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from normata.records.lookup import found_for_change
 
 
 class ArchiveEntry(Table):
-    """Who has archived a record, when, and why.
+    """The archiving of a record: who, when, and why.
 
-    ``kind`` is the path of the record's kind. What one action has archived has one ``archive_id``. ``user_name`` is
-    what the user was called then; both are null if a command has archived it. A restore leaves the entry alone, so
-    that it stays one statement: an entry counts only as long as its ``archived_at`` is that of the record.
+    ``kind`` is the path of the record's kind. All records of one action have the same ``archive_id``. ``user_name`` is
+    the user's name at that time; user and name are null if a command has archived it. A restore does not change the
+    entry, so that it remains one statement: an entry is valid only as long as its ``archived_at`` is that of the
+    record.
     """
 
     __tablename__ = "archive_entry"
@@ -48,7 +49,7 @@ _ENTRY_COLUMNS = ("archive_id", "archived_at", "user_id", "user_name", "reason")
 
 
 def archive_writes(kind: type[Restorable]) -> tuple[Write, ...]:
-    """What :func:`archive` writes."""
+    """The writes of :func:`archive`."""
     changed = ("archived_at", "updated_at") if "updated_at" in kind.sql().c else ("archived_at",)
     return (update_of(kind, *changed), insert_of(ArchiveEntry), update_of(ArchiveEntry, *_ENTRY_COLUMNS))
 
@@ -62,11 +63,11 @@ def archive(
     reason: str | None = None,
     require_current: Callable[[Any], None] = lambda _row: None,
 ) -> Any:
-    """Archive a live record, and return its row as it is then; all other fields stay as they were.
+    """Archive a live record, and return its new row. All other fields stay as they were.
 
-    ``archive_id`` names the action that archives it. ``require_current`` is given the row as it was, and raises where
-    that is not the state that the caller knows. Raises NotFound (unknown, foreign, or not of this kind: all alike),
-    InsufficientRole and Archived. Then nothing is changed.
+    ``archive_id`` names the action that archives it. ``require_current`` gets the row before, and raises if that is not
+    the state that the caller knows. Raises NotFound (unknown, foreign, or of another kind), InsufficientRole and
+    Archived, and then changes nothing.
     """
     before = found_for_change(unit, kind, record_id)
     if before.archived_at is not None:

@@ -1,4 +1,4 @@
-"""What all restorable records have in common. A kind is a class; everything else about it follows from the class."""
+"""The base of all restorable kinds. A kind is a class, from which everything else is derived."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Restorable(Table):
     """A record of an organization that can be archived and restored.
 
     A kind declares its ``path`` (the segment of its address, and its bundle array), its columns, the ``topic`` of
-    notifications about it, and, where somebody answers for it, the column that names this member (``responsible``).
-    ``has_times`` says that of its dates the time matters, as those of an incident.
+    notifications about it, and, if it has one, the column of the responsible member (``responsible``). ``has_times`` is
+    true if the time of its dates matters, as for an incident.
     """
 
     __abstract__ = True
@@ -159,12 +159,12 @@ class Maintained(Restorable):
 
 
 def _index_lists(kind: type[Restorable]) -> None:
-    """Give a kind the indexes that have its list, by any one filter, in the default order.
+    """Add the indexes for a kind's list in the default order, with each single filter.
 
-    They have the archived state, too, so that live and archived records are counted without a look at the rows. Apart
-    they would be counted twice as fast, but a restore would take twice as long. What is null cannot be filtered by, and
-    most references are null. Archived records have another index in this order: in that of all, most of them come last,
-    after all live ones.
+    They include the archived state, so that live and archived records are counted without reading the rows. Separate
+    indexes would count twice as fast, but a restore would take twice as long. Nulls are left out: no filter selects
+    them, and most references are null. Archived records have another index in this order, because in the common one
+    most of them come after all live ones.
     """
     table = kind.sql()
     archived = text("archived_at IS NOT NULL")
@@ -205,7 +205,7 @@ def filter_columns(kind: type[Restorable]) -> tuple[Column[Any], ...]:
 
 @cache
 def text_columns(kind: type[Restorable]) -> tuple[str, ...]:
-    """The columns that people write texts into, short and long ones; no ids, and no tokens of an enum."""
+    """The columns with texts that people write, short and long; no ids, and no tokens of an enum."""
     return tuple(
         column.name
         for column in columns(kind)
@@ -214,7 +214,7 @@ def text_columns(kind: type[Restorable]) -> tuple[str, ...]:
 
 
 def is_id(column: Column[Any]) -> bool:
-    """Whether a column has an id: the row's own, or one that refers to something, be it kept here or elsewhere."""
+    """Whether a column has an id: the row's own, or a reference, to a row here or to something elsewhere."""
     return isinstance(column.type, String) and (column.name == "id" or column.name.endswith("_id"))
 
 
@@ -224,7 +224,7 @@ _SHARED = frozenset({"framework", "control"})  # these may be centralized: of no
 def where_due(column: str, ends: Due) -> str:
     """The condition in SQL that a record is live, and that the date in this column still has to be met.
 
-    It is the condition of an index, so statements have it as it stands, literals included.
+    It is the condition of an index, so statements must use it literally, including its values.
     """
     conditions = ["archived_at IS NULL", f"{column} IS NOT NULL"]
     if ends.at:

@@ -1,4 +1,4 @@
-"""Examples of records for OpenAPI: of each kind an archived record of the demo, at one moment or another."""
+"""Examples of records for OpenAPI: an archived record of the demo of each kind, in its different states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Example = dict[str, Any]
 
 
 def archived(kind: type[Restorable]) -> Example | None:
-    """The record as its archiving leaves it; null if the demo has none."""
+    """The record after archiving; null if the demo has none."""
     found = next((record for record in _demo_records().get(kind.path, ()) if record.get("archivedAt")), None)
     if found is None:
         return None
@@ -32,13 +32,13 @@ def archived(kind: type[Restorable]) -> Example | None:
 
 
 def restored(kind: type[Restorable]) -> Example | None:
-    """The record as its restore answers it; null if the demo has none."""
+    """The record after its restore; null if the demo has none."""
     record = archived(kind)
     return None if record is None else _changed_at(record | {"archivedAt": None}, _RESTORED_AT)
 
 
 def creation(kind: type[Restorable]) -> Example:
-    """What a request may say to make it: no references, since these are others' examples, and nothing that is taken."""
+    """The body of a request that creates it, without references and values that are taken."""
     record = restored(kind) or {to_camel(kind.title_column()): "Example"}
     plain = [to_camel(column.name) for column in columns(kind) if column.name in writable(kind) and not is_id(column)]
     sample = {name: record.get(name) for name in plain if name not in ("slug", "order")}
@@ -46,7 +46,7 @@ def creation(kind: type[Restorable]) -> Example:
 
 
 def patch(kind: type[Restorable]) -> Example:
-    """What a request may say to change it."""
+    """The body of a request that changes it."""
     title = to_camel(kind.title_column())
     cleared = next(
         (column.name for column in columns(kind) if column.nullable and column.name in text_columns(kind)), None
@@ -56,13 +56,13 @@ def patch(kind: type[Restorable]) -> Example:
 
 
 def patched(kind: type[Restorable]) -> Example | None:
-    """The record as :func:`patch` leaves it; null if the demo has none."""
+    """The record after :func:`patch`; null if the demo has none."""
     record = restored(kind)
     return None if record is None else record | patch(kind)
 
 
 def made_by_the_service(kind: type[Restorable]) -> list[str]:
-    """The fields that no request writes, but for the organization, which a request names."""
+    """The fields that no request sets, except the organization."""
     writable_names = {*writable(kind), "organization_id"}
     return [to_camel(column.name) for column in columns(kind) if column.name not in writable_names]
 

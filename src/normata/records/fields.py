@@ -25,9 +25,9 @@ Sort = Literal["text", "prose", "token", "flag", "moment", "count", "number", "d
 class Field:
     """A field of a kind.
 
-    ``known`` has the known values of an open enum, ``target`` the sort of the rows that a reference names, as bundles
-    and paths call it; of an opaque id the sort of those that it may name. ``ends`` tells what ends a date by which
-    something has to be done, null for all else. Of a date people care for the day, unless it ``has_time``.
+    ``known`` has the known values of an open enum, ``target`` is the kind of rows that a reference names, by its name
+    in bundles and paths; for an opaque id, the kind that it may name. ``ends`` declares when a due date is done; null
+    for other fields. Dates are shown as days, unless ``has_time``.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Field:
     has_time: bool
 
     def is_open(self, record: Mapping[str, Any]) -> bool:
-        """Whether what the date of a record asks for still has to be done."""
+        """Whether the due date of a record is still open."""
         ends = self.ends
         if ends is None or record[self.name] is None or record["archivedAt"] is not None:
             return False
@@ -59,7 +59,7 @@ def fields_of(kind: type[Restorable]) -> tuple[Field, ...]:
 
 @cache
 def referring_to(target: str) -> tuple[tuple[type[Restorable], Field], ...]:
-    """The fields of records that name rows of this sort, each with its kind."""
+    """The fields of records that refer to rows of this kind, each with its own kind."""
     return tuple(
         (kind, field)
         for kind in Restorable.kinds

@@ -71,7 +71,7 @@ class RecordQuery(PageQuery):
     @classmethod
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query; of a filter all values count."""
+        """The query, with all values of repeated filters."""
         names = {to_camel(name) for name in cls.filters}
         repeated: defaultdict[str, list[str]] = defaultdict(list)
         for name, value in pairs:
@@ -82,7 +82,7 @@ class RecordQuery(PageQuery):
 
 @cache
 def record_query(kind: type[Restorable]) -> type[RecordQuery]:
-    """The model of the query of a kind's list: with its columns to sort by, and a filter for each that has choices."""
+    """The query model of a kind's list, with its sort columns, and a filter for each column with choices."""
     names = tuple(to_camel(column.name) for column in _sortable(kind))
     fields: dict[str, Any] = {
         "sort_column": (
@@ -120,7 +120,7 @@ def _filter(column: Column[Any]) -> Any:
 
 
 class Totals:
-    """How many records there are: counted each time."""
+    """The totals of lists, counted each time."""
 
     def total(
         self,
@@ -130,9 +130,9 @@ class Totals:
         filters: str,  # noqa: ARG002
         count: Callable[[], int],
     ) -> int:
-        """How many records of a kind an organization has, as ``transaction`` sees it; ``count`` counts them.
+        """The number of records of a kind in an organization, as ``transaction`` sees it; ``count`` counts them.
 
-        ``filters`` names all that decides which of them are counted.
+        ``filters`` has everything that decides which of them are counted.
         """
         return count()
 
@@ -140,8 +140,8 @@ class Totals:
 def list_records(transaction: Transaction, kind: type[Restorable], query: Any, totals: Totals) -> dict[str, Any]:
     """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`.
 
-    It takes one statement, and one more to count where the first page is full, or where no index has its records in
-    their order; up to four more where there are so many records that their total is kept.
+    It takes one statement, and one more to count if the first page is full, or if no index has its records in order; up
+    to four more if there are so many records that their total is cached.
     """
     filters = query.model_dump_json(exclude=_PLACE, exclude_defaults=True)
     statement = select(*columns(kind)).where(*_conditions(kind, query))
@@ -162,7 +162,7 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any, t
 
 
 def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: int) -> Sequence[Any]:
-    """The rows of a page, of so many in all."""
+    """The rows of a page, with their total."""
     if query.offset is None or query.offset >= total:
         return []
     # From the end of the list that is nearer: the database passes all rows on the way.
@@ -196,8 +196,8 @@ def _first_ids(
 ) -> Select[Any]:
     """The ids, in the list's order, of the first records with each value of a filter that is repeated.
 
-    An index has the records with one value in this order, and none has those with any of several. ``most`` is how many
-    of a value may be wanted. See :func:`_conditions` for ``among_many``.
+    An index has the records with one value in this order, but no index has those with any of several. ``most`` is the
+    maximum number for each value. See :func:`_conditions` for ``among_many``.
     """
     name, values = min(_repeated(query).items(), key=lambda item: len(item[1]))
     table, others = kind.sql().c, _conditions(kind, query, among_many=among_many, without=name)
@@ -222,10 +222,10 @@ def one_record(
 def _conditions(
     kind: type[Restorable], query: Any, *, among_many: bool = False, without: str = ""
 ) -> list[ColumnElement[bool]]:
-    """What a record has to meet; of the organization first.
+    """The conditions on a record; that of the organization comes first.
 
-    ``among_many`` is true if so many do that they are best found in the list's order. ``without`` is a filter that does
-    not count.
+    ``among_many`` is true if so many match that they are best found in the list's order. ``without`` is a filter to
+    ignore.
     """
     table = kind.sql().c
     conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
@@ -250,18 +250,18 @@ def _conditions(
 
 
 def _since(query: Any) -> str | None:
-    """The time at which a record must have been changed, or later; risk reviews do not tell."""
+    """The condition that a record was changed at a time or later; risk reviews do not have it."""
     return getattr(query, "updated_since", None)
 
 
 def _repeated(query: Any) -> dict[str, set[Any]]:
-    """The filters that have several values, and not too many to look for them one by one."""
+    """The filters with several values, but few enough to search them one by one."""
     used = {name: set(getattr(query, name) or ()) for name in query.filters}
     return {name: values for name, values in used.items() if 1 < len(values) <= _BRANCHES}
 
 
 def _is_scattered(query: Any) -> bool:
-    """Whether records in the default order are asked for, and no index has them in it."""
+    """Whether the default order is requested, and no index has the records in it."""
     return query.sort_column is None and (_since(query) is not None or bool(_repeated(query)))
 
 
@@ -270,7 +270,7 @@ def _order(
 ) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
     """The order of the list, ``among`` columns of another table if given.
 
-    Without ``by_index`` no index has the default order, so that records are found by what they have to meet.
+    Without ``by_index`` no index is used for the default order, and records are found by their conditions.
     """
     table = kind.sql().c if among is None else among
     if query.sort_column is None:

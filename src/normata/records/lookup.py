@@ -1,4 +1,4 @@
-"""Finding the record that a change is about."""
+"""Finding the record to change."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from normata.records.base import Restorable
 
 
 def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -> Any:
-    """The row of a record in wire form, live or archived, which nobody else changes until the transaction ends.
+    """The row of a record in wire form, live or archived, locked until the transaction ends.
 
-    Raises NotFound (unknown, foreign, or not of this kind: all alike) and InsufficientRole.
+    Raises NotFound (unknown, foreign, or of another kind) and InsufficientRole.
     """
     row = unit.row(_lock(kind), {"record": record_id})
     if row is None:
@@ -30,7 +30,7 @@ def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -
 
 @cache
 def find(kind: type[Restorable]) -> Select[Any]:
-    """The row of a record of whatever organization, in wire form; its parameter is ``record``."""
+    """The statement for the row of a record of any organization, in wire form; its parameter is ``record``."""
     return select(*columns(kind)).where(kind.sql().c.id == bindparam("record"))
 
 

@@ -1,4 +1,4 @@
-"""The one restore, for every kind of record."""
+"""Restoring a record of any kind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ORGANIZATION = sql_table(Organization)
 
 
 def restore_writes(kind: type[Restorable]) -> tuple[Write, ...]:
-    """What the restore of a record writes."""
+    """The writes of a restore."""
     return (update_of(kind, *_restored_columns(kind)),)
 
 
@@ -44,13 +44,12 @@ def restore(
     organization_id: str | None = None,
     require_current: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Bring an archived record back and return its row, all other fields as they were.
+    """Restore an archived record and return its row. All other fields stay as they were.
 
-    One statement decides, so that of many callers at once exactly one succeeds. ``organization_id``, where given, must
-    be the id or slug of the record's organization. ``require_current``, where given, is given the row as it was, and
-    raises where that is not the state that the caller knows; to know the row takes one more statement. Raises NotFound
-    (unknown, foreign, or not of this kind: all alike), Forbidden (a role too small), NotArchived and SlugTaken. Then
-    nothing is changed.
+    It is one statement, so that of several simultaneous callers exactly one succeeds. ``organization_id`` (null: any)
+    must be the id or slug of the record's organization. ``require_current`` (null: no check) gets the row before, and
+    raises if that is not the state that the caller knows; this takes one more statement. Raises NotFound (unknown,
+    foreign, or of another kind), Forbidden (a role too small), NotArchived and SlugTaken, and then changes nothing.
     """
     before = found_for_change(unit, kind, record_id) if require_current is not None else None
     parameters = {"record": record_id, "organization": organization_id}
@@ -81,7 +80,7 @@ def _restored_columns(kind: type[Restorable]) -> tuple[str, ...]:
 
 
 def _refuse(unit: UnitOfWork, kind: type[Restorable], parameters: dict[str, str | None]) -> NoReturn:
-    """Find out why there was nothing to restore, and say no more of it than the caller may know."""
+    """Raise the reason why there was nothing to restore, without revealing more than the caller may know."""
     found = unit.row(_find(kind), parameters)
     if found is None:
         raise NotFound

@@ -1,4 +1,4 @@
-"""How a record is made and changed, for every kind: by the rules that hold for a load, too."""
+"""Creating and changing records of all kinds, by the same rules as a load."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def writable(kind: type[Restorable]) -> tuple[str, ...]:
 
 
 def creation_writes(kind: type[Restorable]) -> tuple[Write, ...]:
-    """What :func:`create` writes."""
+    """The writes of :func:`create`."""
     return (insert_of(kind), *COUNTER_WRITES)
 
 
 def change_writes(kind: type[Restorable]) -> tuple[Write, ...]:
-    """What :func:`change` writes."""
+    """The writes of :func:`change`."""
     return (every_column_of(kind), *COUNTER_WRITES)
 
 
@@ -76,10 +76,10 @@ def change(
     *,
     require_current: Callable[[Any], None] = lambda _row: None,
 ) -> Any:
-    """Change what ``body`` has of a live record (RFC 7396), and return its row as it is then.
+    """Change the fields in ``body`` of a live record (RFC 7396), and return its new row.
 
-    ``require_current`` is given the row as it was, and raises where that is not the state that the caller knows. What
-    changes nothing leaves the record as it is. Raises NotFound (unknown, foreign, or not of this kind: all alike),
+    ``require_current`` gets the row before, and raises if that is not the state that the caller knows. A body that
+    changes nothing leaves the record as it is. Raises NotFound (unknown, foreign, or of another kind),
     InsufficientRole, Archived, SlugTaken, and FaultyInput with all faults.
     """
     before = found_for_change(unit, kind, record_id)

@@ -29,7 +29,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The provider, and Normata's registration there. ``client_secret`` is empty for a public client (RFC 6749, 2.1)."""
+    """The provider, and Normata's account there. ``client_secret`` is empty for a public client (RFC 6749, 2.1)."""
 
     issuer: str
     client_id: str

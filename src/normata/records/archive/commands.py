@@ -1,4 +1,4 @@
-"""Many records of whatever kinds, archived or restored in one transaction: each as it is alone."""
+"""Archiving or restoring many records of any kinds in one transaction, each by the same rules as alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kind = type[Restorable]
 
 
 class Outcome(NamedTuple):
-    """The outcome for one record: ``refusal`` is why nothing was done, null if it was."""
+    """The outcome for one record: ``refusal`` is the reason why it was not changed, else null."""
 
     kind: Kind
     id: str
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What has become of several records, in their order. ``archive_id`` names the action, null for a restore."""
+    """The outcomes for several records, in their order. ``archive_id`` names the action; null for a restore."""
 
     archive_id: str | None
     outcomes: Sequence[Outcome]
@@ -47,7 +47,7 @@ def archive_many(
     reason: str | None = None,
     each_for_itself: bool = False,
 ) -> Outcomes:
-    """Archive records of an organization: all or none, unless each counts for itself.
+    """Archive records of an organization: all or none, or each independently.
 
     Raises NotFound and InsufficientRole if the organization is out of reach, and RecordsRefused.
     """
@@ -64,18 +64,18 @@ def archive_many(
 def restore_many(
     unit: UnitOfWork, organization: str, records: Sequence[tuple[Kind, str]], *, each_for_itself: bool = False
 ) -> Outcomes:
-    """Restore records of an organization: all or none, unless each counts for itself. Raises as :func:`archive_many`.
+    """Restore records of an organization: all or none, or each independently. Raises as :func:`archive_many`.
 
-    Of two with the same slug the first gets it.
+    Of two records with the same slug only the first is restored.
     """
     organization_id = reached(unit, organization)
     return _restored(unit, records, _locked(unit, organization_id, records), each_for_itself=each_for_itself)
 
 
 def restore_as_one(unit: UnitOfWork, organization: str, archive_id: str, *, each_for_itself: bool = False) -> Outcomes:
-    """Restore what one action has archived, and nobody has restored or archived again since.
+    """Restore the records that one action has archived, except those restored or archived again since.
 
-    Raises as :func:`restore_many`, NotFound where there was no such action, and NotArchived where nothing is left.
+    Raises as :func:`restore_many`, NotFound if there was no such action, and NotArchived if no record is left.
     """
     organization_id = reached(unit, organization)
     entries = unit.rows(_ENTRIES, {"organization": organization_id, "archive": archive_id})
@@ -91,7 +91,7 @@ def restore_as_one(unit: UnitOfWork, organization: str, archive_id: str, *, each
 
 
 def many_writes() -> tuple[Write, ...]:
-    """What archiving and restoring many records writes."""
+    """The writes of archiving and restoring many records."""
     return together(*(write(kind) for kind in KINDS.values() for write in (archive_writes, restore_writes)))
 
 
@@ -109,9 +109,9 @@ _Records = dict[tuple[Kind, str], str | None]
 
 
 def _locked(unit: UnitOfWork, organization_id: str, records: Sequence[tuple[Kind, str]]) -> _Records:
-    """Those of the records that are the organization's, which nobody else changes until the transaction ends.
+    """The organization's records among these, locked until the transaction ends.
 
-    They are locked in a fixed order, so that two who name the same ones do not wait for each other in a circle.
+    They are locked in a fixed order, so that two requests with the same records do not deadlock.
     """
     ids: defaultdict[Kind, set[str]] = defaultdict(set)
     for kind, record_id in records:
@@ -139,7 +139,7 @@ def _outcomes(
 
 
 def _refusal(kind: Kind, record_id: str, there: _Records, act: Callable[[Kind, str], None]) -> DomainError | None:
-    """Why a record cannot be archived or restored; null if it has been. A refusal has changed nothing."""
+    """The reason why a record cannot be archived or restored; null if it was. A refusal has changed nothing."""
     if (kind, record_id) not in there:
         return NotFound()
     try:

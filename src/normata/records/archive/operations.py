@@ -72,7 +72,7 @@ class RecordsToRestore(Input):
 
 
 class Refusal(Wire):
-    """Why a record was not changed."""
+    """The reason why a record was not changed."""
 
     code: str = Field(description="The code of the error that a request for this record alone would get.")
     detail: str = Field(description="The reason, for people.")

@@ -1,4 +1,4 @@
-"""The archive: what is archived in an organization, across kinds, and whether it can be restored."""
+"""The archive: the archived records of an organization, of all kinds, and whether they can be restored."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _Moment = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type"
 
 
 class KindsQuery(OrganizationQuery):
-    """What takes records of several kinds."""
+    """A query of records of several kinds."""
 
     kind: Annotated[list[KindName] | None, Field(description="Only records of this kind, or of one of these.")] = None
     search: Annotated[
@@ -57,13 +57,13 @@ class KindsQuery(OrganizationQuery):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The kinds that are asked for, in their own order."""
+        """The requested kinds, in their own order."""
         return tuple(path for path in KINDS if self.kind is None or path in self.kind)
 
     @classmethod
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query; of kinds all values count."""
+        """The query, with all values of a repeated ``kind``."""
         found: dict[str, Any] = dict(pairs)
         if cls.repeated in found:
             found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
@@ -85,14 +85,14 @@ class ArchiveQuery(PageQuery, KindsQuery):
 
 
 class ArchivedBy(Wire):
-    """Who has archived something."""
+    """The user who has archived a record."""
 
     id: str = Field(description="The user's id.")
     name: str = Field(description="The user's name at that time.")
 
 
 class Obstacle(Wire):
-    """What stands in the way of a restore."""
+    """The reason why a restore is not possible."""
 
     code: str = Field(description="What the restore would be answered with: `slug_taken`.")
     conflicting_id: str = Field(description="The live record that has the slug.")
@@ -118,7 +118,7 @@ class ArchivedRecord(Wire):
 
 
 def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:
-    """A page of what is archived in an organization, newest first, in three statements whatever the kinds."""
+    """A page of an organization's archived records, newest first, in three statements for any number of kinds."""
     words = fold(query.search or "").split()
     counted, page = _statements(query, len(words))
     parameters = {
@@ -158,7 +158,7 @@ _ENTRY = sql_table(ArchiveEntry)
 
 
 class _Shape(NamedTuple):
-    """What the statements of a query depend on, besides its parameters."""
+    """The properties of a query that its statements depend on, besides its parameters."""
 
     kinds: tuple[str, ...]
     filters: frozenset[str]  # those that are given
@@ -166,7 +166,7 @@ class _Shape(NamedTuple):
 
 
 def _statements(query: ArchiveQuery, words: int) -> tuple[Select[Any], Select[Any]]:
-    """What counts the records that a query asks for, and what returns a page of them."""
+    """The statements that count the records of a query, and return a page of them."""
     used = {name for name in _FILTERS if getattr(query, name) is not None}
     shape = _Shape(query.paths, frozenset(used), words)
     # To make them takes twenty times as long as to execute them.
@@ -185,7 +185,7 @@ _FILTERS = ("since", "until", "record_id", "user_id", "archive_id")
 
 
 def _branch(shape: _Shape, path: str) -> Select[Any]:
-    """What is archived of one kind."""
+    """The archived records of one kind."""
     table = KINDS[path].sql().c
     branch = select(
         literal(PLACES[path]).label("place"),
@@ -215,7 +215,7 @@ def _branch(shape: _Shape, path: str) -> Select[Any]:
 
 
 def _entries_of(path: str, table: Any) -> Select[Any]:
-    """The entry of a record that is archived since."""
+    """The archive entry of a record, if it is still archived since then."""
     return select(_ENTRY.c.record_id).where(
         _ENTRY.c.organization_id == _ORGANIZATION,
         _ENTRY.c.kind == path,
@@ -225,15 +225,15 @@ def _entries_of(path: str, table: Any) -> Select[Any]:
 
 
 def _counted(branches: Sequence[Select[Any]]) -> Select[Any]:
-    """How many rows the branches have together. Counted one by one, each by an index of its own."""
+    """The number of rows of all branches, each counted with an index of its own."""
     counts = [branch.with_only_columns(func.count(), maintain_column_froms=True) for branch in branches]
     return select(reduce(add, (count.scalar_subquery() for count in counts)))
 
 
 def _page(branches: Sequence[Select[Any]]) -> Select[Any]:
-    """One page of the branches together, each row with the entry of its archiving, where there is one.
+    """One page of all branches, each row with its archive entry, if there is one.
 
-    A branch has no more rows than the page can reach, so that an index ends it early.
+    A branch is limited to the rows that the page can need, so that an index scan ends early.
     """
     limit, offset, reach = (bindparam(name, type_=Integer()) for name in ("limit", "offset", "reach"))
     reached: list[Select[Any]] = []
@@ -272,7 +272,7 @@ _WITH_SLUG = {path: kind for path, kind in KINDS.items() if "slug" in kind.sql()
 
 
 def _namesakes_of(transaction: Transaction, rows: Sequence[Any]) -> dict[tuple[str, str], str]:
-    """The live record that has the slug of an archived one, by kind and id of the archived one."""
+    """The live records that have the slugs of archived ones, by kind and id of the archived ones."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         ids[row.kind].append(row.id)

@@ -1,4 +1,4 @@
-"""What has to be done by a date: of every kind that declares such dates, what is due or overdue and not yet done."""
+"""Due dates: what is due or overdue and not done yet, of every kind with such dates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from normata.records.base import Restorable, where_due
 class DueDate(NamedTuple):
     """A date by which something has to be done: of a kind of records, or of assessments.
 
-    ``responsible`` is the column that names who answers for a row; null if there is none.
+    ``responsible`` is the column of the responsible member; null if there is none.
     """
 
     table: type[Table]
@@ -45,7 +45,7 @@ class DueDate(NamedTuple):
 
     @property
     def kind(self) -> type[Restorable]:
-        """The kind, of a date of records."""
+        """The kind of records with the date."""
         assert issubclass(self.table, Restorable)  # noqa: S101 - narrows the type
         return self.table
 
@@ -54,13 +54,13 @@ class DueDate(NamedTuple):
         return sql_table(self.table)
 
     def is_open(self) -> TextClause:
-        """Where a row is live and the date still has to be met. One index has just these rows."""
+        """The condition that a row is live and the date still has to be met. An index has exactly these rows."""
         if issubclass(self.table, Restorable):
             return sql_text(where_due(self.column, self.sql().c[self.column].info["due"]))
         return sql_text(REVIEW_IS_DUE)
 
     def label(self) -> ColumnElement[Any]:
-        """What people know a row by: of an assessment it is the name of its control."""
+        """The title of a row; for an assessment, the name of its control."""
         if issubclass(self.table, Restorable):
             return self.sql().c[self.table.title_column()]
         return select(_CONTROL.c.name).where(_CONTROL.c.id == self.sql().c.control_id).scalar_subquery()
@@ -86,7 +86,7 @@ def all_due_dates() -> tuple[DueDate, ...]:
 
 
 class Responsible(Wire):
-    """The member who answers for a record."""
+    """The responsible member of a record."""
 
     member_id: str = Field(description="The id of the membership.")
     name: str = Field(description="The name of the user.")
@@ -169,7 +169,7 @@ _NAMES = (
 
 @cache
 def _due(*, mine: bool) -> Select[Any]:
-    """What is due before ``until``, of all kinds; of what is ``mine`` those that the user answers for."""
+    """The dates before ``until`` of all kinds; with ``mine``, only those for which the user is responsible."""
     some = [_of(date, mine=mine) for date in all_due_dates() if date.responsible is not None or not mine]
     every = union_all(*some).subquery("due")
     return select(*every.c)

@@ -1,7 +1,7 @@
-"""What a member answers for: every live record that names them, whatever the field, and every assessment.
+"""The responsibilities of a member: every live record and assessment that names them, in any field; and their handover.
 
-And how it is handed over. An assessment goes by its control, here as in its address: the kind is ``controls``, the id
-that of the control. That of a framework that the organization has left is not counted: nobody sees or changes it.
+An assessment is named by its control, as in its path: the kind is ``controls``, the id that of the control. Assessments
+of a framework that the organization has left are not counted, because nobody sees or changes them.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Responsibility(Wire):
 
 
 class HandoverOutcome(NamedTuple):
-    """How many records were handed over, by kind, and how many are left."""
+    """The numbers of records that were handed over, by kind, and of those left."""
 
     records: dict[str, int]
     left: int
 
 
 def list_responsibilities(transaction: Transaction, member_id: str, query: PageQuery) -> dict[str, Any]:
-    """A page of what a member of the organization answers for, by kind. Raises NotFound."""
+    """A page of the responsibilities of a member of the organization, by kind. Raises NotFound."""
     member = member_named(transaction, member_id)
     if member is None or member.organization_id != query.organization_id:
         raise NotFound
@@ -71,7 +71,7 @@ def list_responsibilities(transaction: Transaction, member_id: str, query: PageQ
 
 
 def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, int]:
-    """How many live records of each kind name a member; no kind of which there is none."""
+    """The number of live records that name a member, by kind; kinds without any are left out."""
     rows = transaction.rows(_counts(), _parameters(member))
     return {row.kind: row.records for row in rows}
 
@@ -79,7 +79,7 @@ def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, i
 def hand_over(
     unit: UnitOfWork, member_id: str, to_member_id: str, kinds: Sequence[str] | None = None
 ) -> HandoverOutcome:
-    """Have another member answer for what a member answers for: of these kinds, or of all.
+    """Make another member responsible for the records of a member: of these kinds, or of all.
 
     Each record and assessment is changed as a PATCH changes it, with its event and its notification, up to
     :data:`MAX_AT_ONCE` of them. Raises NotFound, InsufficientRole and FaultyInput.
@@ -111,18 +111,18 @@ def hand_over(
 
 
 def handover_writes() -> tuple[Write, ...]:
-    """What :func:`hand_over` writes."""
+    """The writes of :func:`hand_over`."""
     kinds = (kind for kind in _by_path().values() if issubclass(kind, Restorable))
     return together(ASSESSMENT_WRITES, *(change_writes(kind) for kind in kinds))
 
 
 def _assigned(control_id: str, to_member_id: str) -> AssessmentInput:
-    """That a member answers for the assessment of a control; the rest of it stays as it is."""
+    """An assessment with another owner, and the rest unchanged."""
     return AssessmentInput(Row(ControlCoverage.array, BODY, "", {}), {"owner_id": to_member_id}, control_id=control_id)
 
 
 def _require_fit(unit: UnitOfWork, member: Any, to_member_id: str, kinds: frozenset[str]) -> None:
-    """Raise FaultyInput unless the other is a member of the same organization, and the kinds have members."""
+    """Raise FaultyInput unless the new member is of the same organization, and the kinds have responsible members."""
     body = Row("", BODY, "", {})
     faults: list[Fault] = []
     other = member_named(unit, to_member_id)
@@ -139,7 +139,7 @@ def _require_fit(unit: UnitOfWork, member: Any, to_member_id: str, kinds: frozen
 
 
 def _first(unit: UnitOfWork, member: Any, kinds: frozenset[str]) -> dict[tuple[str, str], list[str]]:
-    """The fields that name a member, by kind and id of the records; of so many records as are handed over at once."""
+    """The fields that name a member, by kind and id of the records, for the records of one handover."""
     fields: dict[tuple[str, str], list[str]] = {}
     for path in sorted(kinds):
         for column in member_columns(_by_path()[path]):
@@ -158,14 +158,14 @@ def member_columns(table: type[Table]) -> tuple[str, ...]:
 
 @cache
 def _by_path() -> dict[str, type[Table]]:
-    """What members answer for: the kinds whose records name members, and assessments, by their paths."""
+    """The tables with responsible members, by their paths: kinds, and assessments."""
     by_path: dict[str, type[Table]] = {CONTROLS: ControlCoverage}
     by_path.update((kind.path, kind) for kind in Restorable.kinds if member_columns(kind))
     return by_path
 
 
 def counted_columns() -> frozenset[tuple[str, str]]:
-    """The tables and columns by which members answer for something."""
+    """The tables and columns of responsible members."""
     return frozenset(
         (str(table.__tablename__), column) for table in _by_path().values() for column in member_columns(table)
     )
@@ -196,7 +196,7 @@ def _named_by(kind: type[Table], column: str) -> Select[Any]:
 
 
 def _known_by(kind: type[Table]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """The id that the address of a row has, and what people know it by."""
+    """The id of a row in its path, and its name for people."""
     if issubclass(kind, Restorable):
         return kind.sql().c.id, kind.sql().c[kind.title_column()]
     return _CONTROL.c.id, _CONTROL.c.identifier + " " + _CONTROL.c.name

@@ -32,7 +32,7 @@ class ResponsibilityPage(Page[Responsibility]):
 
 
 class RemovedMember(Wire):
-    """A removed member, and what is left to hand over."""
+    """A removed member, and the responsibilities to hand over."""
 
     member: Member = Field(description="The member.")
     responsibilities: dict[str, int] = Field(
@@ -42,7 +42,7 @@ class RemovedMember(Wire):
 
 
 class Handover(Input):
-    """Who takes over the responsibilities of a member."""
+    """The new member for the responsibilities of a member."""
 
     to_member_id: Annotated[Identifier, Field(description="The id of the member who takes over.")]
     kinds: Annotated[

@@ -1,4 +1,4 @@
-"""The live records of an organization, whatever their kind: to find one without knowing what it is."""
+"""The search in live records of all kinds of an organization."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from normata.records.archive.queries import KINDS, PLACES, KindsQuery
 
 
 class EveryKindQuery(KindsQuery):
-    """What the search of records of all kinds takes."""
+    """The query of the search in records of all kinds."""
 
     limit: Annotated[int, Field(ge=1, le=100, description="The most records to answer."), digits_only] = 20
 
@@ -42,7 +42,7 @@ class RecordSearchPage(Wire):
 def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[str, Any]:
     """The first live records of all kinds that a search finds, in one statement whatever the kinds.
 
-    Newest first; in a search those come before that have all words in their title.
+    Newest first; with a search, records with all words in the title come before the others.
     """
     words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
     shape = _Shape(query.paths, len(words), len(in_title))
@@ -69,7 +69,7 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
 
 
 class _Shape(NamedTuple):
-    """What the statement of a query depends on, besides its parameters."""
+    """The properties of a query that its statement depends on, besides its parameters."""
 
     kinds: tuple[str, ...]
     words: int  # that are searched for in all texts
@@ -77,7 +77,10 @@ class _Shape(NamedTuple):
 
 
 def _made(shape: _Shape) -> Select[Any]:
-    """The first rows of all kinds together. A kind has no more rows than are wanted, so that an index ends it."""
+    """The first rows of all kinds together.
+
+    Each kind is limited to the wanted number, so that an index scan ends early.
+    """
     limit = bindparam("limit", type_=Integer())
     reached: list[Select[Any]] = []
     for path in shape.kinds:
