@@ -1,4 +1,4 @@
-"""Defaults: what a new row gets where the input leaves it out."""
+"""Defaults: the values of a new row that the input leaves out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from normata.core.schema.text import slugify
 
 
 def give_defaults(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Give new rows the slugs and numbers that they lack. ``rows`` must be all rows of the table in the input."""
+    """Set the missing slugs and numbers of new rows. ``rows`` must be all rows of the table in the input."""
     if _slug_key(table) is not None:
         _give_slugs(unit, table, rows)
     for column in _numbered(table):
@@ -28,7 +28,7 @@ def give_defaults(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRo
 
 
 def with_defaults(table: type[Table], supplied: Mapping[str, Any], moment: str) -> dict[str, Any]:
-    """A new row with all other defaults, but without derived columns. What only the sender can know stays null."""
+    """A new row with all other defaults, but without derived columns. Fields without a default are null."""
     row: dict[str, Any] = {**_constants(table), **supplied}
     # A time that is missing follows the one that is there: what was never updated was last updated when created.
     created, updated = row.get("created_at"), row.get("updated_at")
@@ -49,9 +49,9 @@ def _constants(table: type[Table]) -> dict[str, Any]:
 
 @cache
 def _slug_key(table: type[Table]) -> tuple[str, ...] | None:
-    """The columns within whose values a slug is unique; null if a table has no slugs, or need not tell them apart.
+    """The columns within whose values a slug is unique; null if a table has no slugs, or they need not be unique.
 
-    A slug within an organization is kept free of the slugs of archived records, too: they may be restored.
+    A slug in an organization must not be that of an archived record either, which may be restored.
     """
     keys = (columns for columns, _ in unique_keys(table) if "slug" in columns)
     return next((tuple(name for name in columns if name != "slug") for columns in keys), None)
@@ -74,7 +74,7 @@ def _give_slugs(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]
 
 
 def free_slug(unit: UnitOfWork, table: type[Table], row: Mapping[str, Any], wanted: str) -> str:
-    """The slug that is wanted for a row, with a number where another row has it and must not."""
+    """The wanted slug of a row, with a number if another row has it."""
     key = _slug_key(table)
     return wanted if key is None else _free_slugs(unit, table, tuple(row[name] for name in key), [wanted], set())[0]
 
@@ -82,10 +82,10 @@ def free_slug(unit: UnitOfWork, table: type[Table], row: Mapping[str, Any], want
 def _free_slugs(
     unit: UnitOfWork, table: type[Table], rest: tuple[Any, ...], wanted: Sequence[str], taken: set[str]
 ) -> list[str]:
-    """A free slug for each one that is wanted: itself, else with a number. Those found are added to ``taken``.
+    """A free slug for each wanted one: itself, else with a number. They are added to ``taken``.
 
-    Only candidates are looked up. At first there are as many as rows want the slug; where all of those are taken,
-    eight times as many follow.
+    Only candidates are looked up: at first as many as rows want the slug; if all of those are taken, eight times as
+    many.
     """
     if len(wanted) == 1 and not taken and not _stored_slugs(unit, table, rest, wanted):
         taken.update(wanted)  # a request makes one record, and mostly its slug is free
@@ -171,5 +171,5 @@ def _give_numbers(unit: UnitOfWork, table: type[Table], column: str, rows: Seque
 
 
 def _value(row: PendingRow, column: str) -> Any:
-    """What a column will hold."""
+    """The future value of a column."""
     return row.supplied.get(column, None if row.stored is None else row.stored[column])

@@ -1,4 +1,4 @@
-"""What a change has changed, as events and previews show it."""
+"""The difference of a change, as events and previews show it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Values = dict[str, Any] | None
 
 
 def difference(change: Change) -> tuple[Values, Values]:
-    """What has changed, as it was and as it is, by wire names: all of a row that is new or gone.
+    """The changed fields before and after, by wire names; all fields of a new or deleted row.
 
-    Of people only the id is shown, and nowhere what the service itself may not read: secrets.
+    People are shown by their ids only, and columns that the service may not read (secrets) never.
     """
     names = _shown_columns(change.table)
     before = None if change.before is None else dict(change.before.items())
@@ -47,7 +47,7 @@ def _shown_columns(table: type[Table]) -> dict[str, str]:
 
 
 def canonical(value: Any) -> str:
-    """``value`` as JSON without blanks, the names of each object sorted by their bytes."""
+    """``value`` as JSON without whitespace, the names of each object sorted by their bytes."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:  # a document may have an integer of more than 64 bits

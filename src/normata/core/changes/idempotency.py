@@ -1,9 +1,9 @@
-"""Requests with a key are carried out once: who sends one again gets the first answer.
+"""Idempotency keys: a request with a key is carried out once, and repetitions get the first answer.
 
-So the draft of the IETF has it, "The Idempotency-Key HTTP Header Field". The key is stored in the transaction of the
-change itself, so that a crash leaves both or neither. No transaction is kept open to tell others that a request is
-in progress. On PostgreSQL a transaction holds a lock of the key, which goes with it. SQLite lets one transaction at a
-time write, so a second one finds what the first has stored.
+This follows the IETF draft "The Idempotency-Key HTTP Header Field". The key is stored in the transaction of the change
+itself, so that a crash leaves both or neither. No extra transaction stays open to mark a request as in progress. On
+PostgreSQL the transaction holds a lock of the key. SQLite lets one transaction at a time write, so a second one finds
+what the first has stored.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MAX_ANSWER = 5 * 2**20  # characters of an answer that is stored, enough for any
 
 
 class IdempotencyKey(Table):
-    """A key that a user has sent, the request that came with it, and its answer; null if that was not stored.
+    """A key that a user has sent, with its request and the answer; null if the answer was not stored.
 
-    The row is the user's. It names the organization that was changed, where there is one, so that whoever has left it
-    is not shown the answer again.
+    The row belongs to the user. It names the changed organization, if there is one, so that a user who has left it does
+    not get the answer again.
     """
 
     __tablename__ = "idempotency_key"
@@ -64,7 +64,7 @@ KEY_WRITES = (insert_of(IdempotencyKey), delete_of(IdempotencyKey))
 
 
 class KeyedRequest(NamedTuple):
-    """A request with a key: whose it is, and what it asks for. ``fingerprint`` differs where query or body do."""
+    """A request with a key, with its user and content. ``fingerprint`` differs if query or body do."""
 
     user_id: str
     key: str
@@ -78,7 +78,7 @@ class Answer:
     """An answer to a change.
 
     ``content`` is in wire form, before it is made JSON; ``headers`` are those that not every answer has. ``result`` is
-    what the change returned, null if the answer ``is_stored``: given before, and given again as it was ``encoded``.
+    the change's return value; null if the answer ``is_stored``: then the earlier answer is sent again as ``encoded``.
     """
 
     status: int
@@ -104,7 +104,7 @@ class InProgress:
 
     @contextmanager
     def begin(self, request: KeyedRequest) -> Iterator[None]:
-        """Have others with the same key wait while a block runs. Raises RequestInProgress."""
+        """Hold a key while a block runs. Raises RequestInProgress if another request holds it."""
         key = request.user_id, request.key
         if key in self._keys:
             raise RequestInProgress
@@ -118,11 +118,11 @@ class InProgress:
 def once(
     unit: UnitOfWork, request: KeyedRequest, work: Callable[[UnitOfWork], Answer], *, store: bool = True
 ) -> Answer:
-    """What ``work`` answers, which is then stored for the key, or what is stored already: then nothing is done.
+    """The answer of ``work``, which is then stored for the key; or the stored answer, without running ``work``.
 
-    Without ``store``, for an answer that has a secret, only the key is stored. Then it does not matter whose it was.
-    Raises RequestInProgress while another process carries out a request with the same key, KeyReused where the key came
-    with another request, AnswerNotStored, and what ``work`` raises. Then the key is free for another attempt.
+    Without ``store``, for an answer with a secret, only the key is stored. Raises RequestInProgress while another
+    process carries out a request with the same key, KeyReused if the key came with another request, AnswerNotStored,
+    and the errors of ``work``, after which the key can be used again.
     """
     if not unit.try_lock(f"idempotency_key {request.user_id} {request.key}"):
         raise RequestInProgress
@@ -210,7 +210,7 @@ class ForgetKeys:
         self._database = database
 
     async def purge_periodically(self) -> None:
-        """Remove them now and then, until cancelled."""
+        """Remove them periodically, until cancelled."""
         await repeat(
             self.forget_all,
             # Processes that were started together do not look together.
@@ -219,14 +219,14 @@ class ForgetKeys:
         )
 
     async def forget_all(self) -> None:
-        """Remove all that there are now, with pauses in which others can write. Raises Unavailable."""
+        """Remove all current ones, with pauses in which others can write. Raises Unavailable."""
         more = await self.forget()
         while more:
             await asyncio.sleep(_PAUSE)
             more = await self.forget()
 
     async def forget(self) -> bool:
-        """Take one step, and tell whether there may be more to do. Raises Unavailable."""
+        """Do one step, and return whether there may be more to remove. Raises Unavailable."""
         limit = _expired_before(now())
         oldest = await self._database.look_up(OLDEST_KEYS, None)
         expired = [row for row in oldest if row.created_at <= limit]
@@ -240,7 +240,7 @@ class ForgetKeys:
 
 
 def _forget(transaction: Transaction, users: Sequence[str], until: str) -> bool:
-    """Remove what was made ``until`` then; false if another process is at it."""
+    """Remove keys created ``until`` a moment; returns false if another process is removing them."""
     if not transaction.try_lock("idempotency_key"):
         return False
     transaction.rows(_FORGET_EXPIRED, {"users": list(users), "until": until})

@@ -1,4 +1,4 @@
-"""The one runner of jobs: each process of the service has one, and they share the work through the table of jobs."""
+"""The runner of jobs: each process of the service has one, and they share the work through the table of jobs."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class ClaimLost(Exception):
 
 
 class JobRunner:
-    """Finds what there is to do, and does what is due, while the service runs.
+    """Finds and runs due jobs while the service runs.
 
-    It goes round the organizations that have jobs which are due, and does one of each at a time, so that nobody waits
-    for all that somebody else has to do. ``organizations`` goes through all organizations in steps, ``count`` counts
-    what has become of a job, and ``clock`` is this machine's.
+    It takes the organizations with due jobs in turn, and does one job of each at a time, so that nobody waits for all
+    jobs of somebody else. ``organizations`` iterates over all organizations in steps, ``count`` counts the outcome of a
+    job, and ``clock`` is this machine's.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class JobRunner:
         self._find_after = time.monotonic() + _FIND_EVERY
 
     async def run_periodically(self) -> None:
-        """Find and do what is due, until cancelled."""
+        """Find and run due jobs, until cancelled."""
         await repeat(self._round, pause=lambda: _PAUSE, failure="jobs_failed")
 
     async def finish(self) -> None:
-        """Wait for the jobs that have begun; those that take too long are left to another process."""
+        """Wait for running jobs; those that take too long are left to another process."""
         if self._running:
             _, late = await asyncio.wait(self._running.values(), timeout=_FINISH_WITHIN)
             for task in late:
@@ -82,7 +82,7 @@ class JobRunner:
                 await asyncio.wait(late)
 
     async def find(self) -> None:
-        """Add a job for each organization where something is to do that has no job yet. Raises Unavailable."""
+        """Add a job for each organization with something to do and no job yet. Raises Unavailable."""
         moment = self._clock()
         stuck = await self._database.read(lambda transaction: jobs.unreachable(transaction, moment))
         if stuck:
@@ -106,7 +106,7 @@ class JobRunner:
                     await self._database.write(partial(_note, name, found, moment))
 
     async def do_due(self, until: float = math.inf) -> None:
-        """Do what is due, until nothing is, or until a time of the monotonic clock. Raises Unavailable."""
+        """Run due jobs until there are none, or until a time of the monotonic clock. Raises Unavailable."""
         while time.monotonic() < until:
             was_idle = not self._running  # else one that has ended since may be due again
             claimed = await self._claimed(_AT_ONCE - len(self._running))
@@ -126,7 +126,7 @@ class JobRunner:
         await self.do_due(self._find_after)
 
     async def _claimed(self, most: int) -> list[DueJob]:
-        """Jobs that are due, and that nobody else does from now on; at most one of each owner."""
+        """Claim due jobs, at most one of each owner."""
         if most <= 0:
             return []
         moment = self._clock()
@@ -137,7 +137,7 @@ class JobRunner:
         return await self._database.write(lambda transaction: jobs.claim(transaction, found, new_id, moment))
 
     def _due(self, transaction: Transaction, most: int, moment: str) -> list[Any]:
-        """Jobs that are due: of the next owners, and then of the first again."""
+        """Due jobs, of the next owners and then of the first ones again."""
         found: list[Any] = []
         for start, end in ((self._next_owner, None), ("", self._next_owner)):
             here = start
@@ -154,7 +154,7 @@ class JobRunner:
         del self._running[owner]
 
     async def _do(self, job: DueJob) -> None:
-        """Do a claimed job. Whatever goes wrong, it is attempted again later."""
+        """Run a claimed job. If it fails, it is attempted again later."""
         job_type = self._types[job.type]
         outcome: Outcome = "done"
         try:

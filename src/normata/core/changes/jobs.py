@@ -1,13 +1,13 @@
-"""Jobs: what the service does by itself at a moment, such as a reminder. One table has those that are due, or will be.
+"""Jobs: what the service does by itself at a certain time, such as a reminder. One table has the due and future ones.
 
-A :class:`JobType` declares what finds the jobs of a type, unless they are scheduled, and what does one. The runner
-(:mod:`normata.core.changes.job_runner`) does the rest. A row says no more than whose job it is, of which type, and
-which one: what has to be done is read when it is done.
+A :class:`JobType` declares how the jobs of a type are found, unless they are scheduled, and how one is run. The runner
+(:mod:`normata.core.changes.job_runner`) does the rest. A row has only the owner, the type and the key of a job: the
+data is read when the job runs.
 
-Whoever takes a job claims it: that moves ``due_at`` to when the claim ends, and gives the row a ``claim`` of its own.
-The transaction that does the job ends by removing the row of this claim, and where there is none any more, nothing of
-it is stored. So a job whose claim has ended, since its process was killed, paused or had a wrong clock, is done by the
-next, and never by both. Only what a job does outside of the database may happen twice.
+A process claims a job: that moves ``due_at`` to the end of the claim, and sets a new ``claim``. The transaction that
+does the job ends by removing the row with this claim; if there is none any more, the transaction is rolled back. So if
+a claim has ended because its process was killed, paused or had a wrong clock, another process does the job, and never
+both. Only actions outside of the database may happen twice.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _Code = Annotated[str, mapped_column(text(255), info=CODED)]
 class Job(Table):
     """One job. It is removed once it is done.
 
-    ``owner`` is its organization, or empty; it is not called so, for whoever runs jobs looks for those of all. ``key``
-    is empty if an organization has one job of the type at a time. ``attempts`` counts those that were begun.
-    ``failure`` is what the last one has failed with, the name of a class.
+    ``owner`` is its organization, or empty. The name differs from ``organization_id`` because the runner reads the jobs
+    of all. ``key`` is empty if an organization has one job of the type at a time. ``attempts`` counts started attempts.
+    ``failure`` is the class of the last error.
     """
 
     __tablename__ = "job"
@@ -72,7 +72,7 @@ class Job(Table):
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """A job that is being done, at ``moment``. ``outcome`` is what :attr:`JobType.act` has returned."""
+    """A job that is running, at ``moment``. ``outcome`` is what :attr:`JobType.act` has returned."""
 
     owner: str
     type: str
@@ -92,14 +92,15 @@ class JobType:
 
     ``run`` does one in a unit of work that reaches the job's organization, with the rights ``writes``. It returns null
     once there is no more to do, or the moment at which the same job is due again: that of the job for "at once", after
-    the jobs of others. It looks at what there is to do, and does that, since it may be called when there is nothing.
-    See :meth:`normata.core.db.database.Database.read` for ``is_long``.
+    the jobs of others. It must check what there is to do, because it may be called when there is nothing. See
+    :meth:`normata.core.db.database.Database.read` for ``is_long``.
 
-    ``find`` returns those of some organizations that have something to do at a moment. It is called every few seconds,
-    so it has an index. Each gets a job with an empty key. Null where jobs are only scheduled, see :func:`schedule`.
+    ``find`` returns the organizations, among some, that have something to do at a moment. It is called every few
+    seconds, so it needs an index. Each gets a job with an empty key. It is null if jobs are only scheduled, see
+    :func:`schedule`.
 
-    ``act`` comes before ``run`` and does what is outside of the database, such as sending a mail. It may happen again
-    where the process ends before ``run`` has.
+    ``act`` is called before ``run``, for actions outside of the database, such as sending a mail. It may be called
+    again if the process ends before ``run`` has finished.
     """
 
     name: str
@@ -114,25 +115,25 @@ JOB_WRITES = (insert_of(Job), update_of(Job, "due_at", "attempts", "claim", "fai
 
 
 def schedule(unit: UnitOfWork, job_type: str, organization_id: str, key: str, due_at: str) -> None:
-    """Have a job done at a moment; at the earlier one where it is scheduled already.
+    """Schedule a job at a moment, or at the earlier one if it is already scheduled.
 
-    A process that does it at this moment has not seen what the unit of work changes, so the job is done again.
+    A process that is running it now does not see the changes of the unit of work, so the job is done again.
     """
     unit.rows(_schedule(), _row(organization_id, job_type, key, due_at))
 
 
 def note_found(transaction: Transaction, job_type: str, organizations: Iterable[str], moment: str) -> None:
-    """Add the jobs of organizations where something was found to do, unless there are such."""
+    """Add the found jobs of organizations, unless they exist."""
     transaction.execute_many(_note(), [_row(one, job_type, "", moment) for one in sorted(organizations)])
 
 
 def next_due(transaction: Transaction, start: str, types: Sequence[str], moment: str) -> Any | None:
-    """The job that has been due longest of the first owner from ``start`` on who has one that is due."""
+    """The oldest due job of the first owner from ``start`` on who has one."""
     return transaction.row(_NEXT, {"start": start, "types": types, "moment": moment})
 
 
 def claim(transaction: Transaction, jobs: Sequence[Any], new_id: Callable[[], str], moment: str) -> list[DueJob]:
-    """Claim jobs as they were found; those that nobody else has taken meanwhile."""
+    """Claim found jobs, and return those that no other process has claimed meanwhile."""
     claimed = []
     for job in sorted(jobs, key=lambda one: (one.owner, one.type, one.key)):  # in the order of everybody who claims
         attempts = job.attempts + 1
@@ -149,38 +150,38 @@ def claim(transaction: Transaction, jobs: Sequence[Any], new_id: Callable[[], st
 
 
 def finish(unit: UnitOfWork, job: DueJob, next_at: str | None) -> bool:
-    """Remove a claimed job, which is done, or have it done again at a moment; false if it is another's by now.
+    """Remove a finished job, or schedule it again at a moment. Returns false if another process has claimed it by now.
 
-    This comes last, as it does where a unit of work schedules a job: then neither waits for the other in a circle.
+    This comes last, as scheduling does in a unit of work, so that the two cannot deadlock.
     """
     own = {**_key(job), "own_claim": job.claim}
     return bool(unit.rows(_REMOVE, own) if next_at is None else unit.rows(_REPEAT, {**own, "new_due_at": next_at}))
 
 
 def note_failure(transaction: Transaction, job: DueJob, failure: str, moment: str) -> str | None:
-    """Have a claimed job attempted again later, and return when; null if it is another's by now."""
+    """Schedule a failed job again, and return when; null if another process has claimed it by now."""
     due_at = _after(moment, _delay(job.attempts))
     values = {**_key(job), "own_claim": job.claim, "new_due_at": due_at, "new_failure": failure[:64]}
     return due_at if transaction.rows(_FAIL, values) else None
 
 
 def unreachable(transaction: Transaction, moment: str) -> list[Any]:
-    """The jobs that somebody has begun and that wait longer than a claim or a failure can have them wait.
+    """The started jobs that wait longer than a claim or a failure allows.
 
-    Whoever began them had a clock that was ahead.
+    The process that started them had a clock that was ahead.
     """
     found = transaction.rows(_BEGUN, {"latest": _after(moment, CLAIMED_FOR)})
     return [job for job in found if job.due_at > _after(moment, _claimed_for(job.attempts))]
 
 
 def make_due(transaction: Transaction, jobs: Sequence[Any], moment: str) -> None:
-    """Have jobs done now, whatever moment they wait for."""
+    """Make jobs due now, whatever time they wait for."""
     for job in jobs:
         transaction.rows(_MAKE_DUE, {**_key(job), "found_at": job.due_at, "new_due_at": moment})
 
 
 def job_figures(transaction: Transaction, moment: str) -> tuple[int, float, int]:
-    """How many jobs are due and not claimed, for how many seconds the oldest, and how many have failed and wait."""
+    """The number of due jobs without a claim, the age of the oldest in seconds, and the number of failed ones."""
     row = transaction.row(_FIGURES, {"moment": moment})
     assert row is not None  # noqa: S101 - a count is always there
     age = 0.0 if row.oldest is None else _seconds(row.oldest, moment)
@@ -188,17 +189,17 @@ def job_figures(transaction: Transaction, moment: str) -> tuple[int, float, int]
 
 
 def failing(transaction: Transaction) -> list[Any]:
-    """The jobs that were begun several times, and never finished."""
+    """The jobs that were started several times, and never finished."""
     return transaction.rows(_FAILING)
 
 
 def _claimed_for(attempts: int) -> timedelta:
-    """How long a claim lasts: longer after each attempt, so that a job which kills its process does so ever less."""
+    """How long a claim lasts: longer after each attempt, so that a job that kills its process does so less often."""
     return CLAIMED_FOR + (_delay(attempts - 1) if attempts > 1 else timedelta())
 
 
 def _delay(attempts: int) -> timedelta:
-    """How long a job waits after so many attempts that have failed."""
+    """How long a job waits after a number of failed attempts."""
     return min(_FIRST_DELAY * (1 << min(attempts - 1, 20)), _LONGEST_DELAY)
 
 

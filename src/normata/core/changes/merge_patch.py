@@ -6,7 +6,7 @@ from typing import Any
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """What ``patch`` makes of ``target``: objects are merged by member, where null removes; all else replaces."""
+    """``target`` with ``patch`` applied: objects are merged by member, and null removes; other values replace."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -19,10 +19,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def patch_between(before: Any, after: Any) -> Any:
-    """The patch that makes ``after`` of ``before``.
+    """The patch from ``before`` to ``after``.
 
-    There is none if an object gets a member that is null, which a patch can only remove: then what it makes lacks
-    that member. Whoever needs to know compares.
+    No patch can set a member to null, because null removes it: then the result lacks that member, and callers must
+    compare.
     """
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
@@ -36,7 +36,7 @@ def patch_between(before: Any, after: Any) -> Any:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; true is not 1 here."""
+    """Whether two JSON values are the same; true and 1 are different."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -1,4 +1,4 @@
-"""Final rows: what is stored with what is given on top, or, for new rows, what is given with its defaults."""
+"""Final rows: stored rows merged with the input, or new rows with their defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from normata.core.schema.table import Table, sql_table
 
 
 def find_stored(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Give rows what is stored of them; blame those whose id a row has that the actor may not see.
+    """Attach the stored rows; add a fault if a row with the same id exists that the actor may not see.
 
     A database with row-level security does not show such a row here: there the insert breaks the key.
     """
@@ -37,9 +37,9 @@ def find_stored(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]
 def merge(
     unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], buffer: Buffer, stamped: Sequence[str] = ()
 ) -> None:
-    """Work out the final rows, and blame those that lack something or change what is fixed.
+    """Compute the final rows, and add faults for missing values and changes of fixed columns.
 
-    Where a row is new or changed, the columns ``stamped`` get the time of the change.
+    In new and changed rows, the columns ``stamped`` get the time of the change.
     """
     for batch in batches(rows):
         stored_long = _stored_long(unit, table, batch)

@@ -1,4 +1,4 @@
-"""Work that the service does beside the requests, again and again."""
+"""Periodic work of the service, besides requests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ log = structlog.get_logger("normata")
 
 
 async def repeat(work: Callable[[], Awaitable[object]], *, pause: Callable[[], float], failure: str) -> NoReturn:
-    """Do ``work`` after each ``pause`` (seconds), until cancelled.
+    """Run ``work`` after each ``pause`` (seconds), until cancelled.
 
-    Where the database cannot be reached, the next round does it. Any other exception is logged as ``failure``.
+    If the database cannot be reached, the next round does it. Any other exception is logged as ``failure``.
     """
     while True:
         await asyncio.sleep(pause())

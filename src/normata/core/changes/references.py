@@ -1,4 +1,4 @@
-"""References: each names a row that is there, of the same organization or of none."""
+"""References: each must name an existing row of the same organization, or of none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_ROWS: Set[tuple[str, str]] = frozenset()
 class References:
     """Finds rows that others refer to: those of the input first, then those of the database.
 
-    ``refused`` has the tables and ids of rows that the input has, but whose values are wrong.
+    ``refused`` has the tables and ids of rows of the input with faults.
     """
 
     def __init__(self, unit: UnitOfWork, groups: PendingRows, refused: Set[tuple[str, str]] = NO_ROWS) -> None:
@@ -33,7 +33,7 @@ class References:
         self._stored: defaultdict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
 
     def fetch(self, table: str, ids: Collection[str]) -> None:
-        """Look these rows up in the database, as far as that has not been done."""
+        """Read these rows from the database, unless they were read before."""
         pending, stored = self._pending[table], self._stored[table]
         if table == "organization" and self._unit.scope is not None:
             # The actor was found to be a member of these a moment ago.
@@ -47,12 +47,12 @@ class References:
                     stored[row.id] = row._asdict()
 
     def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
-        """A row that has been fetched, its id, organization and fixed columns at least; null if there is none."""
+        """A fetched row, with at least its id, organization and fixed columns; null if there is none."""
         row = self._pending[table].get(row_id)
         return row.final if row else self._stored[table].get(row_id)
 
     def is_faulty(self, table: str, row_id: str) -> bool:
-        """Whether the input has the row, but with faults of its own."""
+        """Whether the row is in the input and has faults."""
         row = self._pending[table].get(row_id)
         return (table, row_id) in self._refused or (row is not None and row.faulty)
 
@@ -60,11 +60,10 @@ class References:
 def check_references(
     table: type[Table], rows: Sequence[PendingRow], references: References, *, takes_removed: bool = True
 ) -> None:
-    """Blame all references that lead nowhere, or into another organization.
+    """Add faults for references to rows that do not exist, or of another organization.
 
-    Unless it ``takes_removed``, also those to rows that were removed, such as members; a row that has named one
-    already may go on doing so.
-    What refers to a faulty row cannot be judged. It is left out of later checks without blame.
+    Without ``takes_removed``, also for references to removed rows, such as members, unless they are unchanged. A row
+    that refers to a faulty row cannot be checked. It is left out of later checks without a fault.
     """
     judged = good(rows)
     for name, target in references_of(table):
@@ -84,7 +83,7 @@ def check_references(
 
 
 def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:
-    """The id of a row, of whatever table, that refers to a row of ``table``; null if there is none."""
+    """The id of a row of any table that refers to a row of ``table``; null if there is none."""
     for statement in _referrers(table):
         found: str | None = transaction.scalar(statement, {"row": row_id})
         if found is not None:
@@ -105,7 +104,7 @@ def _referrers(table: type[Table]) -> tuple[Select[Any], ...]:
 
 @cache
 def references_of(table: type[Table]) -> tuple[tuple[str, str], ...]:
-    """The columns of a table that name rows of others, each with the name of that table."""
+    """The reference columns of a table, each with the name of the table that it refers to."""
     return tuple(
         (column.name, "organization" if column.name == "organization_id" else column.info["refers_to"])
         for column in sql_table(table).columns

@@ -1,9 +1,8 @@
-"""Revisions: for each organization and each list whose pages are cached, which state of its rows they show.
+"""Revisions: the state of the rows of each cached list, for each organization.
 
-Whoever holds a page that was made at the current revision may send it as it is. So whatever changes a row that a kept
-list shows gives that list another revision, in the same transaction. It is a new id each time and no number: a database
-that has been restored from a backup, and has gone another way since, must not come to a revision that it has had
-before.
+A page that was built at the current revision can be sent as it is. So every change of a row that a cached list shows
+sets another revision of that list, in the same transaction. The revision is a new id each time and not a number: a
+database that was restored from a backup must never get a revision that it has had before.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from normata.core.schema.table import CODED, Table, foreign_key, new_id, sql_tab
 
 
 class ListRevision(Table):
-    """The current revision of a kept list of an organization. A list that has no row is not kept."""
+    """The current revision of a cached list of an organization. A list without a row is not cached."""
 
     __tablename__ = "list_revision"
     published = False
@@ -37,12 +36,12 @@ class ListRevision(Table):
 
 
 class AdvanceRevisions:
-    """Subscribes to changes: gives the lists that show what has changed another revision."""
+    """Subscribes to changes: sets another revision of the lists that show changed rows."""
 
     writes = (insert_of(ListRevision), update_of(ListRevision, "revision"))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], _actor: Actor, _moment: str) -> None:
-        """Raise the revisions of all lists that show what has changed."""
+        """Set new revisions of all lists that show changed rows."""
         touched = {(change.organization_id, name) for change in changes for name in change.table.shown_in}
         # What is centralized may be in everybody's lists.
         everywhere = sorted({name for organization_id, name in touched if organization_id is None})
@@ -68,5 +67,5 @@ def _advance() -> Insert:
 
 
 def current_revision(transaction: Transaction, organization_id: str, name: str) -> str:
-    """The revision of an organization's list; empty if there is none, so that its pages are not kept."""
+    """The revision of an organization's list; empty if there is none, so that its pages are not cached."""
     return transaction.scalar(_CURRENT, {"organization": organization_id, "name": name}) or ""

@@ -1,4 +1,4 @@
-"""How many rows of a table an input adds, changes, and leaves as they are."""
+"""Row counts: the rows of a table that an input adds, changes, and leaves as they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from normata.core.changes.rows import PendingRow
 
 @dataclass(slots=True)
 class RowCounts:
-    """What a load or an upload does, or would do, to the rows of one array."""
+    """The row counts of a load or an upload, or its dry run, for one array."""
 
     inserted: int = 0
     updated: int = 0
@@ -19,7 +19,7 @@ class RowCounts:
 
     @classmethod
     def of(cls, rows: Iterable[PendingRow]) -> Self:
-        """Count rows that the rules have found valid."""
+        """Count valid rows."""
         counts = cls()
         for row in rows:
             if row.stored is None:
@@ -31,5 +31,5 @@ class RowCounts:
         return counts
 
     def written(self) -> dict[str, int]:
-        """The counts for an event: how many rows are new, and how many have changed."""
+        """The counts for an event: new and changed rows."""
         return {"inserted": self.inserted, "updated": self.updated}

@@ -1,6 +1,6 @@
-"""Pending rows: rows on their way into the database, each with its place in the input.
+"""Pending rows: rows to be written to the database, each with its place in the input.
 
-The rules of this package check and complete them, one of a request or all of a load at once. ``validity`` runs the
+The rules of this package check and complete them, one row of a request or all rows of a load. ``validity`` runs the
 rules in their order, ``writing`` writes the result.
 """
 
@@ -28,14 +28,14 @@ Buffer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(slots=True)
 class PendingRow:
-    """A row on its way into the database.
+    """A row to be written to the database.
 
-    ``supplied`` has the columns that the input has. It is empty once they are part of ``final``, the row as it shall
-    be. ``stored`` is the row as it is; null for a new row. None of the three has the long columns: ``long`` has them,
-    first as given, then as they shall be; null if they stay as they are. ``stored_long`` has those of a stored row
-    that changes. ``free_slug`` is a slug that was made for the row and found free, ``slug_holder``
-    the id of a stored row that has its slug and may be seen. All faults of a row go to ``faults``. A ``faulty`` row is
-    left out of all later checks, and rows that refer to it are not blamed for that.
+    ``supplied`` has the columns that the input has. It is empty once they are part of ``final``, the row after the
+    change. ``stored`` is the row before; null for a new row. None of the three has the long columns: ``long`` has them,
+    first from the input, then after the change; null if they do not change. ``stored_long`` has those of a stored row
+    that changes. ``free_slug`` is a generated free slug, ``slug_holder`` the id of a visible stored row with the row's
+    slug. All faults of a row go to ``faults``. A ``faulty`` row is left out of all later checks, and references to it
+    are not faults.
     """
 
     id: str
@@ -53,21 +53,21 @@ class PendingRow:
 
     @property
     def before(self) -> Mapping[str, Any] | None:
-        """The whole row as it is stored, if it is to change; null for a new row."""
+        """The whole stored row, if it changes; null for a new row."""
         return None if self.stored is None else WholeRow(self.stored, self.stored_long or {})
 
     @property
     def after(self) -> Mapping[str, Any]:
-        """The whole row as it shall be, if it is new or changes."""
+        """The whole row after the change, if it is new or changes."""
         return WholeRow(self.final, self.long or {})
 
     @property
     def changed(self) -> bool:
-        """Whether there is anything to write."""
+        """Whether there is a change to write."""
         return self.stored is None or self.long is not None or self.final != self.stored
 
     def add_fault(self, column: str, reason: str) -> None:
-        """Note a fault of one of its columns."""
+        """Add a fault of one of its columns."""
         self.faults.append(self.source.fault(to_camel(column), reason))
         self.faulty = True
 
@@ -101,10 +101,7 @@ PendingRows = Mapping[type[Table], Sequence[PendingRow]]
 def read_row(
     table: type[Table], source: Row, faults: list[Fault], buffer: Buffer = lambda values: values
 ) -> PendingRow | None:
-    """The pending row that a row of the input makes, its values checked; null if one of them is wrong.
-
-    What is wrong goes to ``faults``.
-    """
+    """The pending row of an input row, with checked values; null if it has faults, which are added to ``faults``."""
     values = {name: value for name, value in source.values.items() if name not in table.ignored}
     try:
         model = input_model(table).model_validate(values)
@@ -118,13 +115,13 @@ def read_row(
 
 
 def good(rows: Iterable[PendingRow]) -> list[PendingRow]:
-    """Those that nothing has been found wrong with so far."""
+    """The rows without faults so far."""
     return [row for row in rows if not row.faulty]
 
 
 @cache
 def long_columns(table: type[Table]) -> dict[str, bool]:
-    """The columns without a limit of length, which no check between rows looks at, and which of them are documents."""
+    """The columns without a length limit, which no check between rows needs, and whether each is a document."""
     return {
         column.name: isinstance(column.type, Document)
         for column in sql_table(table).columns
@@ -133,7 +130,7 @@ def long_columns(table: type[Table]) -> dict[str, bool]:
 
 
 def without_long(table: type[Table], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The other columns of a row; texts that are equal, such as the ids that rows refer to, are one in memory."""
+    """The other columns of a row; equal texts, such as referenced ids, are shared in memory."""
     long = long_columns(table)
     return {name: sys.intern(value) if type(value) is str else value for name, value in row.items() if name not in long}
 
@@ -143,7 +140,7 @@ def _plain(value: Any) -> Any:
 
 
 def _fault(source: Row, fault: Mapping[str, Any]) -> Fault:
-    """One of Pydantic's errors as ours, with its place in the input."""
+    """The fault of one of Pydantic's errors, with its place in the input."""
     _, message, _ = describe(fault)
     name, *deeper = fault["loc"]
     known = source.fault(str(name), message)

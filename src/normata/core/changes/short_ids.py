@@ -1,6 +1,6 @@
-"""Numbers that people can say, counted by kind and organization: short ids, and the orders of lists.
+"""Numbers for people, counted by kind and organization: short ids, and the orders of lists.
 
-Each comes from a counter that never goes back, so that no number is given twice, not even by two at once.
+Each comes from a counter that never goes back, so that no number is used twice, even by simultaneous requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from normata.core.schema.table import Table, foreign_key, sql_table
 
 
 class ShortIdCounter(Table):
-    """The last number of an organization that a counter gave out.
+    """The last number that a counter of an organization has given.
 
     ``kind`` names the counter: a table for its short ids (``task``), a table and a column for another number
     (``task.order``).

@@ -24,10 +24,9 @@ _NONE_DIFFER: Mapping[str, str] = {}
 class Row:
     """One object of the input, whatever it was read from.
 
-    ``values`` has the wire's names (camelCase). ``array`` is the name by which the wire knows the sort of row.
-    ``file`` is the file's name, or ``body`` for a request. ``place`` is a JSON Pointer into it, empty for the whole.
-    ``origin`` maps a wire name to the name that the input uses for it, so that a fault points at what its reader can
-    see; names that are the same are left out.
+    ``values`` has the wire's names (camelCase). ``array`` is the name of the kind of row on the wire. ``file`` is the
+    file's name, or ``body`` for a request. ``place`` is a JSON Pointer into it, empty for the whole. ``origin`` maps a
+    wire name to its name in the input, so that faults use the input's names; equal names are left out.
     """
 
     array: str
@@ -56,7 +55,7 @@ class Fault:
 
 
 class FaultyInput(DomainError):
-    """The input breaks rules; ``faults`` has every case that was found. Nothing of the input is kept."""
+    """The input has ``faults``. Nothing of the input is stored."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__(f"{len(faults)} fault{'s' if len(faults) != 1 else ''} found")

@@ -18,7 +18,7 @@ Key = tuple[str, ...]
 
 
 def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Blame all rows that would break a unique key; the database would name but the first of them."""
+    """Add faults for all rows that would violate a unique key; the database would report only the first of them."""
     ids = {row.id for row in rows}
     for columns, live_only in unique_keys(table):
         holders: dict[tuple[Any, ...], PendingRow] = {}
@@ -44,7 +44,7 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
 
 
 def is_rekeyed(row: PendingRow) -> bool:
-    """Whether a stored row gives up a value of a unique key, or a key of live rows altogether."""
+    """Whether a stored row changes a value of a unique key, or leaves a key of live rows."""
     stored, final = row.stored, row.final
     return stored is not None and any(
         any(stored[name] != final[name] for name in columns)
@@ -74,12 +74,12 @@ def _key_of(row: Mapping[str, Any], columns: Key) -> tuple[Any, ...]:
 
 
 def _own(columns: Key) -> str:
-    """The column of a key that tells rows apart: the last one that is not the organization."""
+    """The distinguishing column of a key: the last one that is not the organization."""
     return next(name for name in reversed(columns) if name != "organization_id")
 
 
 def _shown(table: type[Table], columns: Key) -> str:
-    """The column that a person would change: where one is derived, the one that it is made from and named after."""
+    """The column that a person would change: for a derived column, the one that it is derived from."""
     name, known = _own(columns), sql_table(table).columns
     if not known[name].info.get("derived"):
         return name

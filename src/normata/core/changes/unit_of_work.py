@@ -1,9 +1,9 @@
-"""Every change of data that people care about, whatever it comes from, is made in a unit of work.
+"""The unit of work, in which every change of people's data is made, from whatever source.
 
-A change is a plain function over a :class:`UnitOfWork`. It decides and writes with its statements, and publishes what
-has happened. Every change is checked: what it writes against what it has declared, what it publishes against the
-organizations that it may change. Then the subscribers write what follows: the event, the notifications, the revisions
-of lists. One commit makes all of it durable.
+A change is a plain function over a :class:`UnitOfWork`. It reads and writes with its statements, and publishes changes.
+Each is checked: its writes against its declaration, its published changes against the organizations that it may change.
+Then the subscribers write what follows: the event, the notifications, the revisions of lists. One commit makes all of
+this durable.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _READS = (Select, CompoundSelect)
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes a change, and by what means.
+    """The author of a change, and the means.
 
-    A request has a user, a token, an id, and the ``address`` that it came from. A ``command`` has its own name instead:
-    whoever can run it has the database itself.
+    A request has a user, a token, an id, and a network ``address``. A ``command`` has its own name instead: everybody
+    who can run it has access to the database.
     """
 
     user_id: str | None = None
@@ -58,13 +58,13 @@ COMMAND = Actor(command="normata")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """That something has happened to a row of ``table``.
+    """A change of a row of ``table``.
 
     ``action`` is a verb: ``restore``. ``organization_id`` is the row's organization, null if it is centralized or
-    belongs to nobody. ``row`` is the row as it is now, by column names, null if it has gone; ``before`` as it was,
-    null if it is new. Where a statement changes a row without having looked at it, ``before`` is null as well, and
-    ``changed`` names the columns that it has set. All of these are null for a bulk change, which says no more than that
-    rows of the table have changed; ``counts`` may tell of how many. ``reason`` is what the actor gives as one.
+    belongs to nobody. ``row`` is the row after the change, by column names, null if it is deleted; ``before`` the row
+    before, null if it is new. If a statement changes a row without reading it, ``before`` is null as well, and
+    ``changed`` names the columns that it has set. All of these are null for a bulk change, which only says that rows of
+    the table have changed; ``counts`` may have their numbers. ``reason`` is the one that the actor entered.
     """
 
     action: str
@@ -79,16 +79,16 @@ class Change:
 
 
 class UndeclaredWrite(AssertionError):
-    """A change writes what it has not declared, or writes and does not say so. It is a defect; nothing is kept."""
+    """A change writes what it has not declared, or does not publish what it writes. It is a bug; nothing is stored."""
 
 
 class UnitOfWork(DelegatingTransaction):
     """A transaction in which an ``actor`` makes a change at ``moment`` (the wire's text).
 
-    ``scope`` has the organizations in reach: ``writable`` are those in which the actor's role is large enough for this
-    change. It is null for commands, which reach all of them. ``is_retry`` says that the database has refused the same
-    change a moment ago, so that what was known of its rows before may be wrong. ``is_dry_run`` says that nothing will
-    be stored: a change may leave out writes of many rows that neither its answer nor its consequences depend on.
+    ``scope`` is the tenant scope: ``writable`` are the organizations in which the actor's role is large enough for this
+    change. It is null for commands, which reach all of them. ``is_retry`` is true if the database has just refused the
+    same change, so that earlier reads of its rows may be wrong. ``is_dry_run`` is true if nothing will be stored: a
+    change may leave out writes of many rows on which neither its answer nor its consequences depend.
     """
 
     def __init__(
@@ -116,22 +116,22 @@ class UnitOfWork(DelegatingTransaction):
 
     @property
     def change_id(self) -> str:
-        """What names this change: its moment, and the request that asked for it. Its events have both."""
+        """The id of this change: its moment, and its request. Its events have both."""
         return f"{self.moment}_{self.actor.request_id}"
 
     def publish(self, change: Change) -> None:
-        """Say what has happened, for those who subscribe to it.
+        """Publish a change to the subscribers.
 
-        Raises InsufficientRole if it happened out of the actor's reach; NotFound where they must not even know.
+        Raises InsufficientRole if the actor may not change its organization, and NotFound if they may not see it.
         """
         self.require_reach(change.organization_id)
         self.published.append(change)
 
     def require_reach(self, organization_id: str | None) -> None:
-        """Raise InsufficientRole unless the actor may change an organization like this; NotFound if they cannot see it.
+        """Raise InsufficientRole if the actor may not change an organization, and NotFound if they may not see it.
 
-        A change that finds no row calls it for the row as anybody may read it: a database with row-level security shows
-        no row to an UPDATE whose actor may only read it, and one without shows all.
+        A change whose UPDATE finds no row reads the row and calls this: with row-level security an UPDATE does not find
+        a row that the actor may only read, and without it finds all.
         """
         owner = NO_ORGANIZATION if organization_id is None else organization_id
         if self.scope is not None and owner not in self.scope.writable:
@@ -139,9 +139,9 @@ class UnitOfWork(DelegatingTransaction):
         self.reached = organization_id
 
     def extend_reach(self, organizations: Collection[str]) -> None:
-        """Have the change reach these organizations as well, since something of theirs follows from it.
+        """Add organizations to the scope of the change, because it affects their data.
 
-        A change of centralized catalogs alone may do that. It must answer nothing of what it sees there.
+        Only a change of centralized catalogs may do that. Its answer must not contain anything of their data.
         """
         if self.scope is None:
             return
@@ -157,7 +157,7 @@ class UnitOfWork(DelegatingTransaction):
             self._transaction.extend(self.scope)
 
     def may_read(self, organization_id: str | None) -> bool:
-        """Whether the actor may know what belongs to an organization."""
+        """Whether the actor may read an organization's data."""
         return self.scope is None or organization_id in self.scope.readable
 
     @override
@@ -181,20 +181,20 @@ class UnitOfWork(DelegatingTransaction):
 
     @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """What is held already is not asked for again."""
+        """Take a lock, unless it is already held."""
         if (name, shared) not in self._held:
             self._transaction.lock(name, shared=shared)
             self._held.add((name, shared))
 
     def require_published(self) -> None:
-        """Raise UndeclaredWrite where a table was written and nothing published about it."""
+        """Raise UndeclaredWrite if a table was written without a published change."""
         silent = {name for name in self._written if table_named(name).published}
         silent -= {str(change.table.__tablename__) for change in self.published}
         if silent:
             raise UndeclaredWrite(f"rows of {', '.join(sorted(silent))} were written, but no change was published")
 
     def following(self, writes: Sequence[Write]) -> UnitOfWork:
-        """A unit of work of the same actor at the same moment, in the same transaction, that writes other things."""
+        """A unit of work of the same actor and moment, in the same transaction, with other writes."""
         return UnitOfWork(self._transaction, self.actor, self.scope, writes, self.moment)
 
     def _note(self, statement: Statement) -> None:
@@ -238,14 +238,14 @@ class Subscriber(Protocol):
 
     @property
     def writes(self) -> Sequence[Write]:
-        """What it may write."""
+        """The rights that it needs."""
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str, /) -> None:
-        """Take note of ``changes``, of one unit of work."""
+        """Write what follows from ``changes``, which are of one unit of work."""
 
 
 class Changes:
-    """Makes changes: runs each in a unit of work, has ``subscribers`` follow it, and commits.
+    """Makes changes: runs each in a unit of work, calls the ``subscribers``, and commits.
 
     ``watched`` is the table of which a preview shows the rows that a change would add. ``effects`` reads what else a
     preview shows of a change, once that is written; null for nothing.
@@ -272,12 +272,12 @@ class Changes:
         writes: Sequence[Write],
         is_long: bool = False,
     ) -> T:
-        """What ``work`` returns, once it is durable with all that follows from it.
+        """The result of ``work``, once all its changes and their consequences are durable.
 
-        ``work`` may be run more than once. Whoever loses a race for a unique key, or refers to what has just gone, is
-        told so by the database alone; run again, ``work`` sees the winner's rows and can say what is in the way. See
-        :meth:`Database.read` for ``is_long``.
-        Raises what ``work`` raises, Unavailable, and ConstraintViolation where that happens twice.
+        ``work`` may run more than once. If it loses a race for a unique key, or refers to a row that was just deleted,
+        only the database detects that; run again, ``work`` sees the winner's rows and can raise the right error. See
+        :meth:`Database.read` for ``is_long``. Raises the errors of ``work``, Unavailable, and ConstraintViolation if
+        that happens twice.
         """
 
         def unit(transaction: Transaction, *, is_retry: bool = False) -> T:
@@ -289,10 +289,10 @@ class Changes:
             return await self._database.write(partial(unit, is_retry=True), scope, is_long=is_long)
 
     async def plan(self, work: Callable[[UnitOfWork], T], *, actor: Actor, scope: TenantScope) -> T:
-        """What ``work`` returns, which reads and computes for seconds, and writes nothing; nobody waits for it.
+        """The result of ``work``, which reads and computes for seconds without writing, so that no writer waits.
 
-        What it returns may be out of date when a change is made of it. Raises what ``work`` raises, Unavailable, and
-        UndeclaredWrite where it writes.
+        The result may be out of date when a change uses it. Raises the errors of ``work``, Unavailable, and
+        UndeclaredWrite if it writes.
         """
         return await self._database.plan(lambda transaction: work(UnitOfWork(transaction, actor, scope, ())), scope)
 
@@ -330,7 +330,7 @@ class Changes:
             return await self._database.dry_run(partial(unit, is_retry=True), scope, is_long=is_long)
 
     def make_now(self, work: Callable[[UnitOfWork], T], *, actor: Actor = COMMAND) -> T:
-        """:meth:`make` for commands: in reach of every organization, and without an event loop."""
+        """:meth:`make` for commands: with every organization in scope, and without an event loop."""
         return self._database.write_now(lambda transaction: self._run(transaction, work, actor, None, None))
 
     def _run(
@@ -351,9 +351,9 @@ class Changes:
 
 
 def follow(unit: UnitOfWork, subscribers: Sequence[Subscriber]) -> None:
-    """Have subscribers write what follows from a unit of work, whose work is done.
+    """Let subscribers write what follows from a finished unit of work.
 
-    Raises UndeclaredWrite if it has written what it has not published.
+    Raises UndeclaredWrite if it has unpublished writes.
     """
     unit.require_published()
     if unit.published:
@@ -363,7 +363,7 @@ def follow(unit: UnitOfWork, subscribers: Sequence[Subscriber]) -> None:
 
 
 def all_writes(declared: Sequence[Write], subscribers: Sequence[Subscriber]) -> tuple[Write, ...]:
-    """What the service may write: what its changes declare, and what their subscribers do."""
+    """The writes of the service: those that its changes and subscribers declare."""
     return together(declared, *(subscriber.writes for subscriber in subscribers))
 
 
@@ -373,9 +373,9 @@ def insert_of(table: type[Table]) -> Write:
 
 
 def update_of(table: type[Table], *columns: str) -> Write:
-    """The right to change these columns of a table. Raises UndeclaredWrite if others follow from them.
+    """The right to change these columns of a table. Raises UndeclaredWrite if a derived column is missing.
 
-    Whoever set a name alone would leave what is searched and sorted by as it was.
+    Setting only a name would leave its search and sort columns unchanged.
     """
     forgotten = derived_from(table, columns) - set(columns)
     if forgotten:

@@ -1,4 +1,4 @@
-"""The rules that make rows valid, run in their order: for one row of a request as for all rows of a load."""
+"""Runs the rules that make rows valid, in order: for one row of a request, or all rows of a load."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def make_valid(
     takes_removed: bool = True,
     are_new: bool = False,
 ) -> None:
-    """Complete all rows, and blame those that break a rule: references, unique keys, what is required or fixed.
+    """Complete all rows, and add faults: of references, unique keys, required values and fixed columns.
 
     See :class:`References` for ``refused``, :func:`merge` for ``stamped``, and :func:`check_references` for
-    ``takes_removed``. Rows that ``are_new`` are not looked for among the stored ones. Raises nothing: the faults are
-    with the rows.
+    ``takes_removed``. Rows that ``are_new`` are not searched for in the database. It raises nothing: the faults are in
+    the rows.
     """
     for table, rows in groups.items():
         _fault_repeated(rows)

@@ -1,4 +1,4 @@
-"""Writes pending rows that the rules have found valid."""
+"""Writes valid pending rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from normata.errors import SlugTaken
 def write(
     unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], progress: Callable[[int], None] = lambda _: None
 ) -> list[PendingRow]:
-    """Insert the new rows, update the changed ones, and return both. The caller publishes what that means.
+    """Insert the new rows, update the changed ones, and return both. The caller publishes the changes.
 
     ``progress`` is called before each batch with the number of its rows.
     """
@@ -57,7 +57,7 @@ def new_and_changed(rows: Sequence[PendingRow]) -> tuple[list[PendingRow], list[
 
 
 def write_one(unit: UnitOfWork, table: type[Table], row: PendingRow) -> Any:
-    """Insert or update one row, and return it in wire form and as it is stored: 3.0 is 3 there."""
+    """Insert or update one row, and return it in wire form and as stored (3.0 is stored as 3)."""
     [whole] = whole_rows(unit, table, [row])
     if row.stored is None:
         return unit.row(_insert_returning(table), whole)
@@ -71,9 +71,9 @@ def _new(table: type[Table], whole: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def changeable(table: type[Table]) -> tuple[Column[Any], ...]:
-    """The columns that a stored row may have changed: all but the id and those that are fixed.
+    """The columns of a stored row that may change: all except the id and fixed ones.
 
-    To set even the same value again would have SQLite look for all rows that refer to the row by them.
+    If these were set, even to the same value, SQLite would search all rows that refer to them.
     """
     return tuple(column for column in sql_table(table).c if column.name not in ("id", *table.fixed))
 
@@ -144,10 +144,10 @@ def valid_rows(
     own_rules: OwnRules = NO_OWN_RULES,
     are_new: bool = False,
 ) -> list[PendingRow]:
-    """The pending rows that rows of a request make. ``faults`` has what has been found wrong with them already.
+    """The pending rows of a request. ``faults`` has the faults found before.
 
-    Rows that ``are_new`` have ids that were made for them, so that none of them can be stored. Raises SlugTaken if
-    nothing is wrong but that a stored row has the slug of one, and FaultyInput with every fault.
+    Rows that ``are_new`` have generated ids, so that none of them is stored yet. Raises SlugTaken if the only fault is
+    that a stored row has the slug of one, and FaultyInput with every fault.
     """
     found = [*faults, *_blank(table, rows)]
     pending = [one for row in rows if (one := read_row(table, row, found)) is not None]
@@ -162,7 +162,7 @@ def valid_rows(
 
 
 def _blank(table: type[Table], rows: Sequence[Row]) -> list[Fault]:
-    """A load takes what publishers have made; what people type has names that can be seen."""
+    """Add faults for names that cannot be seen. Only requests are checked, not loads."""
     return [
         row.fault(name, "must not be blank")
         for row in rows
@@ -172,5 +172,5 @@ def _blank(table: type[Table], rows: Sequence[Row]) -> list[Fault]:
 
 
 def every_column_of(table: type[Table]) -> Write:
-    """The right to change a row of a table as a whole, but for what never changes."""
+    """The right to change all columns of a table, except those that never change."""
     return update_of(table, *(column.name for column in changeable(table)))

@@ -20,10 +20,10 @@ class Unreadable(Exception):
 
 
 def open_input(path: Path) -> BinaryIO:
-    """Open a regular file or a pipe. Raises Unreadable, also later, where a pipe holds too much.
+    """Open a regular file or a pipe. Raises Unreadable, also later, if a pipe has too much content.
 
-    A device such as ``/dev/zero`` never ends, and opening one may even have effects. The terminal is the one exception:
-    it ends when the person at it says so.
+    A device such as ``/dev/zero`` never ends, and opening one may even have effects. The only exception is the
+    terminal, where the user ends the input.
     """
     try:
         found = path.stat()
@@ -72,7 +72,7 @@ def _ends(found: os.stat_result) -> bool:
 
 
 class _Pipe(RawIOBase):
-    """A pipe that holds at most so many bytes: whoever writes to it may never stop."""
+    """A pipe with a limited number of bytes, because its writer may never stop."""
 
     def __init__(self, pipe: RawIOBase) -> None:
         self._pipe = pipe

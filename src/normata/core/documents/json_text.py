@@ -1,7 +1,7 @@
-"""JSON as strict as RFC 8259 wants it: what Python's decoder passes over is marked, and found with its place.
+"""Strict JSON (RFC 8259): faults that Python's decoder accepts are marked, and found with their places.
 
-The decoder drops a repeated name, and its hooks do not know where in the document they are. So they leave a mark in the
-value, and a walk through the value finds the marks. That walk is needed only where something is wrong.
+The decoder drops repeated names, and its hooks do not know the place in the document. So they leave a mark in the
+value, and a walk through the value finds the marks. The walk is needed only if there are marks.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: JSON can spell it 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with the value that these steps lead to."""
+    """A fault of the value at these steps."""
 
     steps: tuple[Step, ...]
     reason: str
 
 
 def place(*steps: Step) -> str:
-    """The JSON Pointer of these steps, fit to be printed."""
+    """The JSON Pointer of these steps, safe to print."""
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", pointer(*steps))
 
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """Stands in a value for what JSON does not have or Python cannot hold."""
+    """Represents a value that JSON does not have or Python cannot hold."""
 
     reason: str
 
@@ -50,10 +50,10 @@ class _Repeating(dict[str, object]):
 
 
 class StrictDecoder(JSONDecoder):
-    """Decodes what is JSON. ``is_sound`` is true while nothing was marked since it was last set."""
+    """Decodes JSON. ``is_sound`` is true if nothing was marked since it was last set."""
 
     def __init__(self, *, exact_numbers: bool = False) -> None:
-        """With ``exact_numbers``, a number stays the text that it is."""
+        """With ``exact_numbers``, numbers remain texts."""
         self.is_sound = True
         super().__init__(
             object_pairs_hook=self._object,
@@ -92,10 +92,10 @@ class StrictDecoder(JSONDecoder):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a decoded value may be.
+    """The rules for a decoded value.
 
-    It may have so many ``levels``; what is deeper is a flaw of the value that the first ``faulty`` steps lead to. No
-    text may have a character that is ``unusable``, which ``reason`` words.
+    It may have up to ``levels`` levels; deeper nesting is a flaw of the value at the first ``faulty`` steps. Texts must
+    not have ``unusable`` characters, for which ``reason`` is the message.
     """
 
     levels: int
@@ -105,7 +105,7 @@ class Rules:
 
 
 def flaws(value: object, rules: Rules) -> list[Flaw]:
-    """The first hundred flaws of a decoded value. What is in several places, by an alias of YAML, is reported once."""
+    """The first hundred flaws of a decoded value. A value in several places, by a YAML alias, is reported once."""
     return list(dict.fromkeys(islice(_walk(value, rules, (), set()), MOST_FLAWS)))
 
 

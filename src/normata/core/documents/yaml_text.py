@@ -1,9 +1,9 @@
-"""YAML as the catalogs use it: mappings, lists and text, within limits.
+"""YAML as catalogs use it: objects, lists and text, within limits.
 
-YAML 1.1 takes much for what it was not meant to be: a reference ``164.310`` is the number 164.31, ``NO`` is false and
-``2024-06-29`` a date. None of it is a number or a date to the formats read here. So true, false and null are what they
-are, and everything else is the text that it is. The parser's events are read, and not its tree of nodes: libyaml builds
-that by recursion without an end, and it takes four times the memory and up to four times the time.
+YAML 1.1 interprets many texts as other types: a reference ``164.310`` is the number 164.31, ``NO`` is false and
+``2024-06-29`` a date. The formats read here have no numbers or dates. So only true, false and null are interpreted, and
+everything else remains text. The parser's events are read, and not its tree of nodes: libyaml builds that by unlimited
+recursion, and it takes four times the memory and up to four times the time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TRUTH = re.compile(r"(true|True|TRUE)|false|False|FALSE")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a document may be, with its aliases written out."""
+    """The maximum size of a document, with its aliases written out."""
 
     levels: int
     values: int
@@ -42,7 +42,7 @@ class YamlError(Exception):
 
 
 def load(text: str, limits: Limits) -> tuple[object, list[Flaw]]:
-    """The document that the text is, and which of its keys are given twice. Raises YamlError."""
+    """The document in the text, and its repeated keys. Raises YamlError."""
     try:
         reader = _Reader(yaml.parse(text, Loader=_Loader), limits)
         return reader.document(), reader.repeated
@@ -65,7 +65,7 @@ def _refuse(event: yaml.Event, reason: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value, its text where it is a scalar, and what it adds to the document wherever an alias repeats it."""
+    """A value, its text if it is a scalar, and the size that each alias of it adds to the document."""
 
     content: object
     text: str | None
@@ -75,7 +75,7 @@ class _Node:
 
 
 class _Reader:
-    """``repeated`` has the keys that are given twice."""
+    """Reads events into values. ``repeated`` has the repeated keys."""
 
     def __init__(self, events: Iterator[Any], limits: Limits) -> None:
         self.repeated: list[Flaw] = []

@@ -1,4 +1,4 @@
-"""Addresses of e-mail and of the web: when two are the same, and what is none."""
+"""Email and web addresses: when two are the same, and which are valid."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LONGEST_DOMAIN = 253  # RFC 1035, section 2.3.4, without the dot of the root
 
 
 def email_key(address: str) -> str:
-    """What two email addresses share only if they are the same. People are looked up by it, and by nothing else.
+    """The key of an email address: equal only for the same address. People are looked up only by it.
 
-    The local part stays as it is written, and the domain becomes A-labels (IDNA 2008, RFC 5891), both with ASCII
-    letters in lower case. Nothing else is folded: ß and ss, or a full-width k and k, are different people at providers.
-    What has no such form is left as it is written, and is the same as itself only.
+    The local part stays as written, and the domain becomes A-labels (IDNA 2008, RFC 5891), both with ASCII letters in
+    lower case. Nothing else is folded: ß and ss, or a full-width k and k, are different people at providers. An address
+    without such a form stays as written.
     """
     lowered = address.translate(_LOWER)
     local, at, domain = lowered.rpartition("@")
@@ -32,7 +32,7 @@ def email_key(address: str) -> str:
 
 
 def email_spellings(address: str) -> set[str]:
-    """All ways to write the domain of an address: as it is written, as A-labels, and as people read it (U-labels)."""
+    """All spellings of an address, with its domain as written, as A-labels, and as U-labels."""
     key = email_key(address)
     local, at, domain = key.rpartition("@")
     try:
@@ -43,7 +43,7 @@ def email_spellings(address: str) -> set[str]:
 
 
 def is_domain(domain: str) -> bool:
-    """Whether a text is a name of hosts: labels of letters, digits and hyphens, or valid by IDNA 2008."""
+    """Whether a text is a host name: labels of letters, digits and hyphens, or valid by IDNA 2008."""
     try:
         labels = [_a_label(label) for label in domain.translate(_LOWER).split(".")]
         for label in labels:

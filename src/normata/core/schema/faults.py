@@ -1,4 +1,4 @@
-"""The errors of Pydantic as faults, in words for the sender."""
+"""Pydantic's errors as faults, with messages for the sender."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODES = {
 
 
 def describe(error: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
-    """One of Pydantic's errors as (code, message, allowed values or None), in words for the sender."""
+    """One of Pydantic's errors as (code, message for the sender, allowed values or None)."""
     kind, context = error["type"], error.get("ctx", {})
     allowed: list[str] | None = None
     match kind:

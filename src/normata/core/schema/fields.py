@@ -1,4 +1,4 @@
-"""The types of the domain's fields: how a value is stored, validated and described in OpenAPI, in one place."""
+"""The types of fields: how values are stored, validated and described in OpenAPI."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ MAX_NUMBER = 2**31 - 1  # of what is counted
 
 
 def _finite(document: Any) -> Any:
-    """Parsers take NaN and 1e999, which no JSON can say again."""
+    """Refuse NaN and infinity, which parsers accept but JSON cannot express."""
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -185,7 +185,7 @@ _MAX_REASONS = 20
 
 
 class _Tokens(TypeDecorator[list[str]]):
-    """Tokens in their order, stored as one text with a space between them: no token has one."""
+    """Tokens in order, stored as one text with spaces between them."""
 
     impl = String
     cache_ok = True

@@ -1,4 +1,4 @@
-"""What things are called: one shape for all of them, for whoever has an id, or looks for one."""
+"""Names of rows in one common shape, by id or for choosing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_IDS = 100  # as many as a page has
 
 
 class Name(Wire):
-    """What something is called."""
+    """The name of a row."""
 
     id: str = Field(description="Its id.")
     label: str = Field(description="Its name, title or acronym.")
@@ -32,7 +32,7 @@ class Name(Wire):
 
 
 class NameQuery(PageQuery):
-    """What names are asked for by. A subclass adds the kind."""
+    """The query for names. A subclass adds the kind."""
 
     id: Annotated[
         list[Identifier] | None,
@@ -46,7 +46,7 @@ class NameQuery(PageQuery):
 
 
 class Naming(NamedTuple):
-    """How things of a kind are named.
+    """How rows of a kind are named.
 
     ``rows`` selects those of the organization, with the columns of :class:`Name`, but ``is_live``. Then come the
     expressions: the id, whether it is live, the folded text to search, and the order, which ends with the id.
@@ -60,7 +60,7 @@ class Naming(NamedTuple):
 
 
 def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> dict[str, Any]:
-    """A page of names, in two statements; in one where it is asked by no more ids than a page has."""
+    """A page of names, in two statements; in one if at most a page of ids is requested."""
     statement = naming.rows.add_columns(naming.is_live.label("is_live"))
     if query.id is not None:
         statement = statement.where(naming.id.in_(query.id))
@@ -76,7 +76,7 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
 
 
 def name_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A name in wire form, of a row with the columns of :class:`Name`; what it lacks is null."""
+    """A name in wire form, from a row with the columns of :class:`Name`; missing ones are null."""
     identifier = row.get("identifier")
     return {
         "id": row["id"],

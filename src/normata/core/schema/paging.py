@@ -1,4 +1,4 @@
-"""One way to page, sort and search, for all lists."""
+"""Paging, sorting and searching, for all lists."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ digits_only = BeforeValidator(_plain_integer)
 
 
 class Query(BaseModel):
-    """What a request takes in its query: nothing, where nothing is added."""
+    """The base of query models, without parameters."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query that the names and values of a query string make. Of a name that is repeated the last counts.
+        """The query from the names and values of a query string. If a name is repeated, the last value counts.
 
         Raises :class:`pydantic.ValidationError`.
         """
@@ -83,26 +83,26 @@ class Query(BaseModel):
 
 
 class OrganizationQuery(Query):
-    """What every request about an organization takes in its query."""
+    """The query parameters of every request about an organization."""
 
     organization_id: OrganizationId
 
 
 class OwnPageQuery(Query):
-    """What a list of the caller's own takes."""
+    """The query of a list of the caller's own rows."""
 
     limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), digits_only] = 100
     page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), digits_only] = 1
 
     @property
     def offset(self) -> int | None:
-        """Rows before the page; null if no database can count that far, so that the page is empty."""
+        """The number of rows before the page; null if it is too large for a database, so that the page is empty."""
         offset = (self.page - 1) * self.limit
         return offset if offset <= _MAX_OFFSET else None
 
 
 class PageQuery(OwnPageQuery, OrganizationQuery):
-    """What every list of an organization takes."""
+    """The query of every list of an organization."""
 
 
 class Page(BaseModel, Generic[Item]):
@@ -130,11 +130,11 @@ def fetch_page(
     scans: bool = False,
     count: Callable[[], int] | None = None,
 ) -> tuple[Sequence[Any], int]:
-    """The rows of one page in ``order`` and how many there are in all, in two statements at most.
+    """The rows of one page in ``order``, and the total, in at most two statements.
 
-    It takes one where the total is given, or the first page has room left. ``order`` must be total (end with an id), so
-    that pages never overlap. ``scans`` is true if the database has to look at every row anyway: then it counts them
-    along with the page, where there is one. ``count`` counts the rows; null to have a statement do it.
+    It takes one if the total is known, or the first page is not full. ``order`` must be total (end with an id), so that
+    pages never overlap. ``scans`` is true if the database must read every row anyway: then it counts them along with
+    the page. ``count`` counts the rows; null to use a statement.
     """
     page = rows.order_by(*order).limit(query.limit).offset(query.offset)
     count = count or (lambda: count_rows(transaction, rows, parameters))
@@ -161,20 +161,20 @@ def count_rows(transaction: Transaction, rows: Select[Any], parameters: Paramete
 def ordered(
     keys: Sequence[ColumnElement[Any]], direction: str | None, *, tie: ColumnElement[Any]
 ) -> list[ColumnElement[Any] | UnaryExpression[Any]]:
-    """``keys`` in ``direction`` (ascending where null), nulls last whichever it is, then ``tie`` ascending."""
+    """``keys`` in ``direction`` (null: ascending), nulls last in both directions, then ``tie`` ascending."""
     down = direction == "desc"
     return [*((key.desc() if down else key.asc()).nulls_last() for key in keys), tie.asc()]
 
 
 def matching(column: ColumnElement[str], search: str) -> ColumnElement[bool]:
-    """Where ``column`` (folded text, see :func:`normata.core.schema.text.search_text`) has every word of ``search``."""
+    """The condition that ``column``, see :func:`normata.core.schema.text.search_text`, has every word of ``search``."""
     return and_(True, *(column.contains(word, autoescape=True) for word in fold(search).split()))
 
 
 def has_words(column: ColumnElement[str], name: str, number: int) -> ColumnElement[bool]:
-    """Where ``column`` has each of so many words, which are parameters: see :func:`words_as`.
+    """The condition that ``column`` has a number of words, which are parameters: see :func:`words_as`.
 
-    It is for a statement that is made once. Large ones take longer to make than to execute.
+    It is for statements that are built once, because large ones take longer to build than to execute.
     """
     words = (bindparam(f"{name}_{place}", type_=String()) for place in range(number))
     return and_(True, *(column.like(word, escape="/") for word in words))

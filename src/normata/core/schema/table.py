@@ -1,4 +1,4 @@
-"""The base of all tables, and what a column means beyond its type."""
+"""The base of all tables, and the declarations of columns beyond their types."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from normata.core.db.types import text
 
 
 class Table(DeclarativeBase):
-    """The base of all tables, with what bundles, changes and security need to know of each.
+    """The base of all tables, with declarations for bundles, changes and security.
 
-    ``array`` names the sort of the rows on the wire: in events, and in bundles if they carry them; ``ignored`` has the
-    wire names that a row may carry but that follow from others; ``fixed`` has the columns that no later bundle may
-    change; ``generated`` has those that are made from others where a new row lacks them.
-
-    ``shown_in`` names the kept lists that show something of the rows: whatever changes a row advances their revisions.
-    ``bulky`` is true if rows come by the thousand, as the contents of catalogs do: a load of them is one change.
-    ``published`` is false if rows follow from what is published anyway: events, notifications, counters, results.
-    ``transient`` is true if rows are of use for some days at most: one that names a person who is erased is deleted.
-    ``readable`` has the only columns that the service may read on a database with grants; null for all.
-    ``event_columns`` has the only ones that events show; null for the readable ones.
+    ``array`` names the kind of rows on the wire: in events, and in bundles if they have them. ``ignored`` has the wire
+    names that a row may have but that are derived; ``fixed`` has the columns that cannot change later; ``generated``
+    has those that are derived from others if a new row lacks them. ``shown_in`` names the cached lists that show
+    something of the rows: every change of a row advances their revisions. ``bulky`` is true if there are thousands of
+    rows, as in catalogs: a load of them is one change. ``published`` is false if rows follow from published changes:
+    events, notifications, counters, results. ``transient`` is true if rows are needed for some days at most: one that
+    names an erased person is deleted. ``readable`` has the columns that the service may read on a database with grants;
+    null for all. ``event_columns`` has those that events show; null for the readable ones.
     """
 
     array: ClassVar[str] = ""
@@ -52,26 +50,26 @@ class Table(DeclarativeBase):
 
     @classmethod
     def title_column(cls) -> str:
-        """The column that people know a row by."""
+        """The column with a row's name for people."""
         return _title_column(cls)
 
     @classmethod
     def fill(cls, row: dict[str, Any]) -> None:
-        """Fill gaps of a new row that follow from the rest of it."""
+        """Set missing values of a new row that are derived from others."""
 
     @classmethod
     def needs(cls, row: Mapping[str, Any]) -> Sequence[str]:
-        """Columns that may be null, but not in a complete row like this one."""
+        """The nullable columns that must not be null in a complete row like this one."""
         del row
         return ()
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
-        """Set the derived columns of a complete row. It must be able to do so for one whose texts are all empty."""
+        """Set the derived columns of a complete row. It must also work if all texts are empty."""
 
 
 class _Watched(dict[str, Any]):
-    """A row that notes which columns are read, and which are set."""
+    """A row that records which columns are read and set."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(dict.fromkeys(names, ""))
@@ -88,7 +86,7 @@ class _Watched(dict[str, Any]):
 
 
 def derived_from(table: type[Table], columns: Collection[str]) -> frozenset[str]:
-    """The derived columns that follow from any of these columns, as :meth:`Table.derive` has it.
+    """The columns that :meth:`Table.derive` derives from any of these columns.
 
     One that is read as well, such as a count, is only filled there.
     """
@@ -104,7 +102,7 @@ def _watched(table: type[Table]) -> _Watched:
 
 
 def sql_table(table: type[Table]) -> SqlTable:
-    """The table of a class, for Core statements: columns that may be absent, or that only a loop knows, live there."""
+    """The table of a class, for Core statements with optional or computed columns."""
     sql = table.__table__
     assert isinstance(sql, SqlTable)  # noqa: S101 - narrows the type; a declarative class has no other
     return sql
@@ -116,7 +114,7 @@ def _title_column(table: type[Table]) -> str:
 
 
 def new_id() -> str:
-    """A new identifier: a UUIDv7 (RFC 9562), so that ids made later sort later."""
+    """A new identifier: a UUIDv7 (RFC 9562), so that later ids sort later."""
     return str(uuid7())
 
 
@@ -126,12 +124,12 @@ def foreign_key(column: str) -> ForeignKey:
 
 
 def known(*values: str, default: str | None = None) -> MappedColumn[str]:
-    """An open enum: any token is taken, ``values`` are those we know, ``default`` (else the first) fills a gap."""
+    """An open enum: any token is accepted, ``values`` are the known ones, ``default`` (else the first) is the default."""
     return mapped_column(text(64), info={"known": values, "default": default or values[0]})
 
 
 def defaults_to(default: object) -> MappedColumn[Any]:
-    """A column that a new row may leave out: ``default`` fills the gap."""
+    """A column that a new row may leave out, with its ``default``."""
     return mapped_column(info={"default": default})
 
 
@@ -142,32 +140,29 @@ def refers_to(table: str) -> MappedColumn[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What ends a date by which something has to be done.
-
-    That is any of the statuses ``at``, or any of the columns ``once`` that is no longer null.
-    """
+    """When a due date is done: any of the statuses ``at``, or any of the columns ``once`` that is no longer null."""
 
     at: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
 
 
 def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any]:
-    """A date by which something has to be done, unless a row has a status of ``at``, or a column of ``once`` is set."""
+    """A due date, which is done if the row has a status of ``at``, or a column of ``once`` is set."""
     return mapped_column(info={"due": Due(tuple(at), tuple(once))})
 
 
 def may_name(table: str) -> MappedColumn[Any]:
-    """An opaque id of another system, which may happen to name a row of ``table``: then people see its name."""
+    """An opaque id of another system. If a row of ``table`` has this id, people see its name."""
     return mapped_column(info={"may_name": table})
 
 
 def written_as(hint: Any) -> MappedColumn[Any]:
-    """A column whose values requests write as ``hint`` has it. What was loaded may be different, and stays."""
+    """A column whose values in requests must be as ``hint`` says. Loaded values may be different, and stay."""
     return mapped_column(info={"written": hint})
 
 
 def names_person() -> MappedColumn[Any]:
-    """A column that has the name of a person, and nothing else."""
+    """A column with only the name of a person."""
     return mapped_column(info={"names_person": True})
 
 
@@ -180,9 +175,9 @@ EMAIL = {"email": True}
 
 
 def erased_to(value: str | None) -> dict[str, Any]:
-    """The info of a text column that has JSON of which no part can be changed, see ``normata.erasure``.
+    """The info of a text column with JSON that cannot be changed in part, see ``normata.erasure``.
 
-    Where it names a person who is erased, ``value`` takes its place.
+    If it names an erased person, ``value`` replaces it.
     """
     return {"erased_to": value}
 
@@ -196,7 +191,7 @@ _KNOWN: dict[str, type[Table]] = {}
 
 
 def table_named(name: str) -> type[Table]:
-    """The table that SQL calls ``name``. Raises KeyError if no module that declares it has been imported."""
+    """The table with this name in SQL. Raises KeyError if no module that declares it has been imported."""
     if name not in _KNOWN:
         _KNOWN.update((str(mapper.class_.__tablename__), mapper.class_) for mapper in Table.registry.mappers)
     return _KNOWN[name]

@@ -1,4 +1,4 @@
-"""Texts as the domain compares, sorts, searches and addresses them."""
+"""Texts in the forms for comparing, sorting, searching and slugs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 def plain(value: str) -> str:
-    """A name in one line, without what nobody sees in it: a text with it can look like another one."""
+    """A name on one line, without invisible characters, which could make it look like another one."""
     return " ".join(_UNSEEN.sub(lambda found: " " if found[0].isspace() else "", value).split())
 
 
@@ -26,7 +26,7 @@ def slugify(*parts: str) -> str:
 
 
 def search_text(*parts: str | None) -> str:
-    """What a search looks through: folded for case and width in every script, one part a line.
+    """The text for searches: folded for case and width in every script, one part per line.
 
     SQLite's ``lower`` knows ASCII only, and no two databases fold alike, so the folding is done here and stored.
     """
@@ -34,7 +34,7 @@ def search_text(*parts: str | None) -> str:
 
 
 def fold(value: str) -> str:
-    """``value`` in the one form in which texts that a reader holds for the same are the same (NFKC, case folded)."""
+    """``value`` in the form in which texts that look the same to a reader are equal (NFKC, case folded)."""
     if value.isascii():  # which is in that form, but for its case
         return value.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
@@ -44,7 +44,7 @@ def natural_key(value: str) -> str:
     """A key whose code-point order is the natural order of ``value``: A.5.2 comes before A.5.10.
 
     Each run of digits is written as its length and itself, so that the longer number sorts later; at most 999 digits
-    count. Equal keys (A.5.02 and A.5.2) are told apart by whatever the order ends with.
+    count. Equal keys (A.5.02 and A.5.2) are ordered by the end of the sort order.
     """
 
     def number(match: re.Match[str]) -> str:
@@ -59,5 +59,5 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff2
 
 
 def harmless(cell: str) -> str:
-    """A cell of a table that no spreadsheet takes for a formula: OWASP's guard, a leading apostrophe."""
+    """A cell of a table that no spreadsheet interprets as a formula: with a leading apostrophe, as OWASP recommends."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell

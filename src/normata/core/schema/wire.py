@@ -1,6 +1,6 @@
-"""From a table to what travels: the model of its rows in answers, and the model of its rows in bundles.
+"""The wire models of a table: of its rows in answers, and of its rows in bundles.
 
-Both are made from the class that declares the table, once, so that no field is written down twice.
+Both are made from the class that declares the table, so that no field is declared twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from normata.core.schema.table import Table, sql_table
 
 
 class Wire(BaseModel):
-    """The base of all models that leave the service: camelCase names, every field present."""
+    """The base of all models of answers: camelCase names, every field present."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
 
 
 class Input(BaseModel):
-    """The base of what comes in: JSON's own types only (no "3" for 3), and no field that nobody reads."""
+    """The base of all models of input: only JSON's types (no "3" for 3), and no unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, strict=True, extra="forbid")
 
@@ -38,7 +38,7 @@ def columns(table: type[Table]) -> list[Column[Any]]:
 
 
 def listed_columns(table: type[Table]) -> list[Column[Any]]:
-    """Those of them that lists have, whose fields are fixed: bundles and details may have more."""
+    """The wire columns in lists, whose fields are fixed: bundles and details may have more."""
     return [column for column in columns(table) if not column.info.get("unlisted")]
 
 
@@ -55,7 +55,7 @@ def as_wire(table: type[Table], row: Any) -> dict[str, Any]:
 
 @cache
 def wire(table: type[Table]) -> type[BaseModel]:
-    """The model of a row in a list, named and described as the class is: every field required."""
+    """The model of a row in a list, with the name and description of the class: every field is required."""
     listed = listed_columns(table)
     fields: dict[str, Any] = {
         column.name: (hint, Field(**_described(column))) for column, hint in _typed_columns(table) if column in listed
@@ -75,9 +75,9 @@ def input_model(table: type[Table]) -> type[BaseModel]:
 def body_model(
     name: str, table: type[Table], columns: Collection[str], *, doc: str, required: Collection[str] = ()
 ) -> type[BaseModel]:
-    """The model of what a request may say of a row: these columns, all but the ``required`` ones optional.
+    """The model of a request's body with these columns, all but the ``required`` ones optional.
 
-    What is left out is unset, and has no default that OpenAPI could show.
+    Omitted fields are unset, and have no default in OpenAPI.
     """
     fields: dict[str, Any] = {
         column.name: (
@@ -116,7 +116,7 @@ def _described(column: Column[Any]) -> dict[str, Any]:
 
 
 def encode(content: Any) -> bytes:
-    """``content``, which is JSON's values, as JSON in UTF-8."""
+    """JSON values as JSON in UTF-8."""
     try:
         return orjson.dumps(content)
     except TypeError:  # a document may have an integer of more than 64 bits, which orjson refuses

@@ -1,7 +1,7 @@
-"""The schema's history as far as everybody needs it: the versions there are, and whether a database has the newest.
+"""The versions of the schema, and whether a database has the newest one.
 
-Whoever opens a database asks that, and mostly the answer is yes; so nothing here imports Alembic or the tables. How a
-schema is brought up to date is in ``upgrading``.
+Every opening of a database checks this, and usually it is current, so this module does not import Alembic or the
+tables. ``upgrading`` brings a schema up to date.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def needed() -> str:
 
     Migrations come in two steps. Those *before* a new version of the program starts add what it needs, and keep what
     the previous version needs, so that both can serve. Those *after* the old one has ended, named so, remove what
-    nobody needs any more. So this is the newest that is not an *after*.
+    nobody needs any more. So this is the newest version that is not an *after*.
     """
     return max(
         file.name[:_VERSION_LENGTH] for file in _migrations() if not file.name[_VERSION_LENGTH:].startswith(_AFTER)
@@ -65,7 +65,7 @@ def version(transaction: Transaction) -> str | None:
 
 
 def is_servable(transaction: Transaction) -> bool:
-    """Whether this version can serve the schema: it has all that it needs, or was made for a newer version.
+    """Whether this version can serve the schema: it has everything needed, or was made for a newer version.
 
     Migrations keep what the previous version needs, so that both can serve during an upgrade.
     """
@@ -74,12 +74,12 @@ def is_servable(transaction: Transaction) -> bool:
 
 
 def require_usable(transaction: Transaction) -> None:
-    """Raise UnusableSchema where the database holds something else, or was made by a newer version."""
+    """Raise UnusableSchema if the database has other tables, or was made by a newer version."""
     _require_usable(transaction, version(transaction))
 
 
 def require_current(transaction: Transaction) -> None:
-    """Raise UnusableSchema where the schema has not all that this code needs."""
+    """Raise UnusableSchema if the schema lacks something that this code needs."""
     found = version(transaction)
     _require_usable(transaction, found)
     if found is None or found < needed():

@@ -1,4 +1,4 @@
-"""What counts as a difference between a schema and the tables."""
+"""Which differences between a schema and the tables count."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sqlalchemy.types import TypeEngine
 def differs(
     context: MigrationContext, _stored: Column[Any], _declared: Column[Any], stored: TypeEngine[Any], declared: Any
 ) -> bool | None:
-    """Whether the type of a column differs, for Alembic; null where Alembic shall judge by itself.
+    """Whether the type of a column differs, for Alembic; null to let Alembic decide.
 
-    SQLite takes texts of any length, whatever the column says, and could change what it says only by making the table
-    anew. So a migration that widens columns leaves it alone, and a length is no difference there.
+    SQLite accepts texts of any length, whatever the column declares, and could change the declaration only by
+    rebuilding the table. So migrations that widen columns skip SQLite, and a length is not a difference there.
     """
     if context.dialect.name == "sqlite" and isinstance(stored, String):
         impl = declared.dialect_impl(context.dialect)

@@ -12,10 +12,10 @@ _USER, _INVITATION = (
 
 
 def fill_email_keys(connection: sa.Connection) -> None:
-    """Make ``email_folded`` what :func:`email_key` makes of each address that is not of ASCII; others have it already.
+    """Set ``email_folded`` to the :func:`email_key` of each address that is not ASCII; others have it already.
 
-    Once, two users may have had one address, with its domain written as A-labels and as U-labels. Who has it as
-    U-labels is then found by their id only: nobody can say whose the address is.
+    In earlier versions, two users could have one address, with its domain as A-labels and as U-labels. The one with
+    U-labels is then found only by their id, because the owner of the address is unknown.
     """
     for table in (_USER, _INVITATION):
         found = connection.execute(sa.select(table.c.id, table.c.email).where(table.c.email.is_not(None))).all()

@@ -1,4 +1,4 @@
-"""How a schema is brought up to date, by Alembic."""
+"""Bringing a schema up to date with Alembic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from normata.core.schema.migrations import UnusableSchema, head, needed, require
 
 
 def configuration(connection: Connection, metadata: MetaData) -> Config:
-    """Alembic's settings, to bring the database behind ``connection`` to ``metadata``."""
+    """Alembic's settings, to upgrade the database of ``connection`` to ``metadata``."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.attributes["connection"] = connection
@@ -37,11 +37,11 @@ def prepare(
     look_before: Callable[[Connection], None] = _do_not_look,
     look_after: Callable[[Connection], None] = _do_not_look,
 ) -> None:
-    """Bring the schema up to date and secure it, all or nothing, however many processes try at once.
+    """Bring the schema up to date and secure it, completely or not at all, even with several processes at once.
 
-    ``look_before`` and ``look_after`` see the database in that transaction; what they raise undoes it. Without
-    ``finish`` the last steps are left that remove what the previous version still needs; a new database has no such
-    version. Raises UnusableSchema if the database holds something else or was made by a newer version.
+    ``look_before`` and ``look_after`` read the database in that transaction; their errors roll it back. Without
+    ``finish`` the steps that remove what the previous version needs are left out, except for a new database. Raises
+    UnusableSchema if the database holds something else or was made by a newer version.
     """
     database.read_now(require_usable)
     found = database.read_now(version)
