@@ -15,7 +15,7 @@ def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
     columns = (
         *_CONTROL,
         Column("Effective status", 16),
-        Column("Stated status", 14),
+        Column("Assessed status", 15),
         Column("Gap", 50),
         Column("What would close it", 60),
     )
@@ -42,7 +42,7 @@ def applicability_sheet(report: Mapping[str, Any]) -> Sheet:
         Column("Applicable", 11),
         Column("Reasons", 24),
         Column("Justification", 40),
-        Column("Stated status", 14),
+        Column("Assessed status", 15),
         Column("Effective status", 16),
         Column("Gap", 40),
         Column("Covered by", 40),

@@ -124,7 +124,7 @@ def foreign_key(column: str) -> ForeignKey:
 
 
 def known(*values: str, default: str | None = None) -> MappedColumn[str]:
-    """An open enum: any token is accepted, ``values`` are the known ones, ``default`` (else the first) is the default."""
+    """An open enum: any token is accepted, ``values`` are the known ones, ``default`` (else the first) the default."""
     return mapped_column(text(64), info={"known": values, "default": default or values[0]})
 
 
