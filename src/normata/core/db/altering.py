@@ -1,4 +1,4 @@
-"""Reading within :meth:`normata.core.db.database.Database.alter_now`, as a transaction that the domain knows."""
+"""A transaction for reading within :meth:`normata.core.db.database.Database.alter_now`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, Te
 
 
 class AlteringTransaction(Transaction):
-    """A transaction on a connection of SQLAlchemy's, in which the schema is being changed."""
+    """A transaction on a SQLAlchemy connection, in which the schema is being changed."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -33,7 +33,7 @@ class AlteringTransaction(Transaction):
 
     @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """Who changes the schema keeps every other such out."""
+        """Does nothing: only one process changes the schema at a time."""
 
     @override
     def try_lock(self, name: str) -> bool:
@@ -45,7 +45,7 @@ class AlteringTransaction(Transaction):
 
     @override
     def extend(self, scope: TenantScope) -> None:
-        """Whoever changes the schema is held to no scope."""
+        """Does nothing: changes of the schema have no tenant scope."""
 
     @override
     def tables(self) -> frozenset[str]:
@@ -53,4 +53,4 @@ class AlteringTransaction(Transaction):
 
     @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        """Nothing is written that plans depend on."""
+        """Does nothing: no data is written that plans depend on."""

@@ -1,4 +1,4 @@
-"""Batches: all calls that wait are served together, and those that come meanwhile go with the next batch."""
+"""Batches: all waiting calls are served together, and later ones are in the next batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Serve = Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]
 
 
 class _Call(NamedTuple, Generic[Q, A]):
-    """A question that waits for its answer, and since when."""
+    """A call that waits for its answer, with the time since when."""
 
     question: Q
     answer: asyncio.Future[A]
@@ -30,18 +30,17 @@ class _Call(NamedTuple, Generic[Q, A]):
 
 
 class Batcher(Generic[Q, A]):
-    """Has ``serve`` answer many calls at once: with an answer or an error for each, in their order.
+    """Calls ``serve`` for many calls at once; it returns an answer or an error for each, in order.
 
-    A batch begins after all its calls were made, so no answer is older than its call. What ``serve`` raises is raised
+    A batch begins after all its calls were made, so no answer is older than its call. An error of ``serve`` is raised
     for all calls of its batch. A call that waits longer than ``timeout`` seconds for its batch to begin raises
-    Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` is
-    notified of how long each call waits for its batch; null if that is not worth knowing.
+    Unavailable, and nothing is done for it. A batch has at most ``limit`` calls; null for no bound. ``waits`` gets how
+    long each call waits for its batch; null to not measure it.
 
-    With ``patience``, in seconds, a batch waits for as many calls as the one before served and left waiting: clients
-    that send one request after the other come back once they have their answers. It begins without them when as much
-    time has gone since the end of the one before as that one took, or as ``patience`` allows. After it has waited in
-    vain, the next one does not wait: others may be slower. A call that comes alone waits only where a batch of several
-    has just ended.
+    With ``patience``, in seconds, a batch waits for as many calls as the previous one served and left waiting, because
+    clients send the next request once they have their answers. It starts without them when the time since the end of
+    the previous batch is as long as that batch took, or as ``patience``. If it waited in vain, the next one does not
+    wait. A single call waits only if a batch of several has just ended.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Batcher(Generic[Q, A]):
         self._serving: asyncio.Task[None] | None = None
 
     async def ask(self, question: Q) -> A:
-        """The answer to a question."""
+        """The answer to a call."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[A] = loop.create_future()
         call = _Call(question, answer, time.perf_counter() if self._waits else 0.0)
@@ -108,13 +107,13 @@ class Batcher(Generic[Q, A]):
                 self._expect(expected, time.perf_counter() - began)
 
     def _expect(self, calls: int, seconds: float) -> None:
-        """Note that the next batch is likely to have so many calls, after one that took that long."""
+        """Set the expected number of calls of the next batch, after one that took this long."""
         if self._patience:
             self._expected = min(calls, self._limit or calls)
             self._expected_until = asyncio.get_running_loop().time() + min(seconds, self._patience)
 
     async def _gather(self) -> bool:
-        """Wait until the expected calls are there, or their time is over; false if it waited for them in vain."""
+        """Wait until the expected calls have arrived, or the time is over; returns false if it waited in vain."""
         loop = asyncio.get_running_loop()
         if len(self._waiting) >= self._expected or loop.time() >= self._expected_until:
             return True

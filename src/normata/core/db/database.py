@@ -1,4 +1,4 @@
-"""A database, for one process: how work is run in a transaction of it.
+"""The database of a process, which runs work in transactions.
 
 This module knows neither of the databases: ``sqlite`` and ``postgresql`` each have one, and ``opening`` chooses.
 """
@@ -23,16 +23,16 @@ class BadDatabaseUrl(ValueError):
 class Database(ABC):
     """One database.
 
-    ``embedded`` says whether the data is a file of this program's own, which it then makes and migrates by itself.
+    ``embedded`` is true if the data is a file of this program, which it creates and migrates itself.
     """
 
     embedded: bool
 
     @abstractmethod
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, from one consistent snapshot. Raises Unavailable.
+        """Run ``work`` in one consistent snapshot, and return its result. Raises Unavailable.
 
-        Work that ``is_long`` may compute for more than some milliseconds: it must not keep the event loop meanwhile.
+        Work that ``is_long`` may compute for more than some milliseconds, so it must not block the event loop.
         """
 
     async def plan(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
@@ -41,34 +41,35 @@ class Database(ABC):
 
     @abstractmethod
     async def write(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, once its transaction is durable; what it raises, with nothing of it stored.
+        """Run ``work``, and return its result once its transaction is durable.
+
+        If it raises an error, nothing is stored.
 
         ``work`` may be run more than once, so it must do nothing but use its transaction; see :meth:`read` for
         ``is_long``. Raises ConstraintViolation, and Unavailable; then nothing is stored, unless the connection was lost
-        during the commit: whether that one arrived nobody can tell.
+        during the commit, whose outcome is unknown.
         """
 
     @abstractmethod
     async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        """What ``work`` returns, and what it raises, as if it were written; but nothing of it is stored.
+        """Run ``work`` as :meth:`write` would, with the same result or error, but store nothing.
 
         References are checked as the commit would check them, see :meth:`Transaction.check_constraints`. ``work`` may
-        be run more than once, and nobody else's because of it.
-
-        Writers wait for it as little as each database allows, and never for what ``work`` does before its first write.
-        On SQLite a writer of the same process interrupts it between two statements, and it is attempted anew; after
-        some attempts, and for writers of other processes, it has the lock for writing from its first write to its end.
-        On PostgreSQL it takes none of the locks that have names. Rows that it writes are locked until its end, so who
-        changes the same rows waits for that; it waits half a second at most itself, and then raises Unavailable.
+        run more than once, but does not make others' work run again. Writers wait for it as little as each database
+        allows, and never for what ``work`` does before its first write. On SQLite a writer of the same process
+        interrupts it between two statements, and it is attempted again; after some attempts, and for writers of other
+        processes, it holds the write lock from its first write to its end. On PostgreSQL it takes no named locks. Rows
+        that it writes are locked until its end, so changes of the same rows wait for that; it waits half a second at
+        most itself, and then raises Unavailable.
         """
 
     @abstractmethod
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
-        """The rows that answer ``lookup`` now, as named tuples of its columns. Raises Unavailable."""
+        """The current rows of ``lookup``, as named tuples of its columns. Raises Unavailable."""
 
     @abstractmethod
     async def require_ready(self) -> None:
-        """Return if changes can be served just now, as far as is known beside the requests. Raises Unavailable."""
+        """Return if changes can be served now, according to checks apart from requests. Raises Unavailable."""
 
     @abstractmethod
     def read_now(self, work: Work[T]) -> T:
@@ -80,38 +81,38 @@ class Database(ABC):
 
     @abstractmethod
     def alter_now(self, work: Callable[[Connection], T]) -> T:
-        """What ``work``, which changes the schema, returns, in one transaction that keeps every other such out.
+        """Run ``work``, which changes the schema, in one exclusive transaction, and return its result.
 
         It gets a SQLAlchemy connection: Alembic needs one. Raises Unavailable.
         """
 
     @abstractmethod
     def exists(self) -> str | None:
-        """Null where there is something to connect to, else what is missing, fit to follow "there is"."""
+        """Null if there is a database to connect to, else what is missing, as a phrase after "there is"."""
 
     @abstractmethod
     def secure(self, connection: Connection, metadata: MetaData, security: Security) -> None:
-        """Have the database itself keep organizations apart, where it can. Repeating it is harmless."""
+        """Let the database itself separate organizations, if it can. Repeating it is harmless."""
 
     @abstractmethod
     def faults(
         self, transaction: Transaction, metadata: MetaData, security: Security, *, only_schema: bool = False
     ) -> Iterator[str]:
-        """What is wrong with files, references, indexes, triggers, policies and grants, a sentence each.
+        """The faults of files, references, indexes, triggers, policies and grants, a sentence each.
 
-        With ``only_schema`` nothing is looked at that takes longer where there are more rows: files and references.
+        With ``only_schema``, checks that take longer with more rows are left out: of files and references.
         """
 
     @abstractmethod
     def scrub(self) -> bool:
-        """Have the files of the database keep nothing of what was deleted or overwritten. Raises Unavailable.
+        """Remove deleted and overwritten data from the files of the database. Raises Unavailable.
 
-        False where the files are not this program's own: then their server does it in its own time.
+        Returns false if the files are a server's, which does it later by itself.
         """
 
     @abstractmethod
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
-        """What the login that the URL names could do, and the service never needs: a sentence each."""
+        """Warnings about rights of the URL's login that the service does not need, a sentence each."""
 
     def figures(self) -> Mapping[str, float]:
         """Sizes of the files of an embedded database, and when it was last backed up, by the names of metrics."""
@@ -123,4 +124,4 @@ class Database(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give everything back. The database cannot be used afterwards."""
+        """Release all resources. The database cannot be used afterwards."""

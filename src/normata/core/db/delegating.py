@@ -69,7 +69,7 @@ class DelegatingTransaction(Transaction):
 
 
 class InsertRecorder(DelegatingTransaction):
-    """Keeps the rows that are inserted into one table, whatever the statement, in ``added``."""
+    """Records the rows that any statement inserts into one table, in ``added``."""
 
     def __init__(self, transaction: Transaction, table: str) -> None:
         super().__init__(transaction)
@@ -78,7 +78,7 @@ class InsertRecorder(DelegatingTransaction):
 
     @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
-        """An INSERT that returns rows by itself is not watched."""
+        """An INSERT that returns rows by itself is not recorded."""
         if not self._is_recorded(statement):
             return super().rows(statement, parameters)
         assert isinstance(statement, Insert)  # noqa: S101 - narrows the type

@@ -1,4 +1,4 @@
-"""A lookup: one question that is asked so often that it goes past transactions.
+"""A lookup: a query that is so frequent that it is made outside of transactions.
 
 SQLite answers it on the event loop, with a statement prepared once: that takes some microseconds, less than handing it
 to a thread. PostgreSQL answers it with a function that `normata migrate` makes, for all requests that wait, in one
@@ -16,12 +16,12 @@ from sqlalchemy.types import TypeEngine
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A question about the texts ``arguments`` whose answer is rows of ``columns``: texts, numbers, flags, instants.
+    """A query with the texts ``arguments``, which returns rows of ``columns``: texts, numbers, flags, instants.
 
-    ``name`` is the PostgreSQL function's. A version with other columns or arguments must take another name: during an
-    upgrade the previous version goes on asking. ``select`` makes the question from SQL expressions of the arguments;
-    ``source`` is an item of the FROM list to start from, and ``number`` an expression to return and to order by first;
-    both are empty if one question is asked alone.
+    ``name`` is the PostgreSQL function's. A version with other columns or arguments needs another name, because the
+    previous version still uses the function during an upgrade. ``select`` makes the query from SQL expressions of the
+    arguments; ``source`` is an item of the FROM list to start from, and ``number`` an expression to return and to order
+    by first; both are empty for a single call.
     """
 
     name: str
@@ -30,5 +30,5 @@ class Lookup:
     select: Callable[..., str]
 
     def sql(self, *arguments: str, source: str = "", number: str = "") -> str:
-        """The question, for SQL expressions of the arguments."""
+        """The query, for SQL expressions of the arguments."""
         return self.select(*arguments, source=source, number=number)

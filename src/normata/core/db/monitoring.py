@@ -1,4 +1,4 @@
-"""Who waits for the database, and how long: reported to whoever counts it, since this package knows no metrics."""
+"""Monitoring of waits for the database. This package does not depend on metrics, so it reports to an interface."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ WaitName = Literal["reader", "planner", "writer", "dry_run", "lock", "connection
 
 
 class WaitMonitor(Protocol):
-    """Takes note of those who wait for one thing. It is called from any thread."""
+    """Records waits for one resource. It is called from any thread."""
 
     def begin(self) -> None:
-        """Somebody begins to wait."""
+        """A wait begins."""
 
     def end(self, seconds: float) -> None:
-        """Somebody has what it waited for, or has given up, after so many seconds."""
+        """A wait ends, successfully or not, after a number of seconds."""
 
 
 class Monitor(Protocol):
-    """Takes note of how busy a database is."""
+    """Records the load of a database."""
 
     def waits(self, name: WaitName) -> WaitMonitor:
-        """Who takes note of those who wait for this."""
+        """The monitor of waits for this resource."""
 
     def connections(self, *, used: int, idle: int, limit: int) -> None:
-        """The connections of the pool: those in use, those that are open and free, and how many there may be."""
+        """Record the connections of the pool: in use, idle, and the limit."""
 
 
 class NoMonitor(Monitor, WaitMonitor):
-    """Takes note of nothing: a :class:`Monitor`, and its :class:`WaitMonitor`, for commands."""
+    """Records nothing: a :class:`Monitor`, and its :class:`WaitMonitor`, for commands."""
 
     @override
     def waits(self, name: WaitName) -> WaitMonitor:
@@ -56,7 +56,7 @@ class NoMonitor(Monitor, WaitMonitor):
 
 @contextmanager
 def measured_wait(waits: WaitMonitor) -> Iterator[None]:
-    """Report a block that does nothing but wait to ``waits``."""
+    """Report the duration of a block that only waits to ``waits``."""
     began = time.perf_counter()
     waits.begin()
     try:

@@ -1,4 +1,4 @@
-"""Opening the database that the settings name."""
+"""Opening the database of the settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from normata.settings import Settings
 def open_database(
     settings: Settings, *, serving: bool = False, create: bool = False, monitor: Monitor | None = None
 ) -> Database:
-    """The database that the settings name; it need not be reachable yet. Raises BadDatabaseUrl.
+    """The database of the settings; it need not be reachable yet. Raises BadDatabaseUrl.
 
-    With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is made where there
-    is none. ``monitor`` is notified of who waits for it.
+    With ``serving``, it acts with the rights of the service only. With ``create``, an embedded one is created if it
+    does not exist. ``monitor`` records waits.
     """
     monitor = monitor or NoMonitor()
     url = settings.database_url

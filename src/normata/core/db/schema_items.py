@@ -1,4 +1,4 @@
-"""What a schema has beside tables, as it should be: triggers of a table, and how findings about them are worded."""
+"""The expected items of a schema besides tables, such as triggers, and the messages about them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Trigger(NamedTuple):
-    """A trigger of a table, as both databases have it; ``function`` is the source of the one it calls on PostgreSQL.
+    """A trigger of a table, on both databases; ``function`` is the source of the function that it calls on PostgreSQL.
 
     A table names its triggers in its info ``triggers``.
     """
@@ -29,7 +29,7 @@ class Item(NamedTuple):
 def differences(
     wanted: Mapping[Item, object], found: Mapping[Item, object], harmless: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """What is missing, changed or too much, a sentence each; ``harmless`` are kinds that there may be more of."""
+    """The items that are missing, changed or superfluous, a sentence each; ``harmless`` kinds may be superfluous."""
     for item in sorted(wanted):
         if item not in found:
             yield f"the {item.kind} {item.name} of the table {item.table} is missing"

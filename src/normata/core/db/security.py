@@ -1,4 +1,4 @@
-"""What the service may do in the database, as the declarations of operations say it."""
+"""The rights of the service in the database, from the declarations of operations."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """All rights of the service's role, and the lookups that it may ask.
+    """All rights of the service's role, and the lookups that it may make.
 
     It may read every table, and change what ``writes`` names. ``partly_readable`` has the tables of which it may read
-    no more than these columns.
+    only these columns.
     """
 
     writes: tuple[Write, ...]
@@ -32,7 +32,7 @@ class Security:
     partly_readable: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def by_table(self) -> dict[str, list[Write]]:
-        """The writes of each table, at most one an action: the columns of several updates together."""
+        """The writes of each table, at most one for each action: with the columns of all updates."""
         merged: dict[tuple[str, Action], frozenset[str]] = {}
         for write in self.writes:
             key = write.table, write.action
@@ -44,6 +44,6 @@ class Security:
 
 
 def together(*writes: Iterable[Write]) -> tuple[Write, ...]:
-    """All of these, without repetition, in a fixed order."""
+    """All of these, without duplicates, in a fixed order."""
     every = {write for some in writes for write in some}
     return tuple(sorted(every, key=lambda write: (write.table, write.action, sorted(write.columns))))

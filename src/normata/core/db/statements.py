@@ -1,4 +1,4 @@
-"""SQLAlchemy statements for a bare driver: compiled once, with the conversions that their types need and no more."""
+"""SQLAlchemy statements for a plain driver: compiled once, with only the conversions that their types need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHAPES = 1_000  # there are a few hundred; a flood of others must not fill the 
 
 
 class Rows:
-    """Makes named tuples of a driver's rows, with each value converted as its column's type asks."""
+    """Makes named tuples of a driver's rows, with each value converted by its column's type."""
 
     def __init__(self, columns: Iterable[tuple[str, Conversion | None]]) -> None:
         columns = list(columns)
@@ -48,7 +48,7 @@ def _row_type(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Any]:
 
 
 class _Shape:
-    """What a compiler makes of a statement, whatever its literal values are."""
+    """The compiled form of a statement, independent of its literal values."""
 
     def __init__(self, compiled: Any, dialect: Dialect, type_code: object) -> None:
         def bind_conversion(name: str) -> Conversion | None:
@@ -77,7 +77,7 @@ class _Shape:
         self.rows: Rows | None = Rows(columns) if columns else None
 
     def expand(self, values: Parameters) -> tuple[str, list[Any]]:
-        """The SQL and its values where the SQL depends on the values: for short lists it is cached by length."""
+        """The SQL and its values, if the SQL depends on the values; for short lists it is cached by length."""
         lengths = tuple(len(values[name]) for name in self._lists)
         expanded = self._expanded.get(lengths) if lengths else None
         if expanded is None:
@@ -119,8 +119,8 @@ def _flat(values: Iterable[Any]) -> list[Any]:
 class Prepared:
     """A statement, ready to be executed.
 
-    ``names`` are those of its parameters, ``required`` those without which it cannot be executed. ``expands`` tells
-    that the SQL depends on the values: an IN has as many parameters as its list has items.
+    ``names`` are those of its parameters, ``required`` those without which it cannot be executed. ``expands`` is true
+    if the SQL depends on the values: an IN has as many parameters as its list has items.
     """
 
     def __init__(self, shape: _Shape, cache_key: Any) -> None:
@@ -152,10 +152,10 @@ class Prepared:
 
 
 class Statements:
-    """The statements of one kind of database: prepared once each, and forgotten with the statement itself.
+    """The statements of one kind of database: each is prepared once, and dropped with the statement itself.
 
-    Those that differ in literal values only have one shape, which is compiled once: to compile the statement of a list
-    takes as long as to execute it. ``type_code`` is what result types get as the driver's type.
+    Those that differ only in literal values share one shape, which is compiled once: compiling the statement of a list
+    takes as long as executing it. ``type_code`` is passed to result types as the driver's type.
     """
 
     def __init__(self, dialect: Dialect, type_code: object = None) -> None:
@@ -183,11 +183,11 @@ class Statements:
         return known[names]
 
     def quoted(self, name: str) -> str:
-        """A name as SQL writes it, whatever is in it."""
+        """A name quoted for SQL."""
         return self._dialect.identifier_preparer.quote_identifier(name)
 
     def rows(self, columns: Mapping[str, TypeEngine[Any]]) -> Rows:
-        """What makes rows of these columns, for SQL that is no statement of SQLAlchemy's."""
+        """The function that makes rows of these columns, for plain SQL."""
         return Rows(
             (name, element.dialect_impl(self._dialect).result_processor(self._dialect, self._type_code))
             for name, element in columns.items()
@@ -214,5 +214,5 @@ _shared: dict[tuple[type[Dialect], object], Statements] = {}
 
 
 def statements_for(dialect: Dialect, type_code: object = None) -> Statements:
-    """The statements of all databases of this kind that a process opens: what is compiled for one serves the others."""
+    """The statements of all databases of this kind in a process, which share compiled ones."""
     return _shared.setdefault((type(dialect), type_code), Statements(dialect, type_code))

@@ -1,9 +1,8 @@
-"""A transaction as the domain sees it: statements in, rows out, the same on every database.
+"""The interface of a transaction for features: statements in, rows out, the same on every database.
 
-Domain code is plain, synchronous functions over a :class:`Transaction`. How a statement travels is the database
-package's business: SQLite runs the function on a thread, PostgreSQL in a greenlet over asyncpg. SQLAlchemy builds and
-compiles the statements and converts the values; the driver executes them, at a fraction of what it costs over
-SQLAlchemy's own connections.
+Features are plain, synchronous functions over a :class:`Transaction`. SQLite runs the function on a thread, PostgreSQL
+in a greenlet over asyncpg. SQLAlchemy builds and compiles the statements and converts the values; the driver executes
+them, at a fraction of the cost of SQLAlchemy's own connections.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ NO_PARAMETERS: Parameters = {}
 
 
 class ConstraintViolation(Exception):
-    """A statement, or the commit, would have broken a unique key or a reference. Nothing of the transaction is stored.
+    """A statement, or the commit, would violate a unique key or a reference. Nothing of the transaction is stored.
 
-    The message is the database's own. It names the constraint and no values.
+    The message is the database's own. It has the name of the constraint, and no values.
     """
 
 
 class NotPermitted(Exception):
-    """The login, or the role that it acts as, has not the right to do this. The message is the database's own."""
+    """The login, or the role that it acts as, does not have the right to do this. The message is the database's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantScope:
     """The organizations whose rows a transaction may read, and those whose rows it may change.
 
-    ``users`` are the users whose own rows it may read and change as well: their tokens, their sessions. What belongs to
-    no organization counts as that of NO_ORGANIZATION where somebody has to answer for it, as in the log of events. With
-    ``catalogs`` it may change centralized catalogs, see who has adopted what, and give any list another revision.
+    ``users`` are the users whose own rows it may read and change as well: their tokens, their sessions. Rows without an
+    organization belong to NO_ORGANIZATION where an owner is needed, as in the log of events. With ``catalogs`` it may
+    change centralized catalogs, read all adoptions, and set another revision of any list.
 
-    PostgreSQL holds every statement to it with row-level security, over and above what the statement itself asks for.
-    SQLite cannot; there the statements' own conditions hold, and what a change publishes is checked.
+    PostgreSQL limits every statement to it with row-level security, in addition to the statement's own conditions.
+    SQLite cannot; there only the statements' own conditions apply, and published changes are checked.
     """
 
     readable: tuple[str, ...] = ()
@@ -60,10 +59,10 @@ NO_ORGANIZATION = ""  # stands in a scope for what belongs to no organization
 class Transaction(ABC):
     """One transaction. Rows are named tuples: by position, by name, or unpacked.
 
-    Values of a statement are literals in it or named parameters (``bindparam``). A statement that is made once (in a
-    module, or by a cached function) is compiled once. Of those that are made each time, and differ in literals only,
-    the first is compiled; to recognize the others costs a part of that.
-    Raises ConstraintViolation and :class:`normata.errors.Unavailable`.
+    Values of a statement are literals in it or named parameters (``bindparam``). A statement that is built once (in a
+    module, or by a cached function) is compiled once. Of statements that are built each time, and differ only in
+    literals, the first is compiled; recognizing the others costs a part of that. Raises ConstraintViolation and
+    :class:`normata.errors.Unavailable`.
     """
 
     @abstractmethod
@@ -76,43 +75,43 @@ class Transaction(ABC):
 
     @abstractmethod
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
-        """The rows of ``statement``, some at a time: for more than memory should hold."""
+        """The rows of ``statement``, some at a time, for results that are too large for memory."""
 
     @abstractmethod
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """Wait for every other transaction that holds the lock ``name``, and hold it until this one ends.
+        """Take the lock ``name``, waiting for other transactions that hold it, and hold it until this one ends.
 
-        Those that hold it ``shared`` do not wait for each other. For work that reads what it will write back, such as
-        loads. SQLite has one writer anyway.
+        ``shared`` holders do not wait for each other. For work that reads what it will write back, such as loads.
+        SQLite has only one writer.
         """
 
     @abstractmethod
     def try_lock(self, name: str) -> bool:
-        """Take the lock ``name`` as :meth:`lock` does, or return false at once where another transaction holds it."""
+        """Take the lock ``name`` as :meth:`lock` does, or return false immediately if another transaction holds it."""
 
     @abstractmethod
     def check_constraints(self) -> None:
         """Check now what the commit would check: references, and that no statement has failed.
 
-        Raises ConstraintViolation. SQLite has no way to check references before the commit. There the rules of a change
-        have looked at them, and nobody else has written since.
+        Raises ConstraintViolation. SQLite cannot check references before the commit. There the rules of a change have
+        checked them, and nobody else has written since.
         """
 
     @abstractmethod
     def extend(self, scope: TenantScope) -> None:
-        """Have the tenants of ``scope`` in scope from here on: those of the transaction so far, and more."""
+        """Set the tenant scope to ``scope``, which includes the scope so far."""
 
     @abstractmethod
     def tables(self) -> frozenset[str]:
-        """The names of the tables that the database has."""
+        """The names of the tables in the database."""
 
     @abstractmethod
     def analyze(self, written: Mapping[str, int]) -> None:
-        """Have the database count what tables hold, so that it plans by what this transaction has written.
+        """Update the database's statistics, so that plans consider the writes of this transaction.
 
-        ``written`` tells how many rows of each table that was. For bulk changes: until the database counts by itself,
-        its plans take a large table for a small one. Where few rows were written, that does no harm, and the table is
-        left alone; what is few, each database knows.
+        ``written`` has the number of written rows by table. For bulk changes: until the database updates its statistics
+        itself, its plans assume a small table. If few rows were written, this is not needed, and the table is skipped;
+        each database decides what is few.
         """
 
     def row(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Any | None:

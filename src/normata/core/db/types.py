@@ -1,4 +1,4 @@
-"""Column types that mean the same on every database, and times as the wire has them."""
+"""Column types with the same meaning on every database, and times in wire form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def text(length: int | None = None) -> TypeEngine[str]:
 
 
 def format_timestamp(moment: datetime) -> str:
-    """``moment`` (aware) as the wire has it: RFC 3339, UTC, milliseconds, ``Z``.
+    """``moment`` (aware) in wire form: RFC 3339, UTC, milliseconds, ``Z``.
 
     The width is fixed, so that the order of the texts is the order of the times.
     """
@@ -25,7 +25,7 @@ def format_timestamp(moment: datetime) -> str:
 
 
 def now() -> str:
-    """The current time as the wire has it."""
+    """The current time in wire form."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
@@ -33,7 +33,9 @@ _MIDNIGHT = "T00:00:00.000Z"
 
 
 def passes_at(date: str) -> str:
-    """When a date (the wire's text) has passed: a plain one, stored as midnight, when its day (of UTC) ends."""
+    """The time at which a date (in wire form) has passed: for a plain one, stored as midnight, the end of its day
+    (UTC).
+    """
     if not date.endswith(_MIDNIGHT):
         return date
     try:
@@ -43,7 +45,7 @@ def passes_at(date: str) -> str:
 
 
 def from_instant(moment: datetime) -> str:
-    """An instant as asyncpg returns it, as the wire has it."""
+    """An instant of asyncpg in wire form."""
     # asyncpg returns the first instant of year 1 as it does minus infinity: without a zone.
     return format_timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
@@ -55,10 +57,10 @@ Conversion = Callable[[Any], Any]
 
 
 class UtcTimestamp(TypeDecorator[str]):
-    """An instant, in Python always the wire's text.
+    """An instant, in Python always a text in wire form.
 
     PostgreSQL keeps it as ``timestamptz``. SQLite has no type for instants and would return naive ones; there the text
-    is stored as it is, which sorts correctly and costs nothing to read.
+    itself is stored, which sorts correctly and is quick to read.
     """
 
     impl = String(24)
@@ -82,7 +84,7 @@ class UtcTimestamp(TypeDecorator[str]):
 
 
 class Document(TypeDecorator[Any]):
-    """A JSON value, stored as it was passed, the order of its names included.
+    """A JSON value, stored as it was passed, including the order of names.
 
     SQLite gives a column declared as JSON the affinity NUMERIC, which turns a bare 0.0 into 0: there it is text.
     """

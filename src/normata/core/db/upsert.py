@@ -1,4 +1,4 @@
-"""INSERT … ON CONFLICT DO UPDATE, which both databases spell alike and SQLAlchemy keeps apart."""
+"""INSERT … ON CONFLICT DO UPDATE, which is the same on both databases, but separate in SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 
 
 def upsert(table: Table, values: Mapping[str, Any], *, key: Sequence[str], update: Sequence[str]) -> Insert:
-    """Insert a row of ``values`` (literals or parameters); where its ``key`` is taken, update these columns of that."""
+    """Insert a row of ``values`` (literals or parameters); if its ``key`` exists, update these columns of that row."""
     statement = postgresql.insert(table).values(**values)
     # SQLite's compiler takes PostgreSQL's construct as it is; a test holds that on both.
     return statement.on_conflict_do_update(

@@ -51,19 +51,19 @@ _REPLACED: tuple[str, UnavailableReason] = ("another server has become the prima
 
 
 class _StaleConnection(Unavailable):
-    """The server has gone since a connection was last used."""
+    """The server was lost since a connection was last used."""
 
 
 class _AnotherServer(_StaleConnection):
-    """The connection leads to a server that is not the primary that it was meant for."""
+    """The connection leads to a server other than the expected primary."""
 
 
 class PostgreSQL(Database):
     """PostgreSQL, over a bounded pool of connections.
 
-    When serving, every transaction acts as the service's role, which row-level security holds to the tenants in scope;
-    also where the URL names a role that it would not hold, a superuser or the tables' owner. The command line acts as
-    the role that the URL names.
+    When serving, every transaction acts as the service's role, which row-level security limits to the tenant scope,
+    even if the URL names a role without this limit: a superuser or the tables' owner. Commands act as the role of the
+    URL.
     """
 
     embedded = False
@@ -102,7 +102,7 @@ class PostgreSQL(Database):
 
     @override
     async def require_ready(self) -> None:
-        """The primary has committed a moment ago."""
+        """Requires that the primary has committed recently."""
         if self._pool.heartbeat is not None:
             await self._pool.heartbeat.ready()
 
@@ -146,12 +146,12 @@ class PostgreSQL(Database):
 
     @override
     def scrub(self) -> bool:
-        """A server vacuums by itself, and keeps its log of changes as it is configured to."""
+        """Returns false: a server vacuums by itself, and keeps its log as it is configured."""
         return False
 
     @override
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
-        """Row-level security should bind the login as well."""
+        """Warns if row-level security does not apply to the login."""
         return rights.serving_warnings(_own(transaction).fetch, self._role)
 
     @override

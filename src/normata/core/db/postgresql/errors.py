@@ -1,4 +1,4 @@
-"""What goes wrong with PostgreSQL, as a caller of the database knows it. Everything is translated here."""
+"""Translation of PostgreSQL's errors into those of this package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REASONS: Mapping[str, UnavailableReason] = {
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether asyncpg's connection is of no more use after this."""
+    """Whether asyncpg's connection cannot be used after this error."""
     lost = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError)
     # asyncpg counts two others among these: a value that it cannot encode, and a type that a migration has changed.
     if isinstance(error, ValueError | asyncpg.OutdatedSchemaCacheError):
@@ -38,12 +38,12 @@ def is_lost(error: BaseException) -> bool:
 
 
 def may_be_wrong_server(error: BaseException) -> bool:
-    """Whether the connection, or its server, may not be the one to use after this: it is lost, or takes no writes."""
+    """Whether the connection or its server may be the wrong one after this error: it is lost, or accepts no writes."""
     return is_lost(error) or isinstance(error, asyncpg.ReadOnlySQLTransactionError)
 
 
 def raise_translated(error: Exception) -> NoReturn:
-    """Raise the error as a caller of the database knows it."""
+    """Raise the error translated for callers."""
     known = translate(error)
     if known is error:
         raise error
@@ -52,7 +52,7 @@ def raise_translated(error: Exception) -> NoReturn:
 
 
 def translate(error: Exception) -> Exception:
-    """The error as a caller of the database knows it; one that is the caller's own stays as it is."""
+    """The error translated for callers; the caller's own errors are unchanged."""
     if isinstance(error, exc.TimeoutError):
         return Unavailable("all connections are in use", "crowded")
     cause = _cause(error)
@@ -66,7 +66,7 @@ def translate(error: Exception) -> Exception:
 
 
 def _cause(error: Exception) -> BaseException:
-    """Asyncpg's error behind one of SQLAlchemy's."""
+    """The asyncpg error that caused one of SQLAlchemy's."""
     if isinstance(error, exc.DBAPIError) and error.orig is not None:
         return error.orig.__cause__ or error.orig
     return error
@@ -85,5 +85,5 @@ def _reason(error: BaseException) -> UnavailableReason:
 
 
 def first_line(error: BaseException) -> str:
-    """The server's first line about an error; the next ones may have values."""
+    """The first line of the server's message; further lines may contain values."""
     return str(error).partition("\n")[0] or "the database did not answer in time"

@@ -1,4 +1,4 @@
-"""Grants: what the service's role may do with the tables, exactly."""
+"""Grants: the exact rights of the service's role on the tables."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def wanted(metadata: MetaData, security: Security) -> Grants:
 
 
 def secure(connection: Connection, role: str, grants: Grants) -> None:
-    """Grant this, and revoke everything else."""
+    """Grant exactly these rights, and revoke all others."""
     quote = connection.dialect.identifier_preparer
     run = connection.exec_driver_sql
     role_name = quote.quote_identifier(role)
@@ -86,7 +86,7 @@ def secure(connection: Connection, role: str, grants: Grants) -> None:
 
 
 def faults(ask: Ask, role: str, grants: Grants) -> Iterator[str]:
-    """What is wrong with the grants, a sentence for each table and grantee."""
+    """The faults of the grants, a sentence for each table and grantee."""
     stored = _stored(ask, role)
     effective: dict[str, set[str]] = {}
     for table, privilege in ask(_EFFECTIVE, role):

@@ -1,10 +1,10 @@
-"""Which server is the primary: found out again every second, and believed for three.
+"""The heartbeat: confirms every second which server is the primary; a confirmation is valid for three seconds.
 
-A server that has been replaced may not know it: nobody minds it any more, or it was frozen when another one was
-promoted. It goes on reading, with the tokens that have been revoked since. So what a server answers counts only while
-it is known to be the primary. What shows that is a commit: one that a synchronous standby has confirmed shows that this
-standby had not been promoted when the commit began. A lease of some seconds follows from it, as in Gray and Cheriton's
-"Leases" (1989), on a clock of this machine alone.
+A server that has been replaced may not know it: its Patroni was killed, or it was frozen when another one was promoted.
+It would continue to read, with tokens that have been revoked since. So answers of a server count only while it is known
+to be the primary. A commit proves that: if a synchronous standby has confirmed it, this standby had not been promoted
+when the commit began. This gives a lease of some seconds, as in Gray and Cheriton's "Leases" (1989), on a clock of this
+machine alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def clock() -> float:
-    """Seconds on a clock that is never set."""
+    """Seconds of a monotonic clock."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -51,10 +51,10 @@ class Server:
 
 
 class Heartbeat:
-    """Confirms the primary with a commit a second, and asks all other hosts meanwhile whether they know better.
+    """Confirms the primary with a commit each second, and asks all other hosts for their status.
 
-    ``adopt`` is called with every new primary, before anything is asked of it. ``renew`` is called when sessions from
-    before are of no more use. It begins to beat when it is first asked.
+    ``adopt`` is called with every new primary, before it is used. ``renew`` is called when earlier sessions cannot be
+    used any more. It starts at the first call.
     """
 
     def __init__(self, hosts: Hosts, adopt: Callable[[Server], None], renew: Callable[[], None]) -> None:
@@ -79,30 +79,30 @@ class Heartbeat:
     async def confirmed(self, *, writing: bool = False) -> Server:
         """The primary, confirmed for reading or for writing not longer than LEASE ago.
 
-        Where that has run out, it waits for the next beat. Raises Unavailable.
+        If the confirmation has expired, it waits for the next beat. Raises Unavailable.
         """
         return await self._confirmed(LEASE, writing=writing)
 
     async def ready(self) -> None:
-        """Return if changes can be served just now. Raises Unavailable."""
+        """Return if changes can be served now. Raises Unavailable."""
         await self._confirmed(READY, writing=True)
 
     async def is_still(self, server: Server) -> bool:
-        """Whether what ``server`` has just answered counts: it is the primary still. Raises Unavailable."""
+        """Whether an answer of ``server`` counts, because it is still the primary. Raises Unavailable."""
         return await self.confirmed() is server
 
     def wake(self) -> None:
-        """Have the next beat come at once: something has happened that may mean another primary."""
+        """Start the next beat immediately, because there may be another primary."""
         self._wake.set()
 
     def doubt(self, server: Server) -> None:
-        """Believe nothing before the next beat: another server has answered in this one's place."""
+        """Discard the confirmation until the next beat, because another server has answered."""
         if server is self._server:
             self._read = self._written = _NEVER
         self.wake()
 
     async def close(self) -> None:
-        """Beat no more."""
+        """Stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -173,7 +173,7 @@ class Heartbeat:
             self._reason = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
 
     async def _commit(self, server: Server | None, began: float) -> ServerStatus | None:
-        """Confirm the primary with a commit, and note what follows; returns its status, or null."""
+        """Confirm the primary with a commit, and update the state; returns its status, or null."""
         assert server is not None  # noqa: S101 - narrows the type
         probe = self._probes[server.address]
         found = await probe.status(commit=True)
@@ -247,7 +247,7 @@ class Heartbeat:
         return status.timeline > server.timeline
 
     def _log_changes(self, began: float) -> None:
-        """Log once what has changed."""
+        """Log changes once."""
         reason = "" if self._written >= began else self._reason
         if reason and reason != self._logged:
             log.warning("database_unconfirmed", reason=reason)
@@ -257,7 +257,7 @@ class Heartbeat:
 
 
 def _newest(statuses: Mapping[HostProbe, ServerStatus | None]) -> tuple[HostProbe, ServerStatus] | None:
-    """The primary to take, of several."""
+    """The primary to use, of several."""
     primaries = [(probe, status) for probe, status in statuses.items() if status is not None]
     primaries = [pair for pair in primaries if pair[1].is_primary]
     return max(primaries, key=lambda pair: pair[1].rank, default=None)
@@ -268,7 +268,7 @@ def _is_of(status: ServerStatus, server: Server) -> bool:
 
 
 def _are_standbys(statuses: Collection[ServerStatus | None], server: Server) -> bool:
-    """Whether all have answered, are there at all, and none has been promoted."""
+    """Whether there are other hosts, all have answered, and none has been promoted."""
     return bool(statuses) and all(
         one is not None and not one.is_primary and one.system == server.system for one in statuses
     )

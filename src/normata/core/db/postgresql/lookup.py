@@ -1,4 +1,4 @@
-"""Lookups: functions of the database, asked for all calls that wait in one round trip."""
+"""Lookups: functions of the database, called for all waiting calls in one round trip."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ END $$
 
 
 class Lookups:
-    """Asks lookups on a connection of their own, without a transaction around them."""
+    """Makes lookups on a connection of their own, without a transaction."""
 
     def __init__(self, pool: Pool, statements: Statements, timeout: float) -> None:
         self._pool = pool
@@ -136,7 +136,7 @@ class Lookups:
 
 
 def secure(connection: Connection, role: str, lookup: Lookup) -> None:
-    """Make the lookup's function, or leave it alone where it is right, and let the role alone execute it."""
+    """Create the lookup's function unless it is correct, and let only the role execute it."""
     run = connection.exec_driver_sql
     made = _definition(lookup, connection.dialect)
     signature = _signature(lookup)
@@ -158,7 +158,7 @@ def secure(connection: Connection, role: str, lookup: Lookup) -> None:
 
 
 def faults(ask: Ask, role: str, lookup: Lookup, dialect: Dialect) -> Iterator[str]:
-    """What is wrong with the lookup's function, a sentence each."""
+    """The faults of the lookup's function, a sentence each."""
     signature = _signature(lookup)
     if not ask("SELECT 1 WHERE to_regprocedure($1) IS NOT NULL", signature):
         yield f"the function {lookup.name} is missing; run `normata migrate`"
@@ -211,6 +211,6 @@ def _comment(ask: Ask, lookup: Lookup) -> str | None:
 
 
 def _fingerprint(ask: Ask, lookup: Lookup, made: str) -> str:
-    """What the comment of a function has that was made from this source and has not been changed since."""
+    """The expected comment of an unchanged function that was made from this source."""
     ((stored,),) = ask("SELECT pg_get_functiondef(to_regprocedure($1))", _signature(lookup))
     return sha256(f"{made}{stored}".encode()).hexdigest()

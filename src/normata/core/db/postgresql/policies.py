@@ -1,4 +1,4 @@
-"""Row-level security: which rows of a table the service may read, and which it may change."""
+"""Row-level security: the rows of a table that the service may read and change."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Policy:
 
     @property
     def name(self) -> str:
-        """Its name, which is unlike those of its table's other policies."""
+        """Its name, unique among the policies of its table."""
         return f"{_OURS}{self.command.lower()}"
 
     def clauses(self) -> str:
@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A policy as the catalog has it."""
+    """A policy in the database's catalog."""
 
     name: str
     command: str
@@ -78,25 +78,25 @@ class _Stored:
         )
 
     def fingerprint(self, policy: Policy) -> str:
-        """What the comment has of a policy that was made from this source, and is stored like this.
+        """The expected comment of a policy that was made from this source, and is stored like this.
 
-        PostgreSQL does not keep the source, so its own reading of it is remembered along with it.
+        PostgreSQL does not store the source, so the comment also covers PostgreSQL's own form of it.
         """
         return sha256(f"{policy.clauses()}\n{self.using}\n{self.check}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class _Guard:
-    """The row-level security of a table, as the catalog has it."""
+    """The row-level security of a table in the database's catalog."""
 
     enabled: bool
     policies: dict[str, _Stored]
 
 
 def secure(connection: Connection, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]) -> None:
-    """Give each table its policies and no others; those that are right are left alone.
+    """Create the policies of each table and drop others; correct ones are not touched.
 
-    To make a policy locks the table against everybody.
+    Creating a policy locks the table exclusively.
     """
     quote = connection.dialect.identifier_preparer
     run = connection.exec_driver_sql
@@ -125,7 +125,7 @@ def secure(connection: Connection, role: str, wanted: Sequence[tuple[Table, Sequ
 
 
 def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]) -> Iterator[str]:
-    """What is wrong with row-level security, a sentence each."""
+    """The faults of row-level security, a sentence each."""
     guards = _guards(ask, role)
     for table, policies in wanted:
         guard = guards.get(table.name)
@@ -144,7 +144,7 @@ def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]
 
 
 def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer) -> list[Policy]:
-    """The policies of a table; none if its rows belong to no organization and no user: everybody may see them."""
+    """The policies of a table; none if its rows belong to no organization and no user, so that all may see them."""
     if "owned_by" in table.info:
         return _owned_policies(table, writes, quote)
     column = table.c.get(table.info.get("organization_column", "organization_id"))
@@ -173,9 +173,9 @@ def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer
 def _owned_policies(table: Table, writes: Sequence[Write], quote: IdentifierPreparer) -> list[Policy]:
     """The policies of a table whose rows are users' own: ``owned_by`` names the column of the user.
 
-    A row that also has an organization is that organization's as well. Where rows of another table refer to users
-    (``seen_by``), whoever sees such a row sees the user's; whoever may change its organization may end the user's
-    (``ended_by``), which is an UPDATE. That table's own policy decides which of its rows are seen.
+    A row that also has an organization is that organization's as well. If rows of another table refer to users
+    (``seen_by``), a caller who sees such a row also sees the user's; a caller who may change its organization may end
+    the user's (``ended_by``), which is an UPDATE. That table's own policy decides which of its rows are visible.
     """
 
     def refers(info: str, more: str = "") -> str:
@@ -210,7 +210,7 @@ def _write_policy(write: Write, writable: str) -> Policy:
 
 
 def _setting(name: str) -> str:
-    """The organizations, or users, that a transaction has set, looked up once a statement; null outside of one."""
+    """The organizations, or users, that a transaction has set, read once for each statement; null outside of one."""
     return f"(SELECT NULLIF(current_setting('normata.{name}', true), '')::text[])"
 
 

@@ -33,25 +33,24 @@ logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 
 
 class Lease:
-    """A connection that somebody has for a while."""
+    """A connection that is in use."""
 
     def __init__(self, connection: asyncpg.Connection[Any]) -> None:
         self.connection = connection
         self.is_abandoned = False
 
     def abandon(self) -> None:
-        """Have nobody get the connection after this: something may still be in progress on it."""
+        """Do not reuse the connection, because something may still be in progress on it."""
         self.is_abandoned = True
 
 
 class Pool:
-    """Opens connections to the primary, keeps them, and renews those that may lead nowhere.
+    """Opens connections to the primary, keeps them open, and renews those that may be lost.
 
-    A server that has gone without a word leaves all connections as they were, and each would cost a request its whole
-    wait. So after one was found to lead nowhere, every connection from before that moment is renewed before it is used.
-    Once another server is the primary, no connection to the one before is used again, nor does it count.
-
-    The service has a heartbeat that finds the primary. A command asks the hosts once for each connection.
+    If a server vanishes, all connections stay open, and each would make a request wait for its time-out. So after one
+    was found to be lost, every earlier connection is renewed before it is used. Once another server is the primary,
+    connections to the previous one are neither used nor counted. The service has a heartbeat that finds the primary. A
+    command asks the hosts once for each connection.
     """
 
     def __init__(self, settings: Settings, *, serving: bool, monitor: Monitor) -> None:
@@ -118,13 +117,13 @@ class Pool:
                 return connection
 
     def doubt(self) -> None:
-        """Have every connection from before this moment renewed before it is used again, and the primary confirmed."""
+        """Renew every earlier connection before it is used again, and confirm the primary."""
         self._renew()
         if self.heartbeat is not None:
             self.heartbeat.wake()
 
     def is_doubtful(self, made: float) -> bool:
-        """Whether a connection that was made then may lead nowhere."""
+        """Whether a connection opened at this time may be lost."""
         return made < self._doubted
 
     async def close(self) -> None:
@@ -162,7 +161,7 @@ class Pool:
         self._doubted = time.monotonic()
 
     def _adopt(self, server: Server) -> None:
-        """Use connections to a new primary only. What is in progress on others fails at once, as if they were lost."""
+        """Use only connections to a new primary. Work on others fails immediately, as if they were lost."""
         is_first, self._server = self._server is None, server
         if is_first:
             return

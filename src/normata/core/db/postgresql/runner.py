@@ -1,4 +1,4 @@
-"""Running coroutines for callers without an event loop, so that an interrupt always ends them as an interrupt."""
+"""Running coroutines for callers without an event loop, so that an interrupt always raises KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Runner:
         self._runner = asyncio.Runner()
 
     def run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What ``call`` returns. Raises KeyboardInterrupt after an interrupt, whatever became of the call."""
+        """Run ``call`` and return its result. Raises KeyboardInterrupt after an interrupt, whatever the outcome."""
         task: asyncio.Task[Any] | None = None
         is_interrupted = False
 
@@ -69,9 +69,9 @@ class Runner:
 
 @contextmanager
 def _interrupts(handle: Callable[[], None]) -> Iterator[None]:
-    """Handle interrupts for a block, where Python would raise KeyboardInterrupt for them wherever it is.
+    """Handle interrupts for a block, where Python would raise KeyboardInterrupt anywhere.
 
-    Only the main thread gets signals. Where a program handles them in a way of its own, it goes on to do so.
+    Only the main thread gets signals. A program's own handlers stay in place.
     """
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not is_default or threading.current_thread() is not threading.main_thread():

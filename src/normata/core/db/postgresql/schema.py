@@ -35,7 +35,7 @@ _IS_NULL = re.compile(r"\(?\w+ IS (NOT )?NULL\)?")
 
 
 def faults(ask: Ask, metadata: MetaData, quote: IdentifierPreparer) -> Iterator[str]:
-    """What is wrong with indexes, triggers and rules, a sentence each. More indexes do no harm, unless unique ones."""
+    """The faults of indexes, triggers and rules, a sentence each. Further indexes are allowed unless unique."""
     found: dict[Item, object] = {}
     for table, name, is_unique, method, keys, columns, condition in ask(_INDEXES):
         kind = "unique index" if is_unique else "index"
@@ -94,7 +94,7 @@ def _definition(index: Index) -> object:
 
 
 def _plain(condition: str | None) -> str | None:
-    """A condition, as both sides write it. PostgreSQL words most anew, so of these only that there is one counts."""
+    """A condition in a comparable form. PostgreSQL rewrites most, so for these only their existence counts."""
     if condition is None:
         return None
     return condition.strip("()") if _IS_NULL.fullmatch(condition) else "some"

@@ -1,4 +1,4 @@
-"""The service's role, what it may do, and what `normata check` finds wrong with that."""
+"""The service's role and its rights, and the checks of `normata check`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INVALID_INDEXES = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT in
 
 
 def secure(connection: Connection, role: str, metadata: MetaData, security: Security) -> None:
-    """Make the role where it is missing, and give it its rights and no others."""
+    """Create the role if it is missing, and give it exactly its rights."""
     quote = connection.dialect.identifier_preparer
     _make_role(connection, role)
     connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA public TO {quote.quote_identifier(role)}")
@@ -47,7 +47,7 @@ def secure(connection: Connection, role: str, metadata: MetaData, security: Secu
 
 
 def faults(ask: Ask, role: str, metadata: MetaData, security: Security) -> Iterator[str]:
-    """What is wrong with indexes, triggers, functions, policies and grants, a sentence each."""
+    """The faults of indexes, triggers, functions, policies and grants, a sentence each."""
     for (name,) in ask(_INVALID_INDEXES):
         yield f"the index {name} is not valid; rebuild it with REINDEX"
     dialect = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
@@ -74,7 +74,7 @@ def faults(ask: Ask, role: str, metadata: MetaData, security: Security) -> Itera
 
 
 def serving_warnings(ask: Ask, role: str) -> Iterator[str]:
-    """Why the login is not one to serve with, in a sentence."""
+    """Why the service should not use the login, in a sentence."""
     name, is_superuser, bypasses, owns = ask(_LOGIN)[0]
     if is_superuser:
         reason = "is a superuser"

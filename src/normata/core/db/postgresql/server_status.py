@@ -1,8 +1,8 @@
-"""Servers of PostgreSQL: the hosts of the URL, connections to them, and what a server reports of itself.
+"""PostgreSQL servers: the hosts of the URL, connections to them, and their status.
 
-PostgreSQL counts a timeline up with each promotion (its manual, 26.3.6). Of two servers that both take writes, the one
-of the lower timeline is a primary that has been replaced. What a pooler or a proxy remembers of a server may be out of
-date, so everything is asked by SQL.
+PostgreSQL counts a timeline up with each promotion (its manual, 26.3.6). Of two servers that both accept writes, the
+one with the lower timeline is a primary that has been replaced. The state of a pooler or a proxy may be out of date, so
+everything is read by SQL.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Hosts:
         return opened
 
     def label(self, address: str) -> str:
-        """An address as people may see it: without a password."""
+        """An address for people, without a password."""
         return urlsplit(address).netloc.rpartition("@")[2] or "the host of the environment"
 
 
@@ -116,11 +116,11 @@ def _nothing() -> None:
 
 
 class BackgroundClosing:
-    """Closes connections that a statement may still hold, beside everything else, each within ``timeout`` seconds.
+    """Closes connections with running statements in the background, each within ``timeout`` seconds.
 
-    A server notices that a client has gone only when it next writes or reads, and not while a commit waits for its
-    synchronous standby. So a connection that is just dropped can live on at the server for as long as that standby is
-    silent. asyncpg sends a request to cancel the statement, and `close` waits for it and for the server's answer.
+    A server notices that a client has disconnected only when it next writes or reads, and not while a commit waits for
+    its synchronous standby. So a dropped connection can stay open at the server for as long as that standby does not
+    answer. asyncpg sends a request to cancel the statement, and `close` waits for it and for the server's answer.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -128,13 +128,13 @@ class BackgroundClosing:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self, connection: asyncpg.Connection[Any], then: Callable[[], None] = _nothing) -> None:
-        """Close a connection, and call ``then`` once the server has ended what it did for it, or the time is over."""
+        """Close a connection, and call ``then`` once the server has ended its work, or the time is over."""
         task = asyncio.create_task(self._close(connection, then))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Wait for all that are being closed."""
+        """Wait for all connections that are being closed."""
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
@@ -151,10 +151,10 @@ class BackgroundClosing:
 
 
 async def commit(connection: asyncpg.Connection[Any]) -> None:
-    """Commit. Raises Unavailable if the server does not vouch for it, and asyncpg's errors.
+    """Commit. Raises Unavailable if the server does not confirm it on the standby, and asyncpg's errors.
 
     A commit that waits for its synchronous standby and is cancelled there, by an administrator for instance, succeeds:
-    it is on the primary, and perhaps nowhere else (PostgreSQL's manual, 27.2.8.4). The server warns of that only.
+    it is on the primary, and perhaps nowhere else (PostgreSQL's manual, 27.2.8.4). The server only sends a warning.
     """
     with warnings_of(connection) as warnings:
         await connection.execute("COMMIT")
@@ -198,7 +198,7 @@ class ServerStatus:
 
     @property
     def rank(self) -> tuple[str, bool, int]:
-        """Of several servers, the one to take is the greatest."""
+        """The sort key of several servers: the greatest is to be used."""
         return self.timeline, self.takes_writes, self.position
 
 
@@ -246,7 +246,7 @@ class HostProbe:
         return None
 
     async def _status(self, *, commit: bool) -> tuple[ServerStatus, Sequence[str]]:
-        """The status of the host, and its warnings; over a new connection where the open one turns out to be lost."""
+        """The status of the host, and its warnings; over a new connection if the open one is lost."""
         if self._connection is not None:
             try:
                 return await self._status_over(self._connection, commit=commit)
@@ -266,16 +266,16 @@ class HostProbe:
             return await fetch_status(connection, commit=commit, within=self._patience), warnings
 
     def drop(self) -> None:
-        """Ask over a new connection the next time."""
+        """Use a new connection the next time."""
         if self._connection is not None:
             self._closing.close(self._connection)
             self._connection = None
 
 
 async def open_to_primary(hosts: Hosts) -> asyncpg.Connection[Any]:
-    """A new connection to the primary among the hosts, or to the only host, whatever it is. Raises Unavailable.
+    """A new connection to the primary among the hosts, or to the only host in any case. Raises Unavailable.
 
-    All are asked at once, so that one whose machine is gone takes its share of the time-out only.
+    All are asked at the same time, so that a lost machine takes only its share of the time-out.
     """
     if len(hosts.addresses) == 1:
         return await hosts.open(hosts.addresses[0], within=hosts.timeout)

@@ -1,4 +1,4 @@
-"""A transaction on a connection to PostgreSQL: how it begins, and how its statements travel."""
+"""A transaction on a connection to PostgreSQL: its begin, and its statements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Wait = Callable[[Awaitable[Any]], Any]
 
 
 class Mode(NamedTuple):
-    """How a transaction begins, whether it may write, and whether what it writes is stored.
+    """The mode of a transaction: how it begins, whether it may write, and whether its writes are stored.
 
     ``lock_timeout`` is in seconds, null for that of all statements.
     """
@@ -65,7 +65,7 @@ EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
 
 
 def settings(role: str, scope: TenantScope, timeout: float, timeline: str, mode: Mode) -> str:
-    """What sets the role of a transaction, the tenants in its scope, and its timeouts.
+    """The SQL that sets the role of a transaction, its tenant scope, and its time-outs.
 
     A server of another timeline refuses it with ANOTHER_SERVER.
 
@@ -87,7 +87,7 @@ def settings(role: str, scope: TenantScope, timeout: float, timeline: str, mode:
 
 
 class PostgreSQLTransaction(Transaction):
-    """A transaction that has begun; whoever made it ends it.
+    """A transaction that has begun; its creator ends it.
 
     ``wait`` waits for the driver: within a greenlet of the event loop, or, for work that is long, on another thread.
     """
@@ -154,13 +154,13 @@ class PostgreSQLTransaction(Transaction):
 
     @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        """A table that somebody else has locked against it is left alone."""
+        """A table that another transaction has locked is skipped."""
         for table, rows in written.items():
             if rows >= _MANY:
                 self.fetch(f"ANALYZE (SKIP_LOCKED) {self._statements.quoted(table)}")
 
     def fetch(self, sql: str, *values: Any) -> list[Any]:
-        """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""
+        """All rows of a plain SQL statement, as the driver returns them."""
         return self._wait(self._connection.fetch(sql, *values))
 
     def _wait(self, call: Awaitable[T]) -> T:
@@ -176,7 +176,7 @@ class PostgreSQLTransaction(Transaction):
 
 
 class PostgreSQLDryRun(PostgreSQLTransaction):
-    """A transaction that will be rolled back: it takes no lock by its name, since it stores nothing."""
+    """A transaction that will be rolled back: it takes no named locks, because it stores nothing."""
 
     @override
     def lock(self, name: str, *, shared: bool = False) -> None:
@@ -188,7 +188,7 @@ class PostgreSQLDryRun(PostgreSQLTransaction):
 
 
 def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
-    """Waits, on another thread, for what ``loop`` does."""
+    """Waits on another thread for coroutines of ``loop``."""
 
     async def done(call: Awaitable[Any]) -> Any:
         return await call
@@ -197,9 +197,9 @@ def waits_on(loop: asyncio.AbstractEventLoop) -> Wait:
 
 
 def run_work(work: Work[T], transaction: PostgreSQLTransaction) -> T:
-    """What ``work`` returns. Raises what it raises, and what it has swallowed.
+    """Run ``work`` and return its result. Raises its errors, including those of statements that it has caught.
 
-    Where one of its statements failed, the server would take COMMIT for ROLLBACK.
+    After a failed statement, the server would treat COMMIT as ROLLBACK.
     """
     result = work(transaction)
     if transaction.failure is not None:
@@ -212,7 +212,7 @@ async def _opened(described: Any, values: Sequence[Any]) -> Any:
 
 
 def _lock_key(name: str) -> int:
-    """The number that stands for a lock's name among all users of the database."""
+    """The number of a named lock, unique among all users of the database."""
     return int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
 
 

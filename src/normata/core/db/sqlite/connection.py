@@ -1,4 +1,4 @@
-"""Connections to the file of a SQLite database, and what its errors mean."""
+"""Connections to the file of a SQLite database, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def code(error: BaseException | None) -> int:
 def begin(connection: sqlite3.Connection, deadline: float, free_lock: Callable[[], bool] = lambda: False) -> None:
     """Begin a transaction that has the lock for writing; ``deadline`` is on the monotonic clock.
 
-    It takes the lock at once, since a reader that turns into a writer can fail where no waiting helps. Where another
-    one has it, ``free_lock`` is called each time, and returns whether it has made somebody give it back.
+    It takes the lock immediately, because a reader that becomes a writer can fail without a remedy. If another one has
+    the lock, ``free_lock`` is called each time, and returns whether it has made somebody release it.
     """
     ((timeout,),) = connection.execute("PRAGMA busy_timeout").fetchall()
     connection.execute("PRAGMA busy_timeout = 0")
@@ -77,7 +77,7 @@ def begin(connection: sqlite3.Connection, deadline: float, free_lock: Callable[[
 
 
 class File:
-    """The file of a database. With ``create`` it is made where there is none; ``timeout`` is in seconds."""
+    """The file of a database. With ``create`` it is created if it does not exist; ``timeout`` is in seconds."""
 
     def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
         self.path = path
@@ -86,7 +86,7 @@ class File:
         self._create = create
 
     def identity(self) -> _Identity:
-        """Which file has the path now. Raises Unavailable."""
+        """The identity of the file that now has the path. Raises Unavailable."""
         try:
             status = os.stat(self._name)  # noqa: PTH116 - every request does this, and Path.stat costs twice as much
         except OSError as error:
@@ -96,10 +96,10 @@ class File:
     def open(
         self, *, waits: bool = True, keeps_references: bool = True, only_reads: bool = False, cache_mib: int = 16
     ) -> tuple[sqlite3.Connection, _Identity]:
-        """A connection, and which file it leads to. Raises Unavailable and sqlite3.Error.
+        """A connection, and the identity of its file. Raises Unavailable and sqlite3.Error.
 
-        Without ``waits`` a statement fails at once where another process has the lock that it needs. ``cache_mib`` is
-        how much of the file the connection keeps in memory at most.
+        Without ``waits`` a statement fails immediately if another process has the lock that it needs. ``cache_mib`` is
+        the maximum size of the connection's cache.
         """
         if self._create and not self.path.exists():
             # For its owner alone, from the first moment, whatever the umask; SQLite's other files follow.
@@ -124,7 +124,7 @@ class File:
         return connection, identity
 
     def translate(self, error: Exception) -> Exception:
-        """The error as a caller of the database knows it."""
+        """The error translated for callers."""
         if isinstance(error, sqlite3.IntegrityError):
             return ConstraintViolation(str(error))
         if isinstance(error, sqlite3.Error) and code(error) in _TRANSIENT:
@@ -149,9 +149,9 @@ def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_r
 
 
 class Connections:
-    """Connections that stay open between uses, for any number of threads; each leads to the file of its moment.
+    """Connections that stay open between uses, for any number of threads.
 
-    A connection whose file has been moved or replaced is dropped: what it wrote would be acknowledged and lost.
+    A connection whose file was moved or replaced is dropped, because its writes would be acknowledged and lost.
     """
 
     def __init__(self, file: File, **options: Any) -> None:
@@ -163,7 +163,10 @@ class Connections:
 
     @contextmanager
     def lease(self) -> Iterator[sqlite3.Connection]:
-        """A connection for a block. What the block leaves uncommitted is undone. Raises Unavailable, sqlite3.Error."""
+        """A connection for a block. Uncommitted changes of the block are rolled back.
+
+        Raises Unavailable, sqlite3.Error.
+        """
         connection, identity = self._take()
         try:
             yield connection
@@ -187,16 +190,16 @@ class Connections:
         return found
 
     def data_version(self) -> tuple[int, int]:
-        """Differs from before if another connection may have changed the file. Raises Unavailable and sqlite3.Error.
+        """A value that differs if another connection may have changed the file. Raises Unavailable and sqlite3.Error.
 
-        The numbers of two connections mean nothing to each other, so the connection is counted, too. It is for one
-        thread that uses one connection at a time.
+        The numbers of two connections cannot be compared, so the value includes a number of the connection. It is for
+        one thread that uses one connection at a time.
         """
         ((version,),) = self.fetch("PRAGMA data_version", ())
         return self._opened, version
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close unused connections."""
         while self._idle:
             self._idle.pop()[0].close()
 
@@ -217,7 +220,7 @@ class Connections:
 
 
 def _rolled_back(connection: sqlite3.Connection) -> bool:
-    """Whether there is no open transaction now; one that is open is rolled back."""
+    """Roll back an open transaction; returns whether there is none any more."""
     try:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

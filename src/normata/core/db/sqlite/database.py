@@ -36,12 +36,12 @@ _PROBED_FOR = 3.0  # seconds for which a write that has worked is believed to wo
 
 
 def last_backup(database: Path) -> Path:
-    """The empty file beside a database whose time is that of the last backup."""
+    """The path of the empty file next to a database whose time is that of the last backup."""
     return Path(f"{database}.last-backup")
 
 
 class SQLite(Database):
-    """SQLite on four threads: for reads, which wait for nobody under WAL, for plans, for writes, and for dry runs."""
+    """SQLite on four threads: for reads, which never wait under WAL, for plans, for writes, and for dry runs."""
 
     embedded = True
 
@@ -84,9 +84,9 @@ class SQLite(Database):
 
     @override
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
-        """The event loop runs it itself, since under WAL a reader waits for nobody.
+        """The event loop runs it itself, because under WAL a reader never waits.
 
-        Where SQLite reports that it would have to wait after all, the reader's thread does.
+        If SQLite reports that it would have to wait nevertheless, the reader's thread runs it.
         """
         if self._closed:
             raise Unavailable(ENDING, "ending")
@@ -98,7 +98,7 @@ class SQLite(Database):
 
     @override
     async def require_ready(self) -> None:
-        """The file takes a write: a full disk, or one that can only be read, shows in nothing else."""
+        """Requires that the file accepts a write, because nothing else shows that a disk is full or read-only."""
         if time.monotonic() >= self._probe_after:
             await self._writer.run(_write_anything)
             self._probe_after = time.monotonic() + _PROBED_FOR
@@ -113,10 +113,10 @@ class SQLite(Database):
 
     @override
     def alter_now(self, work: Callable[[Connection], T]) -> T:
-        """The lock of the one writer keeps all others out.
+        """The lock of the writer excludes all others.
 
-        SQLite changes most of a table by making it anew, which seems to break the references to it until that is done.
-        So references are not enforced meanwhile, but looked at before the commit.
+        SQLite changes a table mostly by rebuilding it, which temporarily breaks the references to it. So references are
+        not enforced meanwhile, but checked before the commit.
         """
         try:
             with self._engine.begin() as connection:
@@ -174,9 +174,9 @@ class SQLite(Database):
 
     @override
     def scrub(self) -> bool:
-        """The file is written anew, and what was written before the last is cut off.
+        """The file is rewritten, and its log is truncated.
 
-        Others may go on reading meanwhile, and wait to write.
+        Others can read meanwhile, but writers wait.
         """
         connection, _ = self._file.open()
         try:
@@ -192,7 +192,7 @@ class SQLite(Database):
 
     @override
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
-        """Whoever can open the file has all of it."""
+        """Returns none: everybody who can open the file has all rights."""
         del transaction
         return iter(())
 
@@ -216,13 +216,13 @@ class SQLite(Database):
         return self._file.open(keeps_references=False)[0]
 
     def _begin(self, connection: Connection) -> None:
-        """Begin the transaction ourselves: sqlite3 would begin it late, and only before it writes."""
+        """Begin the transaction explicitly, because sqlite3 would begin it only before the first write."""
         driver: Any = connection.connection.driver_connection
         begin(driver, time.monotonic() + self._timeout)
 
 
 def _write_anything(transaction: Transaction) -> None:
-    """Change a number in the head of the file that SQLite leaves to applications, and that nothing here reads."""
+    """Change a number in the file's header that SQLite reserves for applications, and that nothing reads."""
     ((version,),) = _own(transaction).fetch("PRAGMA user_version")
     _own(transaction).fetch(f"PRAGMA user_version = {1 - min(version, 1)}")
 

@@ -27,9 +27,9 @@ _PAUSE = 0.005  # seconds between two attempts, in which a batch of writes is mo
 class DryRuns:
     """Runs work on a thread of its own, and never stores anything.
 
-    A transaction has SQLite's one lock for writing from its first write on. So all that work does before that keeps no
-    writer waiting. After that, a writer of this process that needs the lock interrupts the dry run as soon as no
-    statement of it runs; the dry run is then attempted anew. After some attempts it has the lock until it ends, and a
+    A transaction holds SQLite's only write lock from its first write on. So what work does before that delays no
+    writer. After that, a writer of this process that needs the lock interrupts the dry run as soon as none of its
+    statements runs; the dry run is then attempted again. After some attempts it holds the lock until it ends, and a
     writer of another process cannot interrupt it either.
     """
 
@@ -44,11 +44,11 @@ class DryRuns:
         self._interruptible: _Interruptible | None = None
 
     async def run(self, work: Work[T]) -> T:
-        """What ``work`` returns on the thread. Raises what it raises, and Unavailable."""
+        """Run ``work`` on the thread and return its result. Raises its errors, and Unavailable."""
         return await self._worker.run(partial(self._run, work))
 
     def interrupt(self) -> bool:
-        """Take the lock for writing from a dry run that has it and can be interrupted; whether there was one."""
+        """Interrupt a dry run that holds the write lock, if possible; returns whether there was one."""
         with self._guard:
             return self._interruptible is not None and self._interruptible.interrupt()
 
@@ -80,7 +80,7 @@ class DryRuns:
             raise translated from error
 
     def _attempt(self, connection: sqlite3.Connection, work: Work[T]) -> T:
-        """What ``work`` returns. Raises _Interrupted where a writer was faster, and what the work raises."""
+        """Run ``work`` and return its result. Raises _Interrupted if a writer was faster, and its errors."""
         transaction = _Interruptible(connection, self._statements, self._file, self._guard)
         connection.execute("BEGIN")
         with self._guard:
@@ -100,7 +100,7 @@ class DryRuns:
 
 
 class _Interrupted(Exception):
-    """A writer has needed the lock, or has changed the file since the dry run began to read it."""
+    """A writer needed the lock, or has changed the file since the dry run began to read it."""
 
 
 class _Interruptible(SQLiteTransaction):
@@ -115,7 +115,7 @@ class _Interruptible(SQLiteTransaction):
         self.is_interrupted = False
 
     def interrupt(self) -> bool:
-        """End it if it has the lock for writing, and return whether it had; the caller holds the guard."""
+        """End it if it holds the write lock, and return whether it did; the caller holds the guard."""
         if not self._has_lock or self.is_interrupted:
             return False
         self._connection.execute("ROLLBACK")

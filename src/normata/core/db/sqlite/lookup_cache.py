@@ -1,4 +1,4 @@
-"""Lookups on the event loop: each answer is cached until somebody changes the file."""
+"""Lookups on the event loop: answers are cached until the file changes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LARGEST = 10_000  # answers, of some hundred bytes each
 
 
 class LookupCache:
-    """Answers lookups with statements prepared once, and from what it has answered before.
+    """Answers lookups with prepared statements, and from cached answers.
 
     SQLite's `data_version` shows whether another connection has changed the file, and this one never does. So it is
-    read once in a turn of the event loop, for all requests of that turn: they had all arrived before. Under load that
-    saves most of what a lookup costs, since sqlite3 releases Python's lock with each statement.
+    read once per turn of the event loop, for all requests of that turn, which had arrived before. Under load that saves
+    most of the cost of a lookup, because sqlite3 releases Python's lock with each statement.
     """
 
     def __init__(self, file: File, statements: Statements) -> None:
@@ -30,7 +30,7 @@ class LookupCache:
         self._checked_on: asyncio.AbstractEventLoop | None = None  # in this turn
 
     def look_up(self, lookup: Lookup, arguments: tuple[str | None, ...]) -> Sequence[Any]:
-        """The answer as it is now. Raises Unavailable and sqlite3.Error, also where it would have to wait."""
+        """The current answer. Raises Unavailable and sqlite3.Error, also if it would have to wait."""
         loop = asyncio.get_running_loop()
         if self._checked_on is not loop:
             # First, so that a request that arrives during the check does not rely on it.
@@ -49,7 +49,7 @@ class LookupCache:
         return answer
 
     def prepared(self, lookup: Lookup) -> tuple[str, Rows]:
-        """A lookup's statement, and what makes rows of what it returns."""
+        """A lookup's statement, and the function that makes its rows."""
         prepared = self._prepared.get(lookup.name)
         if prepared is None:
             arguments = (f"?{number}" for number, _ in enumerate(lookup.arguments, 1))

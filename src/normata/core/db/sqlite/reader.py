@@ -16,10 +16,9 @@ from normata.core.db.transaction import T, Work
 class Reader:
     """Runs work that reads.
 
-    There is one thread: sqlite3 gives Python's lock away for each row and waits to have it back, so that four readers
-    of one process build fewer pages a second than one. More cores are for more processes.
-
-    ``name`` is that of the thread, ``waits`` is notified of how long work waits for its turn.
+    There is one thread: sqlite3 releases Python's lock for each row and waits to get it back, so that four readers of
+    one process build fewer pages per second than one. To use more cores, run more processes. ``name`` is that of the
+    thread, ``waits`` gets how long work waits for its turn.
     """
 
     def __init__(self, file: File, statements: Statements, timeout: float, *, name: str, waits: WaitMonitor) -> None:
@@ -29,11 +28,11 @@ class Reader:
         self._worker = Worker(name, timeout, waits)
 
     async def run(self, work: Work[T]) -> T:
-        """What ``work`` returns on the thread. Raises Unavailable if its turn does not come in time."""
+        """Run ``work`` on the thread and return its result. Raises Unavailable if its turn does not come in time."""
         return await self._worker.run(partial(self.run_here, work))
 
     def run_here(self, work: Work[T]) -> T:
-        """What ``work`` returns, on the thread that calls this."""
+        """Run ``work`` on the calling thread and return its result."""
         try:
             with self._connections.lease() as connection:
                 connection.execute("BEGIN")

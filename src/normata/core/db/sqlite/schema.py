@@ -1,4 +1,4 @@
-"""Whether indexes and triggers are those that a new database has."""
+"""Checks that indexes and triggers are those of a new database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROGRAMS = "SELECT type, tbl_name, name, sql FROM sqlite_schema WHERE type IN (
 
 
 def faults(fetch: Fetch, metadata: MetaData) -> Iterator[str]:
-    """What is wrong with indexes and triggers, a sentence each. More indexes do no harm, unless they are unique."""
+    """The faults of indexes and triggers, a sentence each. Further indexes are allowed, unless they are unique."""
     with closing(sqlite3.connect(":memory:")) as scratch:
         engine = create_engine("sqlite://", creator=lambda: scratch, poolclass=StaticPool)
         metadata.create_all(engine)

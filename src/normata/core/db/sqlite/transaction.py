@@ -20,7 +20,7 @@ _SAMPLE = 100_000  # entries of an index that are looked at to tell how many the
 
 
 class SQLiteTransaction(Transaction):
-    """A transaction that has begun; whoever made it ends it."""
+    """A transaction that has begun; its creator ends it."""
 
     def __init__(self, connection: sqlite3.Connection, statements: Statements, file: File) -> None:
         self._connection = connection
@@ -56,7 +56,7 @@ class SQLiteTransaction(Transaction):
 
     @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """There is one writer anyway."""
+        """Does nothing: there is only one writer."""
 
     @override
     def try_lock(self, name: str) -> bool:
@@ -71,7 +71,7 @@ class SQLiteTransaction(Transaction):
 
     @override
     def extend(self, scope: TenantScope) -> None:
-        """Nothing here holds it to a scope."""
+        """Does nothing: there is no tenant scope on SQLite."""
 
     @override
     def tables(self) -> frozenset[str]:
@@ -90,7 +90,7 @@ class SQLiteTransaction(Transaction):
                 self.fetch(f"ANALYZE {self._statements.quoted(table)}")
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a statement that is no statement of SQLAlchemy's, as the driver returns them."""
+        """All rows of a plain SQL statement, as the driver returns them."""
         return self._run(lambda: self._connection.execute(sql, values).fetchall())
 
     def _streamed(self, cursor: sqlite3.Cursor, prepared: Prepared) -> Iterator[Any]:
@@ -109,9 +109,9 @@ class SQLiteTransaction(Transaction):
 
 
 def run_work(work: Work[T], transaction: SQLiteTransaction) -> T:
-    """What ``work`` returns. Raises what it raises, and what it has swallowed.
+    """Run ``work`` and return its result. Raises its errors, including those of statements that it has caught.
 
-    Where one of its statements failed, nothing of the transaction may be stored: so it is on PostgreSQL, too.
+    If one of its statements failed, nothing of the transaction may be stored, as on PostgreSQL.
     """
     result = work(transaction)
     if transaction.failure is not None:

@@ -15,7 +15,7 @@ from normata.errors import Unavailable
 
 
 class Worker:
-    """Runs calls on one thread. ``waits`` is notified of how long each waits for its turn, ``timeout`` at most."""
+    """Runs calls on one thread. ``waits`` gets how long each waits for its turn, at most ``timeout``."""
 
     def __init__(self, name: str, timeout: float, waits: WaitMonitor) -> None:
         self._timeout = timeout
@@ -24,9 +24,9 @@ class Worker:
         self._closed = False
 
     async def run(self, call: Callable[[], T]) -> T:
-        """What ``call`` returns on the thread. Raises Unavailable if its turn does not come in time.
+        """Run ``call`` on the thread and return its result. Raises Unavailable if its turn does not come in time.
 
-        Once it runs it is waited for, since it may succeed; SQLite's own time-out bounds that.
+        Once it runs, this waits for it, because it may succeed; SQLite's own time-out limits that.
         """
         if self._closed:
             raise Unavailable(ENDING, "ending")
@@ -46,7 +46,7 @@ class Worker:
             raise
 
     def close(self) -> None:
-        """Take no more calls, and wait for the one in progress."""
+        """Accept no more calls, and wait for the one in progress."""
         self._closed = True
         self._thread.shutdown()
 

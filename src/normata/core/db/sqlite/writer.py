@@ -1,7 +1,7 @@
-"""Writes: all that wait go in one transaction, one after the other, and are committed together.
+"""Writes: all waiting writes run in one transaction, one after the other, and are committed together.
 
-With full sync, the flush at the end of a transaction takes longer than all else in it, and takes no longer for many
-changes than for one.
+With full sync, the flush at the end of a transaction takes longer than the rest, and no longer for many changes than
+for one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _PATIENCE = 0.005
 class Writer:
     """Runs work that writes.
 
-    There is one thread, which makes a queue of what SQLite would otherwise make a race for its lock.
+    There is one thread, so that writes queue instead of competing for SQLite's lock.
     """
 
     def __init__(
         self, file: File, statements: Statements, timeout: float, monitor: Monitor, *, free_lock: Callable[[], bool]
     ) -> None:
-        """``free_lock`` is called where the lock is taken; it returns whether it has made somebody give it back."""
+        """``free_lock`` is called if the lock is held; it returns whether it has made somebody release it."""
         self._file = file
         self._statements = statements
         self._timeout = timeout
@@ -53,23 +53,23 @@ class Writer:
         self._closed = False
 
     async def run(self, work: Work[T]) -> T:
-        """What ``work`` returns on the thread, once it is durable."""
+        """Run ``work`` on the thread, and return its result once it is durable."""
         return cast("T", await self._batcher.ask(work))
 
     def run_here(self, work: Work[T]) -> T:
-        """What ``work`` returns, once it is durable, on the thread that calls this."""
+        """Run ``work`` on the calling thread, and return its result once it is durable."""
         (outcome,) = self._outcomes([work], time.monotonic() + self._timeout)
         if isinstance(outcome, _Failure):
             raise outcome.error
         return cast("T", outcome)
 
     async def finish(self) -> None:
-        """Take no more work, and wait for the batch in progress; work that waits for the next raises Unavailable."""
+        """Accept no more work, and wait for the batch in progress; work for the next batch raises Unavailable."""
         self._closed = True
         await self._batcher.finish()
 
     def close(self) -> None:
-        """Wait for what is in progress, and close the connections."""
+        """Wait for work in progress, and close the connections."""
         self._closed = True
         self._thread.shutdown()
         self._connections.close()
@@ -82,7 +82,7 @@ class Writer:
         return [outcome.error if isinstance(outcome, _Failure) else outcome for outcome in outcomes]
 
     def _outcomes(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
-        """What each work returns, or its failure, once all that succeeded is durable."""
+        """The result or failure of each work, once all successful ones are durable."""
         try:
             return self._committed(works, deadline)
         except Exception as error:
@@ -107,10 +107,10 @@ class Writer:
             begin(connection, deadline, self._free_lock)
 
     def _run_together(self, connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
-        """What each work returns, or its failure; null if one has failed after it had written.
+        """The result or failure of each work; null if one has failed after a write.
 
-        Then all of it has to be undone: there are no savepoints. With one for each work, SQLite copies every page that
-        a work changes. That took a tenth of the time of a restore, and hardly any work fails after it has written.
+        Then everything must be rolled back, because there are no savepoints. With one for each work, SQLite would copy
+        every changed page. That took a tenth of the time of a restore, and work rarely fails after a write.
         """
         outcomes: list[Any] = []
         for work in works:
@@ -129,7 +129,7 @@ class Writer:
         return outcomes
 
     def _attempt(self, connection: sqlite3.Connection, work: Work[Any]) -> Any:
-        """What ``work`` returns, or its failure, after which nothing of it is left."""
+        """The result of ``work``, or its failure if it has written nothing."""
         transaction = SQLiteTransaction(connection, self._statements, self._file)
         connection.execute("SAVEPOINT work")
         try:
@@ -144,7 +144,7 @@ class Writer:
 
 
 class _Failure:
-    """What a work raised: in a list of outcomes, it cannot be taken for an error that a work returned."""
+    """An error that a work raised, distinct from an error that a work returned."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
