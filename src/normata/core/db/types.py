@@ -33,9 +33,7 @@ _MIDNIGHT = "T00:00:00.000Z"
 
 
 def passes_at(date: str) -> str:
-    """The time at which a date (in wire form) has passed: for a plain one, stored as midnight, the end of its day
-    (UTC).
-    """
+    """The time at which a date in wire form has passed: for a plain one, stored as midnight, the end of its UTC day."""
     if not date.endswith(_MIDNIGHT):
         return date
     try:

@@ -1,4 +1,4 @@
-"""Who makes a request: from the Authorization header to a caller, as RFC 6750 has it."""
+"""Authentication: finds the caller by the Authorization header (RFC 6750)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ async def authenticate(
     media_types: tuple[str, ...] = ("application/json",),
     is_use: bool = True,
 ) -> Caller:
-    """The caller of a request that takes a token of ``scope``; the log finds the caller in the request's context.
+    """The caller of a request that needs a token of ``scope``; also stored in the request's context, for the log.
 
-    ``organization_id`` is the one that the request is about, null if that is not known yet; ``list_name`` the kept
-    list that it asks for. ``media_types`` are those that it can be answered with; where there are none, because it
-    names the format itself, ``Accept`` does not matter. ``is_use`` is true if the token's last use is noted. Raises
-    Unauthenticated, InsufficientScope (RFC 6750, section 3), NotAcceptable and TooManyRequests. It reads nothing but
-    headers: only a caller with a good token is told what is wrong with the rest of a request.
+    ``organization_id`` is the one of the request, null if not known yet; ``list_name`` the requested cached list.
+    ``media_types`` are those of possible answers; without any, because the request names the format, ``Accept`` does
+    not matter. ``is_use`` is true if the use of the token is noted. Raises Unauthenticated, InsufficientScope (RFC
+    6750, section 3), NotAcceptable and TooManyRequests. It reads only headers: faults of the rest of a request are
+    reported only to a caller with a valid token.
     """
     context = context_of(request)
     headers = context.headers
@@ -68,7 +68,7 @@ async def authenticate(
 async def _caller(
     services: Services, headers: Headers, organization_id: str | None, list_name: str | None, *, is_use: bool
 ) -> Caller:
-    """The caller whose token the headers carry. Raises Unauthenticated."""
+    """The caller of the token in the headers. Raises Unauthenticated."""
     token = _bearer_token(services, headers)
     caller = await services.authenticator.caller(token, organization_id, list_name, is_use=is_use)
     if caller is None:

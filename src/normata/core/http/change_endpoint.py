@@ -1,8 +1,8 @@
-"""How a change is asked for and made: one way for all of them.
+"""The endpoint of changes, the same for all of them.
 
 A request goes through these stages, in this order: authentication, input (query, key, body; all faults at once), reach
-(what the caller may read and write), then the change, as a dry run, once for its key, or plainly, and what follows from
-it outside of the database. The console starts at the reach: it has a caller and the input already.
+(the tenant scope), then the change, as a dry run, once for its key, or plainly, and its actions outside of the
+database. The console starts at the reach, because it already has a caller and the input.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Respond = Callable[[ChangeOperation, Request, Any], Answer]
 
 
 class ChangeEndpoint:
-    """Answers one operation that changes something, as an ASGI application."""
+    """The ASGI application of one operation that changes something."""
 
     def __init__(self, operation: ChangeOperation, services: Services) -> None:
         self._operation = operation
@@ -89,10 +89,10 @@ async def change(
     *,
     key: KeyedRequest | None = None,
 ) -> Answer:
-    """Make the change that a request asks for, or preview it, and return the answer to it.
+    """Make the change of a request, or preview it, and return the answer.
 
-    ``respond`` makes the answer of what the operation presents, in the transaction: what it cannot answer is not
-    stored. With a ``key`` the change is made once, however often it is asked for. Raises what the operation declares.
+    ``respond`` makes the answer from the presented result, in the transaction, so that nothing is stored if it fails.
+    With a ``key`` the change is made once, however often it is requested. Raises what the operation declares.
     """
     request, reach = _reach(operation, request)
 
@@ -131,7 +131,7 @@ async def change(
 
 
 def execute(operation: ChangeOperation, services: Services, unit: UnitOfWork, request: Request) -> tuple[Any, Any]:
-    """What an operation's work returns, and how it presents that. Raises what the operation declares."""
+    """Carry out an operation, and return its result and the presented result. Raises what the operation declares."""
     if operation.authority == "operator":
         services.require_operator(unit, request.caller)
     result = operation.work(unit, request)
@@ -159,7 +159,7 @@ async def preview(
 
 
 def respond_http(operation: ChangeOperation, request: Request, content: Any) -> Answer:
-    """The answer over HTTP: with an entity tag and an address where the operation has them."""
+    """The answer over HTTP, with an entity tag and a location if the operation has them."""
     answer = Answer(operation.success, {}, content)
     tag = entity_tag(answer.body, "identity")  # encoded now, tagged or not: what cannot be answered is not stored
     if operation.is_tagged:
@@ -173,7 +173,7 @@ def respond_http(operation: ChangeOperation, request: Request, content: Any) -> 
 
 
 def _reach(operation: ChangeOperation, request: Request) -> tuple[Request, TenantScope]:
-    """The request, with the id of what an operator may make, and what its caller may read and write."""
+    """The request, with the id of an organization that an operator may create, and the tenant scope of its caller."""
     reach = request.caller.reach(operation.own_role or operation.role)
     if operation.authority != "organization":
         made = (new_id(),) if operation.authority == "operator" else ()
@@ -186,7 +186,7 @@ def _reach(operation: ChangeOperation, request: Request) -> tuple[Request, Tenan
 async def _alone(
     operation: ChangeOperation, services: Services, request: Request, reach: TenantScope
 ) -> AsyncIterator[None]:
-    """Refuse others of what the operation does alone while a block runs, and raise what the interface raises."""
+    """Refuse other exclusive requests of the operation while a block runs, and raise HTTP errors."""
     with _http_errors(operation), ExitStack() as stack:
         exclusive = operation.exclusive
         if exclusive is not None:
@@ -197,7 +197,7 @@ async def _alone(
 
 @contextmanager
 def _http_errors(operation: ChangeOperation) -> Iterator[None]:
-    """Raise what the domain raises as the interface words it."""
+    """Translate errors of features to HTTP errors."""
     try:
         yield
     except FaultyInput as error:
@@ -213,7 +213,7 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
 
 
 async def _prepared(operation: ChangeOperation, services: Services, request: Request, reach: TenantScope) -> Request:
-    """The request with what the operation prepares for its change. Raises what the operation declares."""
+    """The request with the plan that the operation prepares. Raises what the operation declares."""
     prepare = operation.prepare
     if prepare is None:
         return request
@@ -224,7 +224,7 @@ async def _prepared(operation: ChangeOperation, services: Services, request: Req
 def _dry_run_turn(
     operation: ChangeOperation, services: Services, request: Request, reach: TenantScope
 ) -> AbstractAsyncContextManager[None]:
-    """The turn of a dry run that takes long; others need none."""
+    """The turn of a dry run that may take long; others need none."""
     if not operation.is_long:
         return nullcontext()
     named = getattr(request.query, "organization_id", "") or getattr(request.body, "organization_id", "")
@@ -250,14 +250,14 @@ async def _dry_run(
 
 
 def _without(secret_fields: Sequence[str], content: Any) -> Any:
-    """An answer with null in place of what is secret, however deep: what a dry run made is good for nothing."""
+    """An answer with null in place of secrets at any depth, because the secrets of a dry run are not valid."""
     if not secret_fields or not isinstance(content, Mapping):
         return content
     return {name: None if name in secret_fields else _without(secret_fields, value) for name, value in content.items()}
 
 
 class _Input(NamedTuple):
-    """What a request brings along: the key, the query and the body, null if it has none.
+    """The input of a request: the key, the query and the body, null if it has none.
 
     ``sent`` are the media type and the bytes of the body.
     """
@@ -269,9 +269,9 @@ class _Input(NamedTuple):
 
 
 async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive, faults: list[FieldFault]) -> _Input:
-    """Read all that a request brings along. ``faults`` are those that were found before.
+    """Read the input of a request. ``faults`` are those that were found before.
 
-    Raises InvalidRequest with all faults at once, and what :func:`_read_body` raises.
+    Raises InvalidRequest with all faults, and the errors of :func:`_read_body`.
     """
     key = query = None
     if operation.takes_key:
@@ -297,7 +297,7 @@ async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive
 async def _read_body(
     operation: ChangeOperation, headers: Headers, request: HttpRequest, query: BaseModel | None
 ) -> tuple[Any, tuple[bytes, bytes]]:
-    """The body as its model, or as its format reads it; null if the operation has none, or it is absent.
+    """The body as its model, or as read by its format; null if the operation has none, or it is absent.
 
     It comes with the media type and the bytes that were sent; of a form with a file they are those of the file.
     Raises TooLarge, UnsupportedMediaType and InvalidRequest.
@@ -335,4 +335,4 @@ async def _read_body(
 
 
 def as_null(_result: Any) -> None:
-    """Present whatever a change returns as JSON's null."""
+    """Present any result as JSON's null."""

@@ -1,4 +1,4 @@
-"""The connections of this process: how many an address may have, and until when they are used."""
+"""The connections of this process: their limit for each address, and when they are closed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InFlight:
         self._counts: Counter[str] = Counter()
 
     def begin(self, client: str) -> str | None:
-        """Count a request; the address that :meth:`end` takes, or null if it is one too many."""
+        """Count a request. Returns the address to pass to :meth:`end`, or null if there are too many."""
         if not self._limit:
             return ""
         address = network_of(client)
@@ -47,7 +47,7 @@ class InFlight:
         return address
 
     def end(self, address: str | None) -> None:
-        """Count a request no more."""
+        """Stop counting a request."""
         if address:
             self._counts[address] -= 1
             if not self._counts[address]:
@@ -72,7 +72,7 @@ class ConnectionLimit:
         self._look = 0
 
     def start(self) -> None:
-        """Look from now on, until the process ends."""
+        """Check from now on, until the process ends."""
         if self._limit and _DESCRIPTORS.is_dir():
             threading.Thread(target=self._run, name="normata-connections", daemon=True).start()
 
@@ -83,7 +83,7 @@ class ConnectionLimit:
                 self.close_excess()
 
     def close_excess(self) -> int:
-        """Close what is beyond the limit, and return how many those were."""
+        """Close the connections beyond the limit, and return their number."""
         if len(os.listdir(_DESCRIPTORS)) <= self._limit:  # noqa: PTH208 - the names are enough
             return 0
         self._look += 1
@@ -109,7 +109,7 @@ class ConnectionLimit:
                 yield descriptor, _peer(one)
 
     def _is_exempt(self, network: str) -> bool:
-        """Whether an address, or the /64 that begins with it, is one of a proxy that speaks for many."""
+        """Whether an address, or the /64 that begins with it, is that of a trusted proxy."""
         address = ip_address(network.partition("%")[0])
         return any(address in one or (one.version == 6 and network_of(str(one[0])) == network) for one in self._exempt)
 

@@ -1,4 +1,4 @@
-"""What is sent to a client: in the content coding that it wants, and only if it does not have it already."""
+"""Content for clients: in the requested content coding, and only if the client does not have it already."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Representation(NamedTuple):
 
 @dataclass(slots=True)
 class Content:
-    """Bytes to send. Unless said, they are JSON that belongs to one caller, so shared caches must not keep them.
+    """Bytes to send. By default they are JSON that belongs to one caller, so shared caches must not store them.
 
-    ``disposition`` is a Content-Disposition (RFC 6266), empty if there is none. What ``is_packed`` goes out as it
-    is: to compress it again would gain nothing.
+    ``disposition`` is a Content-Disposition (RFC 6266), empty if there is none. If it ``is_packed``, it is sent
+    unchanged, because compression would gain nothing.
     """
 
     body: bytes
@@ -47,12 +47,12 @@ class Content:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory."""
+        """Its size in memory, in bytes."""
         packed = sum(len(made.body) for coding, made in self.representations.items() if coding != "identity")
         return len(self.body) + packed + 1_000  # for the objects around them
 
     async def representation(self, headers: Headers) -> Representation:
-        """The content in the coding that a client wants."""
+        """The content in the coding that a client accepts."""
         coding = best_coding(headers.get(b"accept-encoding", b""), CODINGS)
         if self.is_packed or len(self.body) < _WORTH_PACKING:
             coding = "identity"
@@ -86,7 +86,7 @@ class Content:
         ]
 
     async def send(self, headers: Headers, send: Send, *more: tuple[bytes, bytes]) -> None:
-        """Send it, or that the client has it already (RFC 9110, section 13.2.2). Raises PreconditionFailed.
+        """Send it, or 304 if the client has it already (RFC 9110, section 13.2.2). Raises PreconditionFailed.
 
         ``more`` are headers of this answer alone.
         """

@@ -1,4 +1,4 @@
-"""What is known of a request while it is answered."""
+"""The context of a request while it is answered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})
 
 
 class SignedIn(Protocol):
-    """Who has signed in to the console, as the log names them."""
+    """The user who has signed in to the console, for the log."""
 
     @property
     def user_id(self) -> str:
@@ -36,12 +36,12 @@ class RequestContext:
     """One request.
 
     ``headers`` are combined, see :func:`normata.core.http.negotiation.combined`. ``raw_path`` is the path as it was
-    sent, without ``prefix``, under which a proxy serves the application. ``response_headers`` are headers that the
-    answer will have, whatever it is. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null if
-    it sent none. The rest is found on the way: the template of the path, the caller, the organization that the request
-    is about, the code of the problem that it is answered with, with the word for its reason where that code has
-    several, and how many bytes its body may have, null for the setting's limit. Where it is for a page of the console,
-    ``session`` is who has signed in, and ``problem_page`` makes a page of a problem.
+    sent, without ``prefix``, under which a proxy serves the application. ``response_headers`` are headers of the
+    answer, also of an error. ``trace_id`` and ``parent_id`` are those of the client's `traceparent`, null if it sent
+    none. The rest is set during the request: the template of the path, the caller, the organization of the request, the
+    code of its problem, with the reason if that code has several, and the limit of its body in bytes, null for that of
+    the setting. For a page of the console, ``session`` is the user who has signed in, and ``problem_page`` makes a page
+    from a problem.
     """
 
     request_id: str
@@ -73,7 +73,7 @@ class RequestContext:
 
 
 def put_context(scope: Scope, context: RequestContext) -> None:
-    """Have a request carry its context."""
+    """Attach a context to a request."""
     scope[_KEY] = context
 
 
@@ -84,7 +84,7 @@ def context_of(scope: Scope) -> RequestContext:
 
 
 def path_id(scope: Scope) -> str:
-    """The id in the path, decoded; empty if it has none. Raises NotFound for one that nothing can have."""
+    """The id in the path, decoded; empty if it has none. Raises NotFound for an id that no row can have."""
     found: str = scope["path_params"].get("id", "")
     if "\0" in found:
         raise NotFound  # PostgreSQL refuses a text that has NUL

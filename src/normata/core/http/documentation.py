@@ -1,4 +1,4 @@
-"""The OpenAPI document as it is served, and its reference as a page: made beforehand, and cached compressed."""
+"""Serving the OpenAPI document, and its reference as a page: built beforehand, and cached compressed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def routes(read: Callable[[], Files]) -> Iterator[Route]:
 class _StoredContent(Content):
     """Content that is stored compressed: only its representations in codings are cached.
 
-    ``read`` returns what is stored, and ``finish`` makes the body of it; null if it is the body.
+    ``read`` returns the stored content, and ``finish`` makes the body from it; null if it is the body.
     """
 
     __slots__ = ("_finish", "_read")

@@ -1,4 +1,4 @@
-"""Dry runs: what a change would do, to the last consequence, in place of doing it."""
+"""Dry runs: reporting all consequences of a change without storing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from normata.core.schema.wire import Wire
 
 
 class ChangeQuery(BaseModel):
-    """What every request to change something takes in its query."""
+    """The query of every change."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -37,7 +37,7 @@ class PlannedChange(Wire):
 
 
 class PlannedNotification(Wire):
-    """Somebody whom a request would notify of a change."""
+    """A notification that a request would send."""
 
     organization_id: str = Field(description="The organization that it is about.")
     user_id: str = Field(description="Who would be notified.")
@@ -95,7 +95,7 @@ class PlannedConflicts(Wire):
 
 
 class DryRun(Wire):
-    """What a request would do; nothing of it has been done."""
+    """The result of a dry run; nothing was stored."""
 
     dry_run: Literal[True] = Field(description="That nothing has been changed.")
     status: int = Field(description="The status that the request would be answered with.")
@@ -110,9 +110,9 @@ class DryRun(Wire):
 
 
 def parse_dry_run(query_string: bytes) -> tuple[bool, list[FieldFault]]:
-    """Whether a query asks for a dry run, and what is wrong with that.
+    """Whether a query requests a dry run, and the faults of that.
 
-    One that asks for it in a way that will be refused counts as one that does: it must not change anything either.
+    An invalid value counts as a dry run, because such a request must not change anything either.
     """
     if not query_string:
         return False, []

@@ -1,4 +1,4 @@
-"""What is done by one request at a time."""
+"""Exclusive work: done by one request at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from normata.errors import ImportInProgress
 
 
 class Exclusive:
-    """The names of what requests of this process do alone."""
+    """The names of exclusive work that requests of this process are doing."""
 
     def __init__(self) -> None:
         self._held: set[str] = set()

@@ -1,4 +1,4 @@
-"""Turns at what takes much time or memory: few at once, and fair between those who wait."""
+"""Turns for work that needs much time or memory: few at a time, and fair between callers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _MOST_WAITING = 1_000  # of all keys together: more would wait longer than anybo
 
 
 class QueueFull(Exception):
-    """Too many wait for a turn, of this key or of all."""
+    """Too many calls wait for a turn, of this key or in total."""
 
 
 class FairQueue:
     """Lets ``at_once`` calls through at a time, while at most ``waiting`` of each key wait.
 
-    Turns go round the keys that wait (round robin), so that who calls much waits behind themselves alone. Each process
-    has its own.
+    The waiting keys take turns (round robin), so that a key with many calls delays only itself. Each process has its
+    own queue.
     """
 
     def __init__(self, at_once: int, *, waiting: int) -> None:
@@ -28,12 +28,12 @@ class FairQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has a turn, or waits for one."""
+        """Whether no call has a turn or waits for one."""
         return self._free == self._at_once
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
-        """Wait for the turn of a key, and have it for the block. Raises QueueFull at once."""
+        """Wait for the turn of a key, and hold it for the block. Raises QueueFull immediately."""
         if self._free:  # then nobody waits
             self._free -= 1
         else:
@@ -65,7 +65,7 @@ class FairQueue:
             del self._waiting[key]
 
     def _pass_on(self) -> None:
-        """Give the turn that has ended to the next key, which then goes behind all others."""
+        """Pass a finished turn to the next key, which then moves to the end."""
         key = next(iter(self._waiting), None)
         if key is None:
             self._free += 1

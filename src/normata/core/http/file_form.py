@@ -54,7 +54,7 @@ async def read_file(request: Request, formats: Mapping[str, BodyFormat]) -> Sent
 
 
 def type_of(declared: str, name: str, formats: Mapping[str, BodyFormat]) -> str | None:
-    """The media type of a file: the declared one, or else by the ending of its name; null if nothing reads it."""
+    """The media type of a file: the declared one, or else by the ending of its name; null if it is not supported."""
     media_type = declared.partition(";")[0].strip().lower()
     if media_type in formats:
         return media_type

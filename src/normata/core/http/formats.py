@@ -1,4 +1,4 @@
-"""The formats that a report can be had in, besides JSON: spreadsheets and files for them."""
+"""The formats of reports besides JSON: spreadsheets and files for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ReportFormat = Literal["json", "csv", "xlsx"]
 
 
 class FormatQuery(OrganizationQuery):
-    """What a report takes that can be had in several formats."""
+    """The query of a report with several formats."""
 
     format: Annotated[
         ReportFormat | None,
@@ -33,8 +33,8 @@ class Format:
     """One format of a report.
 
     ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
-    bytes of a report in wire form. ``is_packed`` is true where compression has no more to gain. ``schema`` is what
-    OpenAPI says of the body; an example of it is shown where ``is_text``.
+    bytes of a report in wire form. ``is_packed`` is true if compression would gain nothing. ``schema`` is that of the
+    body in OpenAPI; with ``is_text``, it has an example.
     """
 
     media_type: str
@@ -69,8 +69,8 @@ def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
 class Formats:
     """The formats of a report, the default first.
 
-    ``present`` turns what the report's ``build`` has read into the report in wire form; it needs no database.
-    ``file_name`` is the name of a file with the report, without its ending.
+    ``present`` turns the data of the report's ``build`` into the report in wire form; it needs no database.
+    ``file_name`` is the report's file name, without the extension.
     """
 
     present: Callable[[Any], Mapping[str, Any]]
@@ -83,7 +83,7 @@ class Formats:
         return tuple(one.media_type for one in self.by_name.values())
 
     def choose(self, query: FormatQuery, accept: bytes) -> FormatName:
-        """The format that a request wants. Raises NotAcceptable."""
+        """The requested format. Raises NotAcceptable."""
         if query.format is not None:
             return query.format
         wanted = best_media_type(accept, self.media_types)
@@ -92,7 +92,7 @@ class Formats:
         return next(name for name, one in self.by_name.items() if one.media_type == wanted)
 
     def content(self, read: Any, name: FormatName) -> Content:
-        """What ``build`` has read, in a format."""
+        """The data of ``build``, in a format."""
         report, chosen = self.present(read), self.by_name[name]
         return Content(
             chosen.render(report),
@@ -104,7 +104,7 @@ class Formats:
 
 
 def _disposition(name: str, *, is_shown: bool) -> bytes:
-    """A Content-Disposition (RFC 6266): the name as it is for whoever reads RFC 8187, and in plain ASCII for others."""
+    """A Content-Disposition (RFC 6266): with the exact name (RFC 8187), and one in plain ASCII for other clients."""
     plain = "".join(one if one.isascii() and (one.isalnum() or one in "-._") else "-" for one in name)
     sort = "inline" if is_shown else "attachment"
     return f"{sort}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}".encode()

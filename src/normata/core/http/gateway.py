@@ -1,4 +1,4 @@
-"""The outermost layer, around every request: its id, its limits, its line in the log, and no exception goes past it."""
+"""The outermost layer of every request: its id, its limits, its log line, and the handling of all exceptions."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
 class Gateway:
     """Gives each request an id, refuses large and slow bodies, logs, counts, and answers every exception.
 
-    ``operations`` finds the resource at a path. What has none goes through the framework's router; for those that have
-    one it is bypassed, since it takes as long as to answer from a cached page (measured in docs/decisions/).
+    ``operations`` finds the resource at a path. Other requests go through the framework's router; requests of
+    operations bypass it, because it takes as long as answering from a cached page (measured in docs/decisions/).
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Gateway:
             self._log_request(scope, status, time.perf_counter() - started)
 
     def _context(self, scope: Scope) -> RequestContext:
-        """What is known of a request from its first line and its headers."""
+        """The context from a request's first line and its headers."""
         headers = combined(scope["headers"])
         # The client's own id, where it is harmless, so that a chain of services can share it.
         sent = headers.get(b"x-request-id", b"").decode("latin-1")
@@ -151,7 +151,7 @@ class Gateway:
             raise TooManyRequests(_TOO_MANY, wait=wait, reason="address_rate")
 
     def _require_host(self, scope: Scope, context: RequestContext) -> None:
-        """Raise InvalidRequest unless a request names one host, and one that it may name."""
+        """Raise InvalidRequest unless a request names exactly one host, which is allowed."""
         _require_one_host(scope, context.headers)
         if not self._allowed_hosts or context.raw_path in _WATCHED:
             return
@@ -164,8 +164,8 @@ class Gateway:
     def _bounded(self, context: RequestContext, receive: Receive) -> Receive:
         """``receive``, bounded in size and time.
 
-        It raises TooLarge where the body, declared or counted, is larger than the limit, and RequestTimeout where the
-        next piece of it does not come in time, or all that has come was too slow.
+        It raises TooLarge if the body, declared or counted, is larger than the limit, and RequestTimeout if its next
+        part does not arrive in time, or the whole is too slow.
         """
         received = 0
         begun = 0.0
@@ -253,7 +253,7 @@ def _problem(scope: Scope, error: Exception) -> Response:
 
 
 def _require_counted(address: str | None) -> None:
-    """Raise TooManyRequests for a request that its address has too many of in flight."""
+    """Raise TooManyRequests for a request if its address has too many in flight."""
     if address is None:
         raise TooManyRequests(_TOO_MANY_AT_A_TIME, wait=1, reason="address_connections")
 

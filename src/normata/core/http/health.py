@@ -1,4 +1,4 @@
-"""What those who run the service look at: whether it lives, whether it can serve, and its figures."""
+"""Addresses for operation of the service: liveness, readiness, and metrics."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def routes(services: Services) -> Iterator[Route]:
     """The routes of /, /livez, /readyz and /metrics."""
 
     async def livez(_request: Request) -> Response:
-        """The process runs. The answer is the same without a database: a restart would not bring that back."""
+        """The process runs. The answer is the same without a database, because a restart would not help."""
         return JsonResponse({"status": "alive"})
 
     async def readyz(_request: Request) -> Response:
-        """The database takes changes and this version can serve its schema; else 503."""
+        """The database accepts changes and this version can serve its schema; else 503."""
         await services.database.require_ready()
         if await services.database.read(is_servable):
             return JsonResponse({"status": "ready"})
         raise ServiceUnavailable("The schema of the database is not the one that this version needs.", reason="schema")
 
     async def metrics(_request: Request) -> Response:
-        """Figures for Prometheus."""
+        """Metrics for Prometheus."""
         return Response(services.metrics.exposition(await services.figures()), media_type=CONTENT_TYPE_LATEST)
 
     async def start(request: Request) -> Response:
-        """There is nothing to see at the root but the way to the console."""
+        """The root redirects to the console."""
         return RedirectResponse(f"{context_of(request.scope).prefix}/app/", status_code=303)
 
     yield page("/", start)

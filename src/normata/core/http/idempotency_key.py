@@ -1,4 +1,4 @@
-"""The header ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header): which key it names, for which request."""
+"""Parsing of the header ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class InvalidKey(ValueError):
-    """The header has no valid key; ``fault`` is the reason."""
+    """The header is not valid; ``fault`` is the reason."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class InvalidKey(ValueError):
 
 
 def key_of(scope: Scope) -> str | None:
-    """The key that a request carries; null if it has none. Raises InvalidKey."""
+    """The key of a request; null if it has none. Raises InvalidKey."""
     sent = context_of(scope).headers.get(HEADER)
     if sent is None:
         return None
@@ -52,7 +52,7 @@ def key_of(scope: Scope) -> str | None:
 def keyed(
     operation: Operation, scope: Scope, content_type: bytes, body: bytes, *, user_id: str, key: str
 ) -> KeyedRequest:
-    """The request, as it is known again when it comes with the same key."""
+    """The request in the form in which repetitions with the same key are recognized."""
     fingerprint = sha256()
     for part in (scope["query_string"], content_type, body):
         fingerprint.update(b"%d:%b" % (len(part), part))  # with its length, so that nothing can move to the next part

@@ -1,4 +1,4 @@
-"""How many long reads an organization and a caller have at a time: one of them must not take all processors."""
+"""Limits of simultaneous long reads, so that one organization or caller cannot take all processors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TOO_MANY = "Too many long reads of this organization, or of this user, are in p
 
 
 class LongReads:
-    """Lets ``of_organization`` and ``of_caller`` long reads through at a time, shared by the workers; 0 is no limit.
+    """Allows ``of_organization`` and ``of_caller`` long reads at a time, shared by the workers; 0 is no limit.
 
-    Further ones wait. Turns of an organization go round its callers, so that who reads much waits behind themselves.
+    Further ones wait. The callers of an organization take turns, so that one with many reads delays only itself.
     """
 
     def __init__(self, of_organization: int, of_caller: int, *, workers: int = 1) -> None:
@@ -27,7 +27,7 @@ class LongReads:
 
     @asynccontextmanager
     async def turn(self, organization_id: str, caller_id: str) -> AsyncIterator[None]:
-        """Wait for a turn of a caller in an organization, and have it for the block; empty is no organization.
+        """Wait for a turn of a caller in an organization (empty: none), and hold it for the block.
 
         Raises TooManyRequests.
         """
@@ -51,7 +51,7 @@ class _Queues:
 
     @asynccontextmanager
     async def turn(self, key: str, within: str) -> AsyncIterator[None]:
-        """Wait for a turn of ``within`` in the queue of ``key``, and have it for the block. Raises QueueFull."""
+        """Wait for a turn of ``within`` in the queue of ``key``, and hold it for the block. Raises QueueFull."""
         if not self._at_once:
             yield
             return

@@ -1,4 +1,4 @@
-"""What the service counts, in the form that Prometheus reads.
+"""The metrics of the service, for Prometheus.
 
 Names and labels of requests follow OpenTelemetry's semantic conventions for HTTP servers.
 """
@@ -62,8 +62,8 @@ class _Labels(NamedTuple):
 class Metrics:
     """Requests, how long they took, what was refused, and how often a page was cached.
 
-    With several workers, each keeps its figures in a file of the folder that ``PROMETHEUS_MULTIPROC_DIR`` names
-    (``normata serve`` sees to it), and whichever is asked adds them up.
+    With several workers, each stores its figures in a file of the folder that ``PROMETHEUS_MULTIPROC_DIR`` names
+    (``normata serve`` sets it), and the worker that answers adds them up.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Metrics:
         self._active.inc()
 
     def end(self, context: RequestContext, method: str, status: int, seconds: float) -> None:
-        """Count its answer, by what its context has found out: the template of the path, and the problem."""
+        """Count its answer, by the template of its path and its problem in the context."""
         self._active.dec()
         method = method if method in METHODS else "_OTHER"
         labels = _Labels(method, "other" if context.route is None else context.route.rstrip("/"), str(status))
@@ -131,7 +131,7 @@ class Metrics:
         self._work.sealing_failures.labels(reason).inc()
 
     def mailed(self, delivery: Delivery) -> None:
-        """Count a message by what has become of it."""
+        """Count a message by its delivery."""
         if delivery != "off":
             self._work.mails.labels(delivery).inc()
 
@@ -144,7 +144,7 @@ class Metrics:
         self._work.forgotten.labels(table).inc(rows)
 
     def waits(self, name: WaitName) -> _Waits:
-        """The counter of those who wait for ``name``."""
+        """The counter of waits for ``name``."""
         return _Waits(self._database.waiting.labels(name), self._database.seconds.labels(name))
 
     def connections(self, *, used: int, idle: int, limit: int) -> None:
@@ -154,7 +154,7 @@ class Metrics:
         self._database.limit.set(limit)
 
     def exposition(self, figures: Mapping[str, float] = NO_FIGURES) -> bytes:
-        """All figures in Prometheus's text format. ``process_*`` are those of the process that is asked.
+        """All figures in Prometheus's text format. ``process_*`` are those of the process that answers.
 
         ``figures`` are those of the database as a whole, found for this answer; :data:`FIGURES` explains each.
         """
@@ -169,7 +169,7 @@ class Metrics:
 
 
 class _Found(Collector):
-    """What was found for one answer: no process counts it."""
+    """The figures that were read for one answer, and are not counted by processes."""
 
     def __init__(self, figures: Mapping[str, float]) -> None:
         self._figures = figures
@@ -181,7 +181,7 @@ class _Found(Collector):
 
 
 class _Work:
-    """What the service does beside the requests. Each is there from the start, at 0: rates need that."""
+    """The work of the service besides requests. Each counter exists from the start, at 0, as rates need it."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.sealing_failures = Counter(
@@ -204,7 +204,7 @@ class _Work:
 
 
 class _Database:
-    """The figures of the database: who waits for what, and the connections of PostgreSQL's pool."""
+    """The metrics of the database: waits, and the connections of PostgreSQL's pool."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.seconds = Histogram(
@@ -238,17 +238,17 @@ class _Database:
 
 
 class _Waits:
-    """Counts those who wait for one resource, and for how long."""
+    """Counts waits for one resource, and their durations."""
 
     def __init__(self, waiting: Gauge, seconds: Histogram) -> None:
         self._waiting = waiting
         self._seconds = seconds
 
     def begin(self) -> None:
-        """Count one more."""
+        """Count a wait that begins."""
         self._waiting.inc()
 
     def end(self, seconds: float) -> None:
-        """Count one less, and how long it waited."""
+        """Count a wait that ends, with its duration."""
         self._waiting.dec()
         self._seconds.observe(seconds)

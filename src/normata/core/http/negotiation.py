@@ -1,4 +1,4 @@
-"""What a request's headers say: where it was sent to, and which answer is wanted (RFC 9110, 7.2, 8.8, 12 and 13)."""
+"""The meaning of request headers: the host, and content negotiation (RFC 9110, 7.2, 8.8, 12 and 13)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def combined(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def best_media_type(accept: bytes, media_types: tuple[str, ...]) -> str | None:
-    """Which of ``media_types`` the client wants most (section 12.5.1); of those that it likes alike the first.
+    """The one of ``media_types`` that the client prefers (section 12.5.1); the first of equal ones.
 
-    The most specific range decides on each; empty is anything. Null where none is acceptable.
+    The most specific range decides on each; an empty header accepts anything. Null if none is acceptable.
     """
     cached = len(accept) <= _LONGEST_CACHED
     return _best_media_type_cached(accept, media_types) if cached else _best_media_type(accept, media_types)
 
 
 def best_coding(accept: bytes, codings: tuple[str, ...]) -> str:
-    """Which of ``codings``, the best first, the client wants most (section 12.5.3), else ``identity``."""
+    """The one of ``codings``, the best first, that the client prefers (section 12.5.3), else ``identity``."""
     return _best_coding_cached(accept, codings) if len(accept) <= _LONGEST_CACHED else _best_coding(accept, codings)
 
 
@@ -84,7 +84,7 @@ def matches(if_match: bytes, entity_tag: bytes) -> bool:
 
 
 def matches_any(if_match: bytes, body: bytes) -> bool:
-    """Whether an If-Match names any representation of what is ``body`` without a coding."""
+    """Whether an If-Match names any representation of the uncoded ``body``."""
     return any(matches(if_match, entity_tag(body, coding)) for coding in (*CODINGS, "identity"))
 
 

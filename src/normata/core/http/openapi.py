@@ -149,7 +149,7 @@ def _instance(operation: Operation) -> str:
 
 
 def _fault(operation: Operation) -> FieldFault:
-    """Something that may be wrong with a request for the operation."""
+    """An example fault of a request for the operation."""
     if isinstance(operation, ChangeOperation) and operation.body is not None:
         name = to_camel(next(iter(operation.body.model_fields)))
         return FieldFault(in_="body", name=name, code="invalid", message="must be a string", allowed=None)

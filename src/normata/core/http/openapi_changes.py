@@ -60,12 +60,12 @@ _DRY_RUN_EXAMPLE: dict[str, Any] = {
 
 
 def change_parameters(operation: ChangeOperation) -> list[dict[str, Any]]:
-    """What every change takes beside what it declares."""
+    """The parameters of every change besides its declared ones."""
     return [_DRY_RUN, *([_IDEMPOTENCY_KEY] if operation.takes_key else [])]
 
 
 def add_dry_run(responses: dict[str, Any], operation: ChangeOperation) -> None:
-    """Say that the answer may be that of a dry run: another one beside a 201, else one of two."""
+    """Add the answer of a dry run: another response besides a 201, else an alternative schema."""
     dry_run = {"$ref": "#/components/schemas/DryRun"}
     content = responses["200"].setdefault("content", {}).setdefault("application/json", {})
     if operation.creates:

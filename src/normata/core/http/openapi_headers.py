@@ -1,4 +1,4 @@
-"""Headers of requests and answers, as the OpenAPI document describes them."""
+"""Headers of requests and answers in the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the OpenAPI document about the whole interface: its conventions, and the tags of its operations."""
+"""The parts of the OpenAPI document about the whole API: its conventions, and the tags of its operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas of the OpenAPI document: components of the models, in words that every generator takes."""
+"""The schemas of the OpenAPI document: components of the models, in a form that every generator supports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 
 
 def reference(model: type[BaseModel]) -> Schema:
-    """What names the component of a model."""
+    """The reference to the component of a model."""
     return {"$ref": _REFERENCE.format(model=model.__name__)}
 
 
@@ -72,7 +72,7 @@ _BOUNDS = ("minLength", "maxLength", "pattern", "minimum", "maximum")
 
 
 def _open(schema: Any) -> None:
-    """Remove from the schema of an answer the bounds of values, and what the empty schema implies."""
+    """Remove the bounds of values, and keywords implied by the empty schema, from the schema of an answer."""
     for one in _within(schema):
         for name in _BOUNDS:
             if not isinstance(one.get(name), dict):  # a property may have such a name
@@ -82,14 +82,14 @@ def _open(schema: Any) -> None:
 
 
 def _drop_null_defaults(schema: Any) -> None:
-    """Remove the default null from the schema of an answer, where every field is present."""
+    """Remove default nulls from the schema of an answer, in which every field is present."""
     for one in _within(schema):
         if one.get("default", "") is None:
             del one["default"]
 
 
 def _drop_titles(schema: Any) -> None:
-    """Remove the titles that Pydantic makes of field names: they say nothing that the names do not."""
+    """Remove the titles that Pydantic derives from field names, because they add nothing."""
     for one in _within(schema):
         if isinstance(one.get("properties"), dict):
             for field in one["properties"].values():
@@ -97,7 +97,7 @@ def _drop_titles(schema: Any) -> None:
 
 
 def _describe_properties(schema: Schema) -> None:
-    """Describe each property by its name, where its model does not. Raises KeyError if nobody has written it."""
+    """Describe each property by its name, unless its model does. Raises KeyError if there is no description."""
     for name, value in schema.get("properties", {}).items():
         if "description" not in value:
             value["description"] = FIELDS[to_snake(name.lstrip("_"))]
@@ -113,7 +113,7 @@ _CLOSED_ENUMS = {
 
 
 def name_closed_enums(document: dict[str, Any]) -> None:
-    """Make a component of each closed enum, so that generators make one type of it."""
+    """Make a component of each closed enum, so that generators create one type."""
     for part in (document["paths"], document["components"]["schemas"]):
         for one in _within(part):
             known = _CLOSED_ENUMS.get(tuple(one["enum"])) if isinstance(one.get("enum"), list) else None

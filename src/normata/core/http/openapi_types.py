@@ -24,7 +24,7 @@ class Component(str):
 
 
 def type_parts(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The type of a schema, piece by piece; a :class:`Component` where it names one."""
+    """The type of a schema in parts; a :class:`Component` for each named one."""
     if "$ref" in schema:
         yield Component(schema["$ref"].rpartition("/")[2])
     elif alternatives := schema.get("anyOf") or schema.get("oneOf"):
@@ -62,7 +62,7 @@ def _named_type(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _details(schema: Mapping[str, Any]) -> Iterator[str]:
-    """What narrows a type down."""
+    """The restrictions of a type."""
     if "format" in schema:
         yield f" ({schema['format']})"
     if "x-extensible-enum" in schema:

@@ -1,4 +1,4 @@
-"""Operations: what each declares, once. Route, OpenAPI, permissions and generated tests follow from it."""
+"""Operations and their declarations, from which route, OpenAPI, permissions and generated tests follow."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ class Operation(ABC):
     """One method of one path.
 
     ``path`` ends with a slash; ``{id}`` in it is one segment, percent-encoded, and names a row of ``about``.
-    ``authority`` says who may ask. ``role`` is the least role in the organization, which counts where the authority is
-    an organization's, ``own_role`` the least for what is the caller's own, null if that makes no difference, and
-    ``scope`` the least scope of the token. ``answer`` is the model of a success;
-    null if it is JSON's null. ``errors`` has what it can answer besides what every operation can. An operation that
-    ``is_long`` may compute for more than some milliseconds.
+    ``authority`` says who may call it. ``role`` is the smallest role in the organization, if the authority is an
+    organization's, ``own_role`` the smallest for the caller's own data, null if there is no difference, and ``scope``
+    the smallest scope of the token. ``answer`` is the model of a success; null if it is JSON's null. ``errors`` has its
+    errors besides those of every operation. An operation that ``is_long`` may compute for more than some milliseconds.
     """
 
     method: ClassVar[str]
@@ -70,24 +69,24 @@ class Operation(ABC):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that it answers: GET brings HEAD along (RFC 9110, section 9.1)."""
+        """The methods that it answers: GET includes HEAD (RFC 9110, section 9.1)."""
         return ("GET", "HEAD") if self.method == "GET" else (self.method,)
 
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
-        """All that it can answer besides a success."""
+        """All its errors."""
         return (*_COMMON_ERRORS, *self.errors)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOperation(Operation):
-    """Something that an organization has, or a user.
+    """An operation that reads data of an organization or a user.
 
     ``build`` makes the answer, in wire form, to a request with a query of the model ``query``. An organization's query
     is an :class:`OrganizationQuery`, and its organization one that the caller may read, named by its id. With
-    ``formats`` it only reads what the answer is to be made of, and the query is a :class:`FormatQuery`. ``cached``
-    names a list whose pages are cached: they must show nothing but rows of tables whose ``shown_in`` has this name, and
-    rows that follow from such in the same transaction, whoever asks and under whatever prefix.
+    ``formats`` it only reads the data of the answer, and the query is a :class:`FormatQuery`. ``cached`` names a list
+    whose pages are cached: they must show only rows of tables whose ``shown_in`` has this name, and rows that follow
+    from these in the same transaction, independent of the caller and the prefix.
     """
 
     method: ClassVar[str] = "GET"
@@ -100,9 +99,9 @@ class ReadOperation(Operation):
     scope: TokenScope = "read"
 
     def is_dear(self, query: Query) -> bool:
-        """Whether a request takes long enough to be limited: a report, a search, or a page far down a list.
+        """Whether a request is a long read: a report, a search, or a page far down a list.
 
-        The first page of a list that is cached is cheap, whatever is searched for.
+        The first page of a cached list is not, even with a search.
         """
         if self.is_long:
             return True
@@ -112,24 +111,24 @@ class ReadOperation(Operation):
 
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
-        """All that it can answer besides a success."""
+        """All its errors."""
         refused = () if self.role == "viewer" and self.authority != "operator" else (errors.Forbidden,)
         return (problems.InvalidRequest, *super().every_error, *refused, problems.PreconditionFailed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListOperation(ReadOperation):
-    """A list of an organization, or of a user, in pages."""
+    """A paged list of an organization or a user."""
 
     query: type[PageQuery] | type[OwnPageQuery]
 
 
 class BodyFormat(NamedTuple):
-    """A body that is no JSON of a model.
+    """A body other than JSON of a model.
 
-    ``read`` makes of its bytes, and of the query, what ``work`` is given; it runs on a thread of its own, since it may
-    take long. ``schema`` and ``example`` are OpenAPI's; there is no example of what is not text. ``endings`` are those
-    of the names of such files, for a file in a form.
+    ``read`` turns its bytes, and the query, into the body for ``work``; it runs on a thread of its own, because it may
+    take long. ``schema`` and ``example`` are for OpenAPI; only text has an example. ``endings`` are those of file
+    names, for a file in a form.
     """
 
     read: Callable[[bytes, Any], Any]
@@ -143,26 +142,24 @@ _JSON_ALONE: Mapping[str, BodyFormat] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeOperation(Operation):
-    """A change. ``work`` makes it, in a unit of work, and ``present`` turns what it returns into the answer.
+    """A change. ``work`` makes it, in a unit of work, and ``present`` turns its result into the answer.
 
-    ``writes`` has all that ``work`` writes. ``query`` is the model of the query, ``body`` that of the request's body,
-    null if it has none, or where ``body_formats`` has what there is to read by media type, the first of them like
+    ``writes`` declares all writes of ``work``. ``query`` is the model of the query, ``body`` that of the request's
+    body, null if it has none, or if ``body_formats`` has its formats by media type, the first of them like
     ``body_example``; such a body may also be a file in a form. ``body_types`` are the media types of ``body``. A body
     that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes, null for the setting's.
-    ``has_rules`` is true if a body can break rules that its schema does not have. ``creates`` is true if the
-    answer is a new row: then it is 201, with its address. ``is_conditional`` is true if it heeds ``If-Match`` (RFC
-    9110, section 13.1.1): ``work`` calls :meth:`Request.require_current`. The answer to either, where it is not null,
-    has the entity tag of what it shows.
-    ``secret_fields`` are the members of the answer that are shown once: it is not stored for a key, and has no entity
-    tag, and a dry run has null in their place.
-    ``changes_catalogs`` is true if it changes centralized catalogs, and with them the coverage of whoever has adopted
-    them. ``made_at`` is the path that what it ``creates`` is below, empty for its own.
-    ``prepare`` reads and computes what ``work`` needs, where that takes seconds, in a unit of work that writes nothing,
-    and for which nobody waits; ``work`` finds what it returns in :attr:`Request.plan`, and must not use a plan that is
-    out of date. Null where nothing is to be prepared.
-    ``exclusive`` is the name of what one request at a time may do, dry runs included; null if any may do it.
-    ``afterwards`` does what follows outside of the database, once the change is durable; not in a dry run. It is given
-    the request, what ``work`` has returned and the answer in wire form, and returns the answer that is sent.
+    ``has_rules`` is true if a body can break rules that its schema does not have. ``creates`` is true if the answer is
+    a new row: then it is 201, with its address. ``is_conditional`` is true if it supports ``If-Match`` (RFC 9110,
+    section 13.1.1): ``work`` calls :meth:`Request.require_current`. The answers of both, unless null, have an entity
+    tag. ``secret_fields`` are the members of the answer that are shown once: it is not stored for a key, and has no
+    entity tag, and a dry run has null in their place. ``changes_catalogs`` is true if it changes centralized catalogs,
+    and with them the coverage of organizations that have adopted them. ``made_at`` is the parent path of the row that
+    it ``creates``, empty for its own path. ``prepare`` reads and computes what ``work`` needs if that takes seconds, in
+    a unit of work that writes nothing, and for which nobody waits; its result is :attr:`Request.plan` in ``work``,
+    which must not use a plan that is out of date. Null if there is nothing to prepare. ``exclusive`` returns the name
+    of exclusive work, dry runs included; null if it is not exclusive. ``afterwards`` runs outside of the database, once
+    the change is durable, but not in a dry run. It gets the request, the result of ``work`` and the answer in wire
+    form, and returns the answer to send.
     """
 
     http_method: str
@@ -190,12 +187,12 @@ class ChangeOperation(Operation):
 
     @property
     def success(self) -> int:
-        """The status of a success that is no dry run."""
+        """The status of a success, except for a dry run."""
         return 201 if self.creates else 200
 
     @property
     def takes_key(self) -> bool:
-        """Whether it heeds ``Idempotency-Key``. The other methods can be repeated without one."""
+        """Whether it supports ``Idempotency-Key``. The other methods can be repeated without one."""
         return self.http_method == "POST"
 
     @property
@@ -205,12 +202,12 @@ class ChangeOperation(Operation):
 
     @property
     def answers_secret(self) -> bool:
-        """Whether the answer has what is shown once."""
+        """Whether the answer has a secret that is shown once."""
         return bool(self.secret_fields)
 
     @property
     def is_tagged(self) -> bool:
-        """Whether its answer has an entity tag: that of what would be read now."""
+        """Whether its answer has an entity tag, which is that of the same row when it is read."""
         return (self.creates or self.is_conditional) and self.answer is not None and not self.answers_secret
 
     @property
@@ -220,7 +217,7 @@ class ChangeOperation(Operation):
 
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
-        """All that it can answer besides a success."""
+        """All its errors."""
         of_body = (problems.RequestTimeout, problems.TooLarge, problems.UnsupportedMediaType)
         return (
             *super().every_error,

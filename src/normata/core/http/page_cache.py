@@ -1,4 +1,4 @@
-"""The page cache: encoded pages of lists that a process stores as long as nothing has changed."""
+"""The page cache: encoded pages of lists, cached by a process as long as their list has not changed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from normata.core.http.content import Content
 
 
 class Page(NamedTuple):
-    """A page as it was at a revision of its list; the revision is empty if it is not to be cached.
+    """A page at a revision of its list; the revision is empty if it is not to be cached.
 
-    ``total`` is how many items all pages have together, null if it is no page of a list. What names the request of
-    one client, such as links to other pages, is not stored with it: many share the page.
+    ``total`` is the number of items on all pages, null if it is not a page of a list. Data of a single request, such as
+    links to other pages, is not stored with it, because requests share the page.
     """
 
     revision: str
@@ -21,10 +21,10 @@ class Page(NamedTuple):
 
 
 class PageCache:
-    """Pages that a process stores, up to so many bytes; the least recently used goes first.
+    """The pages that a process caches, up to a number of bytes; the least recently used is removed first.
 
-    A page is sent only for the revision that its list has now. The token lookup of the same request has just read that
-    from the database, so it does not matter which process has changed something: no old page is ever sent.
+    A page is sent only for the current revision of its list. The token lookup of the same request has just read that
+    from the database, so an old page is never sent, whichever process has changed something.
     """
 
     def __init__(self, limit: int) -> None:
@@ -34,7 +34,7 @@ class PageCache:
         self.bytes = 0
 
     def find(self, key: str, revision: str) -> Page | None:
-        """The page that is stored under ``key``, if it is of this revision."""
+        """The page cached under ``key``, if it is of this revision; else null."""
         page = self._pages.get(key)
         if page is None or page.revision != revision:
             return None
@@ -42,7 +42,7 @@ class PageCache:
         return page
 
     def store(self, key: str, page: Page) -> None:
-        """Store a page, or know that the one that is stored has grown."""
+        """Cache a page, or update the size of a cached one."""
         self._drop(key)
         size = page.content.size + len(key)
         if size > self._limit:

@@ -1,4 +1,4 @@
-"""Pages beside the interface: what a browser or an operator asks for with GET."""
+"""Routes besides the API, for browsers and operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _METHODS = ("GET", "HEAD")
 
 
 def page(path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
-    """A route that answers GET and HEAD. ``path`` ends with a slash, which the gateway adds where it is missing."""
+    """A route that answers GET and HEAD. ``path`` ends with a slash, which the gateway adds if it is missing."""
 
     async def answer_route(request: Request) -> Response:
         context_of(request.scope).route = path
@@ -27,7 +27,7 @@ def page(path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
 
 
 def content_page(path: str, content: Callable[[str], Content], *headers: tuple[bytes, bytes]) -> Route:
-    """:func:`page` for what is the same for everybody: compressed, and with an entity tag.
+    """:func:`page` for content that is the same for everybody: compressed, and with an entity tag.
 
     ``content`` makes it for the prefix under which the application is served. ``headers`` are more of the answer's.
     """

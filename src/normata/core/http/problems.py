@@ -1,4 +1,4 @@
-"""Problems: the one form of every error response (RFC 9457)."""
+"""Problems: the form of every error response (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class InvalidRequest(HttpError):
 
     @classmethod
     def of_input(cls, error: FaultyInput) -> InvalidRequest:
-        """The error for the faults that the rules of the domain find in a body."""
+        """The error for the faults that the rules of features find in a body."""
         return cls.of(
             [
                 FieldFault(in_="body", name=fault.place[1:], code="invalid", message=fault.reason, allowed=None)
@@ -180,7 +180,7 @@ class ServiceUnavailable(HttpError):
 
 
 class ErrorType(NamedTuple):
-    """What is the same for every occurrence of an error."""
+    """The properties of every occurrence of an error."""
 
     status: int
     code: str

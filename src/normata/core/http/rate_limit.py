@@ -1,4 +1,4 @@
-"""Limits on how many requests there may be in a minute, by token or by address. Each process counts for itself.
+"""Rate limits: requests per minute by token or by address. Each process counts separately.
 
 The answer reports the limit, in the fields of draft-ietf-httpapi-ratelimit-headers (11):
 
@@ -20,10 +20,10 @@ _LONGEST_KEY = 255  # characters; of a longer one the digest is stored
 
 
 class Limit:
-    """At most ``quota`` requests in a window of so many seconds, for each key; 0 is no limit.
+    """At most ``quota`` requests in a window of some seconds, for each key; 0 is no limit.
 
-    A window is fixed: it begins with the first request that is counted, and who has used up the quota can go on when it
-    ends. Each of several ``workers`` allows its share of the quota, rounded up, so that all together keep to it.
+    A window is fixed: it begins with the first counted request, and the quota is available again when it ends. Each of
+    several ``workers`` allows its share of the quota, rounded up.
     """
 
     def __init__(self, name: str, quota: int, window: int = 60, *, workers: int = 1) -> None:
@@ -34,9 +34,9 @@ class Limit:
         self._counts: dict[str, tuple[float, int]] = {}  # when the window of a key ends, and its requests so far
 
     def seconds_to_wait(self, key: str, response_headers: list[tuple[bytes, bytes]] | None = None) -> int:
-        """Count one; 0 where it is within the limit, else the whole seconds until the next one may be.
+        """Count a request. Returns 0 if it is within the limit, else the whole seconds until the next one is allowed.
 
-        How the limit stands is added to ``response_headers``.
+        The state of the limit is added to ``response_headers``.
         """
         quota = self.quota
         if not quota:
@@ -59,14 +59,14 @@ class Limit:
         return 0 if count <= quota else seconds
 
     def _forget(self, now: float) -> None:
-        """Make room: forget what is over, and of the rest the keys with the fewest requests."""
+        """Make room: remove expired windows, and then the keys with the fewest requests."""
         current = [entry for entry in self._counts.items() if now < entry[1][0]]
         self._counts = dict(nlargest(_MAX_KEYS // 2, current, key=lambda entry: entry[1][1]))
 
 
 @lru_cache(maxsize=10_000)
 def network_of(address: str) -> str:
-    """What counts as one address: of IPv6 the /64, which is what one customer has, so that nobody has many."""
+    """The network that counts as one address: for IPv6 the /64, which is what one customer has."""
     if ":" not in address:
         return address
     try:

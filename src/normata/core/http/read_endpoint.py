@@ -1,7 +1,8 @@
-"""How a request to read something is answered: one way for all of them, and the shortest, since most requests read.
+"""The endpoint of reads, the same for all of them, and the fastest, because most requests read.
 
-A request goes through these stages, in this order: query, authentication, organization and role, cache, and what the
-operation builds. A cached page costs one token lookup, which brings the caller, their role, and the list's revision.
+A request goes through these stages, in this order: query, authentication, organization and role, cache, and the
+operation's ``build``. A cached page costs one token lookup, which brings the caller, their role, and the list's
+revision.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _LONGEST_CACHED = 2_000  # bytes of a query string; longer ones are parsed each 
 
 
 class _ParsedQuery(NamedTuple):
-    """A query, null if it has faults, and the key of its page in the cache, empty if that is not cached."""
+    """A query, null if it has faults, and the cache key of its page, empty if it is not cached."""
 
     query: Query | None
     faults: tuple[FieldFault, ...] = ()
@@ -51,7 +52,7 @@ class _ParsedQuery(NamedTuple):
 
 
 class ReadEndpoint:
-    """Answers one operation that reads, as an ASGI application."""
+    """The ASGI application of one operation that reads."""
 
     def __init__(self, operation: ReadOperation, services: Services) -> None:
         self._operation = operation
@@ -125,7 +126,7 @@ class ReadEndpoint:
         )
 
     async def _build_own(self, request: Request) -> Page:
-        """The answer to whoever asks about their own, or as an operator. Raises NotOperator."""
+        """The answer about the caller's own data, or to an operator. Raises NotOperator."""
         operation, caller = self._operation, request.caller
 
         def work(transaction: Transaction) -> Page:
@@ -153,10 +154,7 @@ class ReadEndpoint:
             )
 
     async def _in_format(self, formats: Formats, request: Request, context: RequestContext) -> Content:
-        """The answer in the format that the request wants.
-
-        A report may be long: it is made on a thread of its own, so that others are served meanwhile.
-        """
+        """The answer in the requested format. A report may be long, so it is built on a thread of its own."""
         chosen = formats.choose(request.query, context.headers.get(b"accept", b""))
         async with self._turn(request):
             found = await self._services.database.read(
@@ -167,13 +165,13 @@ class ReadEndpoint:
             return await asyncio.to_thread(formats.content, found, chosen)
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """The turn of a request that takes long; others need none."""
+        """The turn of a long read; others need none."""
         if not self._operation.is_dear(request.query):
             return nullcontext()
         return self._services.long_reads.turn(request.organization_id, request.caller.user_id)
 
     def _parse(self, query_string: bytes) -> _ParsedQuery:
-        """Of a parameter that is repeated the last counts, but for those that are arrays."""
+        """Parse the query. The last value of a repeated parameter counts, except for arrays."""
         try:
             query = self._operation.query.read(QueryParams(query_string).multi_items())
         except ValidationError as error:
@@ -223,10 +221,10 @@ _IN_QUERY = _IN_PATH + "?"
 
 @lru_cache(maxsize=1_000)
 def page_links(path: str, query_string: bytes, page: int, limit: int, total: int) -> bytes:
-    """The value of ``Link`` for a page: first, prev, next and last, as far as there are such.
+    """The value of ``Link`` for a page: first, prev, next and last, if these exist.
 
     ``path`` and ``query_string`` are those of the request, with the prefix under which its sender sees the application.
-    All but ``page`` is kept as it was sent. A page past the end comes after the last one.
+    All parameters except ``page`` are unchanged. For a page past the end, prev is the last one.
     """
     last = max(1, -(-total // limit))
     pages = {"first": 1}

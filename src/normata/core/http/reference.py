@@ -1,4 +1,4 @@
-"""The reference of the interface as a page: made from the OpenAPI document, without a script."""
+"""The reference of the API as a page, made from the OpenAPI document, without scripts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def page(document: Mapping[str, Any]) -> str:
 
 @cache
 def content_security_policy() -> bytes:
-    """The policy of the page: nothing but its own style."""
+    """The policy of the page: it allows only its own style."""
     digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; frame-ancestors 'none'".encode()
 
@@ -88,7 +88,7 @@ def _json(value: Any) -> str:
 
 
 def _curl(method: str, path: str, operation: Mapping[str, Any]) -> str:
-    """A request to paste: with the parameters that are required, and the example of a body."""
+    """A curl command with the required parameters, and the example of a body."""
     example_id = _example_id(operation)
     query = "&".join(
         f"{one['name']}={'ORGANIZATION' if one['name'] == 'organizationId' else one['name'].upper()}"

@@ -1,4 +1,4 @@
-"""A request, as an operation is given it."""
+"""The request that an operation gets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Means:
-    """What operations use besides the database, one of each in a process: a mailer, the key that signs events.
+    """The means of operations besides the database, one of each in a process: a mailer, the key that signs events.
 
-    Each is found by its class, or a base of it, so that the core need not know what the features bring along.
+    Each is found by its class, or a base of it, so that the core does not depend on the features.
     """
 
     def __init__(self, *parts: object) -> None:
@@ -33,15 +33,15 @@ class Means:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What somebody asks of an operation: by HTTP, or in the console.
+    """A request for an operation: over HTTP, or from the console.
 
-    ``id`` is the one in the path, empty if it has none. ``query`` and ``body`` are of the declared models, null
-    if there is none. ``organization_id`` is the id of the organization that is read, empty for changes and for what
-    is the caller's own. ``time`` is that of the request, as the wire has it; a change has the moment of its transaction
+    ``id`` is the one in the path, empty if it has none. ``query`` and ``body`` are of the declared models, null if
+    there is none. ``organization_id`` is the id of the organization that is read, empty for changes and for the
+    caller's own data. ``time`` is that of the request, in wire form; a change uses the moment of its transaction
     instead. ``prefix`` is that under which the caller sees the application, ``instance`` the path of the request with
-    it. ``if_match`` is the header, null if it was not sent. ``new_organization`` is the id of an organization that
-    an operator's change may make, empty for others. ``plan`` is what the operation has prepared for its change, null
-    if it prepares nothing.
+    it. ``if_match`` is the header, null if it was not sent. ``new_organization`` is the id of an organization that an
+    operator's change may create, empty for others. ``plan`` is the result of ``prepare``, null if the operation has
+    none.
     """
 
     caller: Caller
@@ -62,19 +62,19 @@ class Request:
 
     @property
     def actor(self) -> Actor:
-        """The caller, as events name them."""
+        """The caller as the actor of events."""
         caller = self.caller
         return Actor(caller.user_id, caller.user_name, caller.token_id or None, self.request_id, self.address)
 
     @property
     def is_conditional(self) -> bool:
-        """Whether the request names the state that it is meant for."""
+        """Whether the request has ``If-Match``."""
         return self.if_match is not None
 
     def require_current(self, answer: Any) -> None:
-        """Raise PreconditionFailed where ``If-Match`` names another state than ``answer`` (RFC 9110, section 13.1.1).
+        """Raise PreconditionFailed if ``If-Match`` names another state than ``answer`` (RFC 9110, section 13.1.1).
 
-        ``answer`` is what is to be changed, as it would travel before the change.
+        ``answer`` is the wire form of the row before the change.
         """
         if self.if_match is not None and not matches_any(self.if_match, encode(answer)):
             raise PreconditionFailed

@@ -10,7 +10,7 @@ from normata.core.schema.wire import encode
 
 
 class EncodedJson(Response):
-    """A body that is JSON already. It belongs to one caller, so shared caches must not keep it (RFC 9111)."""
+    """A body that is encoded JSON. It belongs to one caller, so shared caches must not store it (RFC 9111)."""
 
     media_type = "application/json"
 
@@ -19,7 +19,7 @@ class EncodedJson(Response):
 
 
 class JsonResponse(EncodedJson):
-    """A body that is made JSON."""
+    """A body to encode as JSON."""
 
     def __init__(self, content: Any, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
         super().__init__(encode(content), status_code, headers)

@@ -12,10 +12,10 @@ SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 
 
 def role_suffices(role: str, least: Role) -> bool:
-    """Whether a member's ``role`` allows what takes at least the role ``least``."""
+    """Whether a member's ``role`` includes the role ``least``."""
     return ROLES.index(role) >= ROLES.index(least)
 
 
 def scope_suffices(scope: str, least: TokenScope) -> bool:
-    """Whether a token's ``scope`` allows what takes at least the scope ``least``."""
+    """Whether a token's ``scope`` includes the scope ``least``."""
     return SCOPES.index(scope) >= SCOPES.index(least)

@@ -1,4 +1,4 @@
-"""From operations to what answers at an address: a resource for each path, with all its methods."""
+"""Routing: a resource for each path, with all its methods."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from normata.core.http.services import Services
 
 
 class Resource:
-    """What is at one path: the endpoint of each method."""
+    """The resource at one path, with the endpoint of each method."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.endpoints: dict[str, ASGIApp] = {}
 
     def add(self, operation: Operation, services: Services) -> None:
-        """Answer the methods of an operation. Raises ValueError if two operations have the same one."""
+        """Add the methods of an operation. Raises ValueError if two operations have the same one."""
         endpoint = endpoint_of(operation, services)
         for method in operation.methods:
             if method in self.endpoints:
@@ -33,7 +33,7 @@ class Resource:
             self.endpoints[method] = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. Raises MethodNotAllowed, and what the operation raises."""
+        """Answer a request. Raises MethodNotAllowed, and the errors of the operation."""
         context_of(scope).route = self.path
         endpoint = self.endpoints.get(scope["method"])
         if endpoint is None:
@@ -43,7 +43,7 @@ class Resource:
 
 
 def endpoint_of(operation: Operation, services: Services) -> ASGIApp:
-    """What answers an operation."""
+    """The endpoint of an operation."""
     match operation:
         case ReadOperation():
             return ReadEndpoint(operation, services)
@@ -61,7 +61,7 @@ def resources(operations: Iterable[Operation], services: Services) -> dict[str, 
 
 
 class Directory:
-    """Finds the resource at a path by its segments, whatever number of resources there is.
+    """Finds the resource at a path by its segments, in a time independent of the number of resources.
 
     A router of the framework tries its routes one after the other, and the layers around it take as long as a tenth of
     a restore.
@@ -79,7 +79,7 @@ class Directory:
                 self._fixed[resource.path] = resource
 
     def find(self, path: str) -> tuple[Resource, dict[str, str]] | None:
-        """The resource at a path of :func:`routed_path`, and what stands in the path for its parameters."""
+        """The resource at a path of :func:`routed_path`, and the values of its path parameters."""
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}
@@ -91,7 +91,7 @@ class Directory:
 
 
 def _ends(path: str) -> tuple[str, int]:
-    """The first segment after the slash, which is never a parameter, and how many there are."""
+    """The first segment after the slash, which is never a parameter, and the number of segments."""
     segments = path.split("/")
     return segments[1], len(segments)
 

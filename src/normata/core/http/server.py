@@ -42,16 +42,16 @@ _SWITCH_INTERVAL = 0.0002
 
 
 class AddressInUse(OSError):
-    """Something else listens on the address, or it is not one of this machine."""
+    """The address is in use, or it is not one of this machine."""
 
 
 def run(
     settings: Settings, application: str = "normata.app:create_app", announce: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve until interrupted. Raises SystemExit(1) where workers die again and again.
+    """Serve until interrupted. Raises SystemExit(1) if workers die repeatedly.
 
-    Worker processes read the settings from the environment, so they are put there. ``application`` names the factory
-    of what is served; benchmarks name others. ``announce`` is called once the address is taken.
+    Worker processes read the settings from the environment, so they are put there. ``application`` names the factory of
+    the application; benchmarks name others. ``announce`` is called once the address is bound.
     """
     address = _address(settings.host, settings.port)
     for name, value in settings.model_dump(exclude_unset=True).items():  # workers tell a default from a choice, too
@@ -84,7 +84,7 @@ def run(
 
 
 def _import_once(application: str) -> None:
-    """Import what several workers are going to serve. They are forked, so they share it."""
+    """Import the application before several workers are forked, so that they share it."""
     with suppress(Exception):  # the workers fail the same way, and log it
         importlib.import_module(application.partition(":")[0])
     gc.collect()
@@ -92,13 +92,13 @@ def _import_once(application: str) -> None:
 
 
 def base_url(settings: Settings) -> str:
-    """Where this machine reaches what the settings have listen."""
+    """The URL at which this machine reaches the service."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
 def require_free_address(host: str, port: int) -> None:
-    """Raise AddressInUse, in one sentence, where each worker would fail to listen."""
+    """Raise AddressInUse if each worker would fail to listen."""
     address = _address(host, port)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
@@ -127,9 +127,9 @@ def _unusable(host: str, port: int, error: Exception) -> AddressInUse:
 
 
 def connection_limit() -> int:
-    """The number of connections that one worker takes. Where it is allowed, the limit of open files is raised for them.
+    """The number of connections of one worker. If allowed, the limit of open files is raised for them.
 
-    A worker with no file left for the next connection would try again without a pause, and use a whole core for it.
+    A worker without a free file for the next connection would retry without a pause, and use a whole core.
     """
     needed = CONNECTIONS + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -144,7 +144,7 @@ def connection_limit() -> int:
 def _load(target: str, report_ready: Connection, close: Sequence[int], port: int) -> Any:
     """The application, in a worker process, which ends when the main process does.
 
-    Once it is there, it is reported. What is to ``close`` are the sockets of other workers.
+    It reports when it is ready. ``close`` has the sockets of other workers to close.
     """
     # Until Granian handles signals here, a forked copy of the main process's handler would swallow them, and the main
     # process would wait for the worker in vain. Ctrl-C goes to all processes; the main process then ends the workers.
@@ -178,17 +178,17 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
 
 
 def _give_way(port: int) -> None:
-    """Take no further connection, and have each answer close its own: another worker has the place of this one."""
+    """Accept no further connections, and let each answer close its own, because another worker replaces this one."""
     PERSISTENCE.ends = True
     with suppress(OSError):
         stop_accepting(port)
 
 
 def _spare_what_stays() -> None:
-    """Have the collector of reference cycles leave what has been imported and made so far alone, and come less often.
+    """Let the garbage collector ignore existing objects, and run less often.
 
-    It would walk all of that again and again, since requests leave next to no cycles behind: that took a tenth of the
-    time of a change.
+    It would scan all of them repeatedly, although requests create almost no cycles: that took a tenth of the time of a
+    change.
     """
     gc.collect()
     gc.freeze()
@@ -196,9 +196,9 @@ def _spare_what_stays() -> None:
 
 
 def _end_with(main: int | None) -> None:
-    """End this process, in order, once its parent is no longer the process ``main``.
+    """End this process normally once its parent is no longer the process ``main``.
 
-    A worker whose main process was killed would serve on, hold the port, and be stopped by nobody.
+    A worker whose main process was killed would continue to serve and hold the port, without a way to stop it.
     """
     while os.getppid() == main:
         time.sleep(1)

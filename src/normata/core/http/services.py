@@ -1,4 +1,4 @@
-"""What the application has at run time: the parts that the pipeline uses, one of each in a process."""
+"""The services of the application at run time, one of each in a process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from normata.core.http.request import Means
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts that requests share.
+    """The parts that requests share. ``require_operator`` raises NotOperator unless a caller is an operator.
 
-    ``require_operator`` raises NotOperator unless a caller runs the instance. ``means`` has what operations use.
+    ``means`` are those of operations.
     """
 
     database: Database

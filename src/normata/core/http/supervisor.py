@@ -38,7 +38,7 @@ _CLOSING = IDLE + 1.0  # seconds; by then no connection of a replaced worker is 
 
 @dataclass
 class _Replaced:
-    """A worker that finishes its requests, while another one has its place."""
+    """A worker that finishes its requests after it was replaced."""
 
     worker: Any
     since: float
@@ -48,10 +48,10 @@ class _Replaced:
 class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the class when it is imported
     """Granian's server, with workers that are replaced when they die, each time with a line in the log.
 
-    SIGHUP replaces all workers, one after the other, without a failed request. The new one takes connections from the
-    same socket before the old one stops to. The old one takes no more then, answers with `Connection: close` for as
-    long as a connection may be idle, and ends: a request that is sent while the server closes its connection would be
-    lost (RFC 9112, section 9.5).
+    SIGHUP replaces all workers, one after the other, without a failed request. The new one accepts connections from the
+    same socket before the old one stops. The old one then accepts no more, answers with `Connection: close` for as long
+    as a connection may be idle, and ends: a request that is sent while the server closes its connection would be lost
+    (RFC 9112, section 9.5).
     """
 
     def __init__(self, settings: Settings, application: str, **options: Any) -> None:
@@ -63,7 +63,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
         self._had_terminal = _has_terminal()
 
     def startup(self, *arguments: Any) -> None:
-        """Take the address and start the workers."""
+        """Bind the address and start the workers."""
         if sys.platform == "linux":
             multiprocessing.set_start_method("fork", force=True)  # workers share what is imported, and the sockets
         ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
@@ -81,7 +81,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
     def _init_shared_socket(self) -> None:
         """Open a socket for each worker. It stays open when the worker ends, with the connections that wait in it.
 
-        Linux spreads the connections over the sockets. By itself Granian has each worker open one.
+        Linux distributes the connections over the sockets. Granian would let each worker open one.
         """
         if sys.platform != "linux":
             super()._init_shared_socket()
@@ -142,7 +142,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
         self.interrupt_children.clear()  # they have been replaced, so their deaths are no failure of the whole
 
     def _reload(self, spawn_target: Any, target_loader: Any) -> None:
-        """Replace each worker by a new one. Those whose successor does not start serve on."""
+        """Replace each worker by a new one. Workers whose successor does not start continue to serve."""
         self.reload_signal = False
         for idx, old in enumerate(self.wrks):
             try:
@@ -166,7 +166,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
             self._log("info", "worker_reloaded", worker=idx + 1, pid=new.inner.pid, replaced=old.inner.pid)
 
     def _gets_ready(self, worker: Any) -> bool:
-        """Wait until a new worker can serve. False where it dies, takes too long, or the service is to end."""
+        """Wait until a new worker can serve. Returns false if it dies, takes too long, or the service is to end."""
         end = time.monotonic() + _START
         while worker.is_alive() and time.monotonic() < end and not self.interrupt_signal:
             if worker.ready.poll(0.1):
@@ -202,7 +202,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Hold back what ends processes while a block starts some: they get it once they are ready for it."""
+    """Block signals that end processes while a block starts some: they get these once they are ready."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -211,7 +211,7 @@ def _signals_blocked() -> Iterator[None]:
 
 
 def _has_terminal() -> bool:
-    """Whether this process has a terminal that controls it: one that sends SIGHUP when it is closed."""
+    """Whether this process has a controlling terminal, which sends SIGHUP when it is closed."""
     try:
         with Path("/dev/tty").open("rb", buffering=0):
             return True
@@ -220,7 +220,7 @@ def _has_terminal() -> bool:
 
 
 def _remove_metrics(pid: int) -> None:
-    """Take a process that has ended out of the metrics: what it was doing then it does no more."""
+    """Remove the current activity of an ended process from the metrics."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - mostly no worker dies
 

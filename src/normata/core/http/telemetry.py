@@ -1,4 +1,4 @@
-"""Whether OpenTelemetry is asked for, and can be had. Nothing here imports it: that takes a third of a second."""
+"""Whether OpenTelemetry is requested and available. This module does not import it, which takes a third of a second."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class TracingImpossible(CommandError):
 
 
 def exporter() -> str:
-    """Where spans go, as the environment has it (OpenTelemetry's specification, "Environment Variable")."""
+    """The exporter of spans in the environment (OpenTelemetry's specification, "Environment Variable")."""
     return os.environ.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
 
 
 def require_possible(settings: Settings) -> None:
-    """Raise TracingImpossible where the settings ask for tracing and the installation or the environment rules it out.
+    """Raise TracingImpossible if the settings request tracing but the installation or the environment prevents it.
 
-    Call it once at the start, so that not every worker reports the same.
+    Call it once at the start, so that workers do not repeat the message.
     """
     if not settings.tracing:
         return

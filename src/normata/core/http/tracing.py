@@ -3,9 +3,9 @@
 Names and attributes follow OpenTelemetry's semantic conventions for HTTP servers and databases. Nothing of a query
 string, a body or a header gets into a span, and no address of a client: like the log, spans have paths and ids only.
 
-The environment configures it, as OpenTelemetry's specification has it: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
-OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_…, OTEL_BSP_…, OTEL_PROPAGATORS, OTEL_SDK_DISABLED. Only where the settings ask
-for it is this module imported.
+The environment configures it, as in OpenTelemetry's specification: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
+OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_…, OTEL_BSP_…, OTEL_PROPAGATORS, OTEL_SDK_DISABLED. This module is imported only
+if the settings request tracing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tracing:
         _redirect_logs()
 
     def close(self) -> None:
-        """Send what is left, and end; it may take as long as OTEL_EXPORTER_OTLP_TIMEOUT."""
+        """Send remaining spans, and end; this may take as long as OTEL_EXPORTER_OTLP_TIMEOUT."""
         self.provider.shutdown()
 
     def around(self, application: ASGIApp) -> ASGIApp:
@@ -62,7 +62,7 @@ class Tracing:
         return _TracedRequests(application, self._tracer)
 
     def watch(self, database: Database, system: str) -> None:
-        """Have each call of ``database`` by a request be a span: what it waits for, does and commits.
+        """Make a span of each call of ``database`` by a request, with its wait, work and commit.
 
         ``system`` is the database's name in the semantic conventions.
         """
@@ -96,7 +96,7 @@ class Tracing:
 
 
 class _TracedRequests:
-    """Gives each request a span, as a child of the client's where it sends one (W3C Trace Context)."""
+    """Gives each request a span, as a child of the client's if it sends one (W3C Trace Context)."""
 
     def __init__(self, application: ASGIApp, tracer: trace.Tracer) -> None:
         self._application = application
@@ -147,7 +147,7 @@ class _TracedRequests:
 
 
 def _carrier(scope: Scope) -> dict[str, list[str]]:
-    """The headers that say which trace a request belongs to."""
+    """The trace headers of a request."""
     fields = propagate.get_global_textmap().fields
     found: dict[str, list[str]] = {}
     for raw, value in scope["headers"]:
@@ -158,7 +158,7 @@ def _carrier(scope: Scope) -> dict[str, list[str]]:
 
 
 def _describe(span: trace.Span, name: str, scope: Scope, status: int) -> None:
-    """Name a request's span by what the request turned out to be."""
+    """Name a request's span by its method and route."""
     context = context_of(scope)
     if context.route is not None:
         route = context.route.rstrip("/") or "/"
@@ -185,7 +185,7 @@ def _mark_failed(span: trace.Span, error_type: str) -> None:
 
 
 class _LogHandler(logging.Handler):
-    """Passes on what the packages log: their plain lines would stand between lines of JSON."""
+    """Writes log messages of the packages as JSON lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Exception):  # whatever is wrong with a line of a log, it must not reach who logs
