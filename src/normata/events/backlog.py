@@ -1,4 +1,4 @@
-"""What waits to be sealed, for those who run the service."""
+"""The backlog of events that are not sealed yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normata.events.model import UnsealedEvent
 
 
 def unsealed(transaction: Transaction) -> tuple[int, float]:
-    """How many events are not sealed, and the age of the oldest of them in seconds, by its id (RFC 9562, 5.7)."""
+    """The number of events that are not sealed, and the age of the oldest in seconds, from its id (RFC 9562, 5.7)."""
     row = transaction.row(_UNSEALED)
     if row is None or not row.events:
         return 0, 0.0

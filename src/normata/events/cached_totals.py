@@ -1,4 +1,4 @@
-"""Totals of lists of records that a process caches, since to count a million of them takes longer than all else."""
+"""Cached totals of record lists, because counting a million records takes longer than everything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_SINCE = 100  # events; to look at many more takes as long as to count
 
 
 class _LogState(NamedTuple):
-    """How far the log of an organization has come: the last checkpoint, and the events that have no leaf yet."""
+    """The state of an organization's log: the last checkpoint, and the events that have no leaf yet."""
 
     size: int
     root: str
@@ -36,11 +36,10 @@ class _Cached(NamedTuple):
 
 
 class CachedTotals(Totals):
-    """How many records of a kind an organization's list has, by its filters, for as long as none of them changes.
+    """Caches the number of records of a kind in an organization, by filters, as long as none of them changes.
 
-    Every change writes an event in its own transaction, and no event ever goes. So the log tells whether a kind has
-    changed: no change has to write anything for that, and none waits for another. ``least`` is the smallest total that
-    is cached.
+    Every change writes an event in its own transaction, and events are never deleted. So the log shows whether a kind
+    has changed, without further writes or waits. ``least`` is the smallest total that is cached.
     """
 
     def __init__(self, least: int = _WORTH_CACHING) -> None:
@@ -56,9 +55,9 @@ class CachedTotals(Totals):
         filters: str,
         count: Callable[[], int],
     ) -> int:
-        """The total as ``transaction`` sees it: a cached one where it still holds, else what ``count`` returns.
+        """The total as ``transaction`` sees it: a cached one if it is still valid, else the result of ``count``.
 
-        ``filters`` names all that decides which records of the kind are counted.
+        ``filters`` has everything that decides which records of the kind are counted.
         """
         key = organization_id, kind.path, filters
         cached = self._cached.get(key)
@@ -88,7 +87,7 @@ class CachedTotals(Totals):
 
 
 def _state(transaction: Transaction, organization_id: str) -> _LogState | None:
-    """The state of an organization's log; null where too much is unsealed to be looked at."""
+    """The state of an organization's log; null if too many events are not sealed."""
     rows = transaction.rows(_STATE, {"organization": organization_id})
     if len(rows) > _MAX_UNSEALED:
         return None
@@ -124,7 +123,7 @@ def _holds(
 
 
 def _has_come_from(transaction: Transaction, organization_id: str, before: _LogState, now: _LogState) -> bool:
-    """Whether the log was in a state before: a database that was restored from a backup goes another way."""
+    """Whether the log was in a state before, which is false after a backup was restored."""
     if before.size in (0, now.size):
         return before.size == 0 or before.root == now.root
     place = {"organization": organization_id, "size": before.size}

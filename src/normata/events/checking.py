@@ -1,4 +1,4 @@
-"""What ``normata check`` finds of events: changed, missing, inserted, or not sealed for long."""
+"""The checks of events by ``normata check``: changed, missing, inserted, or not sealed for a long time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _PATIENCE = timedelta(minutes=1)  # until an event that has no leaf is worth a w
 
 
 def event_faults(transaction: Transaction, signer: Signer | None = None) -> Iterator[str]:
-    """What is wrong with the events and their logs, a sentence each, in one transaction. Raises KeyUnusable.
+    """The faults of events and their logs, a sentence each, in one transaction. Raises KeyUnusable.
 
-    ``signer`` has the key that erasures have to be signed with. It finds whatever was changed by hand, but for who
-    writes events, leaves and checkpoints anew, all that fit each other. That is what a checkpoint that was kept
-    elsewhere is for.
+    ``signer`` has the key that erasures have to be signed with. It finds all changes by hand, unless somebody has
+    rewritten events, leaves and checkpoints consistently. A checkpoint that was stored elsewhere detects that.
     """
     every = [seals_of(transaction, owner) for owner in owners(transaction)]
     parts = [part for seals in every for part in parts_of(seals.owner, 0, seals.end)]
@@ -38,9 +37,9 @@ def event_faults(transaction: Transaction, signer: Signer | None = None) -> Iter
 def log_faults(
     transaction: Transaction, every: Iterable[Seals], contents: Iterable[Contents], signer: Signer | None
 ) -> Iterator[str]:
-    """What is wrong with logs, of which seals and contents were looked at before. Raises KeyUnusable.
+    """The faults of logs whose seals and contents were checked before. Raises KeyUnusable.
 
-    What was erased meanwhile is found in this transaction, for the event that says so comes with it.
+    Erasures since then are found in this transaction, which also reads their events.
     """
     by_owner: defaultdict[str, list[Contents]] = defaultdict(list)
     for one in contents:
@@ -58,7 +57,7 @@ def log_faults(
 
 
 def a_minute_ago() -> str:
-    """Until when what is not sealed should have been."""
+    """The time before which events should have been sealed."""
     return format_timestamp(datetime.now(UTC) - _PATIENCE)
 
 
@@ -73,16 +72,16 @@ def _erasure_faults(name: str, erasure: Erasure | None) -> Iterator[str]:
 
 
 def pending(transaction: Transaction) -> tuple[int, str | None]:
-    """How many events are noted to be sealed, and the time of the oldest; null if there is none.
+    """The number of events to be sealed, and the time of the oldest; null if there is none.
 
-    That is no fault, however long ago it was: the backup of a busy service has some, and nothing seals them there.
+    This is not a fault, however old they are: the backup of a busy service has some, and nothing seals them there.
     """
     count, since = transaction.rows(_PENDING)[0]
     return count, since
 
 
 def _passed_over(transaction: Transaction) -> str:
-    """Until when what is noted should have been sealed: sealers have been at work since."""
+    """The time before which noted events should have been sealed, because sealers have worked since then."""
     last = transaction.scalar(_LAST_SEAL)
     moment = datetime.fromisoformat(last) if last else datetime(1970, 1, 2, tzinfo=UTC)
     return format_timestamp(moment - _PATIENCE)

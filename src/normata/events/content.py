@@ -1,7 +1,7 @@
 """The content of an event: the bytes that are sealed.
 
-They are JSON in UTF-8 without blanks, the names of each object sorted by their bytes. Nobody has to make them again
-from values: the event keeps them as they are.
+They are JSON in UTF-8 without whitespace, the names of each object sorted by their bytes. The event stores these bytes,
+so they need not be made again from values.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _OLD = {
 def body_of(event_id: str, change: Change, actor: Actor, moment: str) -> str:
     """The body of the event of a change.
 
-    ``before`` and ``after`` have what the change has changed, as the wire has it. The salt keeps an erased body from
-    being guessed by its hash.
+    ``before`` and ``after`` have the changed fields in wire form. The salt prevents guessing an erased body by its
+    hash.
     """
     before, after = difference(change)
     return canonical(
@@ -72,7 +72,7 @@ def old_body(event: Any) -> str:
 
 
 def sealed_text(event: Any) -> str:
-    """What is sealed of an event; empty if it was erased."""
+    """The sealed text of an event; empty if it was erased."""
     return old_body(event) if event.body is None else str(event.body)
 
 

@@ -1,4 +1,4 @@
-"""Whether events are what was sealed: each beside its leaf, some of a log at a time, so that several processes can."""
+"""Checks each event against its leaf, a part of a log at a time, so that several processes can do it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Part:
 
 @dataclass(slots=True)
 class Contents:
-    """What was found in a part: the number of a leaf with a sentence for each fault, and what has no content.
+    """The findings in a part: the number of a leaf with a sentence for each fault, and events without content.
 
-    That may have been erased, which events tell. ``empty`` has numbers of leaves and ids of events.
+    These may have been erased, which events show. ``empty`` has numbers of leaves and ids of events.
     """
 
     part: Part
@@ -48,7 +48,7 @@ def parts_of(owner: str, start: int, end: int) -> Iterator[Part]:
 
 
 def contents_of(transaction: Transaction, part: Part) -> Contents:
-    """Look at each event of a part."""
+    """Check each event of a part."""
     found = Contents(part)
     for row in transaction.stream(_LEAVES_OF, {"owner": part.owner, "start": part.start, "end": part.end}):
         if not _is_sound(row, part.owner):
@@ -57,7 +57,7 @@ def contents_of(transaction: Transaction, part: Part) -> Contents:
 
 
 def _is_sound(row: Any, owner: str) -> bool:
-    """Whether an event that has content is as it was sealed. It is the short way, for there may be millions."""
+    """Whether an event with content is as it was sealed. It is fast, because there may be millions."""
     body = row.body
     if not body or leaf_hash(body) != row.hash or (row.organization_id or "") != owner:
         return False
@@ -79,7 +79,7 @@ def _is_sound(row: Any, owner: str) -> bool:
 
 
 def _describe(row: Any, owner: str, found: Contents) -> None:
-    """Note what is wrong with an event, if anything is."""
+    """Add the fault of an event, if it has one."""
     text = None if row.id is None else sealed_text(row)
     faults = list(content_faults(row.event_id, row.number, row.hash, text))
     if text == "":

@@ -1,6 +1,6 @@
-"""Which events have lost their content by right: those that an event of the same log names, signed with the key.
+"""Erased events: those that an event of the same log names, signed with the key.
 
-Whoever can write to the database can empty an event, and add one that says it was erased. They cannot sign that.
+A person who can write to the database can empty an event, and add one that records an erasure, but cannot sign it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from normata.events.model import OPERATORS, AuditEvent
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The events that an erasure names, all of the same log, and whether the key has signed that.
+    """The events that an erasure names, all of the same log, and whether the key has signed it.
 
-    ``is_signed`` is null if nobody has named a key. ``leaf`` is null if the event is not sealed yet.
+    ``is_signed`` is null without keys. ``leaf`` is null if the event is not sealed yet.
     """
 
     event_id: str
@@ -46,9 +46,9 @@ def signed_counts(signer: Signer, owner: str, event_ids: Iterable[str]) -> dict[
 
 
 def erasure_of(body: Mapping[str, Any], leaf: int | None, origin: str, verifiers: Iterable[str]) -> Erasure | None:
-    """What the event with this body has erased in the log ``origin``; null if it is no erasure.
+    """The erasure in the log ``origin`` by the event with this body; null if it is not an erasure.
 
-    ``verifiers`` are the keys of which one has to have signed it. Raises BadNote if one of them is none.
+    One of the keys ``verifiers`` must have signed it. Raises BadNote if one of them is not a key.
     """
     counts = body.get("counts")
     if body.get("action") != ERASE or not isinstance(counts, dict):
@@ -63,9 +63,9 @@ def erasure_of(body: Mapping[str, Any], leaf: int | None, origin: str, verifiers
 
 
 def stored_erasures(transaction: Transaction, signer: Signer | None) -> dict[str, Erasures]:
-    """What events say that they have erased, by log; of several about one event, one that is signed.
+    """The erasures in events, by log; of several of one event, a signed one.
 
-    What is wrong with these events themselves is not looked at. Raises KeyUnusable.
+    These events themselves are not checked. Raises KeyUnusable.
     """
     found: defaultdict[str, dict[str, Erasure]] = defaultdict(dict)
     for row in transaction.stream(_ERASURES):
@@ -80,9 +80,9 @@ def stored_erasures(transaction: Transaction, signer: Signer | None) -> dict[str
 
 
 def signed_by(signer: Signer | None, owner: str, body: str | None) -> Erasure | None:
-    """What the event with a body has erased, and whether the key has signed that. Raises KeyUnusable.
+    """The erasure by the event with a body, and whether the key has signed it. Raises KeyUnusable.
 
-    Null where it is no erasure. Where there is no key, it has signed nothing.
+    Null if it is not an erasure. Without a key, nothing is signed.
     """
     if not body or ERASED_EVENTS not in body:
         return None
@@ -91,9 +91,9 @@ def signed_by(signer: Signer | None, owner: str, body: str | None) -> Erasure | 
 
 
 def sign_erasures(unit: UnitOfWork, signer: Signer, reason: str) -> Counter[str]:
-    """Sign what unsigned events say that they have erased: how many events of each log. Raises KeyUnusable.
+    """Sign unsigned erasures, and return the number of erased events by log. Raises KeyUnusable.
 
-    That is for erasures by a version that did not sign them, and for those that a former key has signed.
+    This is for erasures of a version that did not sign them, and for those signed with a former key.
     """
     signed: Counter[str] = Counter()
     for owner, erasures in sorted(stored_erasures(unit, signer).items()):
@@ -112,5 +112,5 @@ _EMPTY = select(_EVENT.c.id).where(_EVENT.c.id.in_(bindparam("ids", expanding=Tr
 
 
 def _text(origin: str, event_ids: Sequence[str]) -> str:
-    """What is signed. The second line of a checkpoint is a number, so neither can pass for the other."""
+    """The signed text. The second line of a checkpoint is a number, so the two cannot be confused."""
     return f"{origin}\nerasure\n{canonical(event_ids)}\n"

@@ -21,9 +21,9 @@ FORMAT = "normata-events-1"
 def export(transaction: Transaction, owner: str) -> Iterator[str]:
     """The lines of an organization's log, or of the operator's.
 
-    A head, the checkpoints that the database has, the leaves in their order, and the events that have none. Of a leaf
-    whose event has gone, the text is null; where the content alone was erased, it is empty. The checkpoints prove
-    nothing, but tell where to look.
+    A head, the checkpoints in the database, the leaves in order, and the events without a leaf. The text of a leaf is
+    null if its event is missing, and empty if the content was erased. The checkpoints prove nothing, but narrow down
+    changes.
     """
     yield canonical({"format": FORMAT, "origin": origin_of(owner)})
     for row in transaction.stream(_CHECKPOINTS_OF, {"owner": owner}):

@@ -23,7 +23,7 @@ Changed = dict[str, Any]
 
 
 class Event(Wire):
-    """What somebody did: who, with what, when, to which row, and what it was before and after."""
+    """An audit event: who, with what, when, which row, and its fields before and after."""
 
     id: str
     organization_id: str | None
@@ -100,7 +100,7 @@ def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) ->
 
 
 def event_wire(row: Any) -> dict[str, Any]:
-    """An event in wire form. What an older version did not note, and what was erased, is null."""
+    """An event in wire form. Fields that an older version did not record, or that were erased, are null."""
     body: Mapping[str, Any] = values_of(row.body) if row.body else {}
     return {
         "id": row.id,
@@ -117,7 +117,7 @@ def event_wire(row: Any) -> dict[str, Any]:
 
 
 def kind_of(row: Any) -> str:
-    """The kind of row that an event is about, by its name on the wire."""
+    """The kind of row of an event, by its name on the wire."""
     return _arrays().get(row.entity_type, str(row.entity_type))
 
 

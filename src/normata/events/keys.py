@@ -1,7 +1,7 @@
-"""The key that signs checkpoints: a file, for the database must not have what proves that it was not rewritten.
+"""The key that signs checkpoints: a file, because the proof against rewriting must not be in the database.
 
 A checkpoint is a signed note of C2SP (tlog-checkpoint, signed-note), with Ed25519 (RFC 8032). Each organization has a
-log of its own, all logs have the same key, and each log's name is part of what is signed and of its verifier key.
+log of its own, all logs have the same key, and each log's name is part of the signed text and of its verifier key.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _DASH = "\u2014"
 
 
 class KeyUnusable(CommandError):
-    """The file of the key cannot be read, or made, or holds something else."""
+    """The key file cannot be read or created, or has other content."""
 
 
 def origin_of(organization_id: str) -> str:
-    """The name of an organization's log; of the operator's where it is empty."""
+    """The name of an organization's log, or of the operator's (empty id)."""
     return f"normata/{quote(organization_id, safe='')}" if organization_id else "normata"
 
 
@@ -46,7 +46,7 @@ def owner_of(origin: str) -> str:
 
 
 class Signer:
-    """Signs checkpoints with the key in a file, which is read, or made where there is none, when it is needed first."""
+    """Signs checkpoints with the key in a file, which is read or created when it is first needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,12 +64,12 @@ class Signer:
         return b64encode(key_id + self._loaded().sign(text.encode())).decode()
 
     def verifier(self, organization_id: str) -> str:
-        """What verifies the checkpoints of an organization: name, hash and public key. Raises KeyUnusable."""
+        """The verifier key of an organization's checkpoints: name, hash and public key. Raises KeyUnusable."""
         origin, public = origin_of(organization_id), self._public()
         return f"{origin}+{_key_id(origin, public).hex()}+{b64encode(_ED25519 + public).decode()}"
 
     def existing_verifier(self, organization_id: str) -> str | None:
-        """:meth:`verifier`; null if there is no key, which is not made then. Raises KeyUnusable."""
+        """Like :meth:`verifier`, but null if there is no key, which is then not created. Raises KeyUnusable."""
         return self.verifier(organization_id) if self._key is not None or self.path.exists() else None
 
     def _public(self) -> bytes:
@@ -104,7 +104,7 @@ def _load(path: Path) -> Ed25519PrivateKey:
 
 
 def _make(path: Path) -> None:
-    """Create a key, for its owner alone. Of several processes that do, one has its way."""
+    """Create a key, readable only by its owner. If several processes do, one of them wins."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
         Encoding,
@@ -127,7 +127,7 @@ class BadNote(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A checkpoint as somebody has kept it. ``signatures`` has those of each key, by its name and id."""
+    """A checkpoint that was stored elsewhere. ``signatures`` has those of each key, by its name and id."""
 
     origin: str
     size: int
@@ -166,7 +166,7 @@ def require_signed(note: Note, *verifiers: str) -> None:
 
 
 def has_signed(verifier: str, text: str, signature: str) -> bool:
-    """Whether the key that ``verifier`` names has made the signature of a text. Raises BadNote if it is no key."""
+    """Whether the key in ``verifier`` has made the signature of a text. Raises BadNote if it is not a key."""
     name, key_id, public = _verifier(verifier)
     try:
         signed = b64decode(signature, validate=True)

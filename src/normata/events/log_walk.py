@@ -1,4 +1,4 @@
-"""A walk along the leaves of a log: what is wrong with each, and whether they make the roots that they should."""
+"""A walk along the leaves of a log: finds the faults of each, and checks the roots of checkpoints."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Roots(Protocol):
 class Walk:
     """Goes along the leaves of one log, in their order. ``roots`` has its checkpoints: the root at each size.
 
-    ``frontier`` is where it begins, and grows; null for the first leaf. ``broken`` names the leaves between the last
-    checkpoint that they make and the first that they do not; null while there is none.
+    ``frontier`` is the start, and grows; null for the first leaf. ``broken`` has the leaves between the last checkpoint
+    that matches and the first that does not; null if all match.
     """
 
     def __init__(self, roots: Roots, frontier: Frontier | None = None) -> None:
@@ -32,13 +32,13 @@ class Walk:
         self._since: list[str] = []
 
     def up_to(self, number: int) -> Iterator[str]:
-        """Go on to the place of a leaf; a sentence for each leaf that is missing before it."""
+        """Advance to the place of a leaf; yields a sentence for each missing leaf before it."""
         while self.frontier.size < number:
             yield f"leaf {self.frontier.size} is missing: an event was removed"
             self.add("", leaf_hash(""))
 
     def add(self, event_id: str, found: str) -> bool:
-        """Go past a leaf; false if its hash is none."""
+        """Pass a leaf; returns false if its hash is not valid."""
         is_hash = True
         try:
             self.frontier.append(found)
@@ -63,7 +63,7 @@ class Walk:
 
 
 def content_faults(event_id: str, number: int, found: str, text: str | None) -> Iterator[str]:
-    """What is wrong with an event beside its leaf: ``found`` is the leaf's hash, ``text`` what should have it.
+    """The faults of an event: ``found`` is its leaf's hash, ``text`` the text that should have it.
 
     The text is null if there is no event, and empty if its content was erased.
     """

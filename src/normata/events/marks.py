@@ -1,8 +1,8 @@
-"""Marks: the largest checkpoint of each log that was signed, beside the key. They show that a database is an older one.
+"""Marks: the largest signed checkpoint of each log, next to the key. They show that a database is an older one.
 
-Whoever puts back an old copy of the database takes its newest events away, and all that is left fits together. So what
-remembers how far each log was must not be in the database. A log whose database lacks its mark was rolled back: nothing
-of it is signed until an event, signed with the key, accepts that.
+Restoring an old copy of the database removes its newest events, and the rest is consistent. So the marks must not be in
+the database. A log whose database lacks its mark was rolled back: nothing of it is signed until an event, signed with
+the key, accepts that.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from normata.events.sealing import UnsoundLog, named
 
 
 class NotRolledBack(CommandError):
-    """The log has all that was signed of it."""
+    """The log has everything that was signed."""
 
 
 class Marks:
-    """The marks beside a key, a file for each log, in the folder that has the key's name with ``.marks`` after it.
+    """The marks next to a key, a file for each log, in the folder with the key's name and ``.marks`` after it.
 
     Processes that share the key's folder share its marks. A mark is a signed note, so that nobody without the key can
     make one.
@@ -68,7 +68,7 @@ class Marks:
         return sorted((owner_of(mark.origin), mark) for mark in marks)
 
     def store(self, owner: str, note: str, *, instead: bool) -> None:
-        """Remember a note, unless a larger one is there already, which counts for nothing with ``instead``.
+        """Store a note, unless a larger one exists; with ``instead`` always.
 
         Raises KeyUnusable.
         """
@@ -86,13 +86,13 @@ class Marks:
             ) from error
 
     def warnings(self) -> Iterator[str]:
-        """Why what is signed cannot be remembered, a sentence."""
+        """Why marks cannot be stored, a sentence."""
         there = self.folder if self.folder.exists() else self.folder.absolute().parent
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             yield f"{self.folder} cannot be written: an older database will not be noticed"
 
     def clear(self) -> None:
-        """Forget all marks: of a database that was made up, and is made anew."""
+        """Remove all marks, for the demo's database when it is created again."""
         for file in self.folder.glob("*.note"):
             file.unlink(missing_ok=True)
 
@@ -125,10 +125,10 @@ class Marks:
 
 
 def sign(transaction: Transaction, signer: Signer, checkpoint: Checkpoint, mark: Note | None) -> str:
-    """The signed note of a log's last checkpoint, which is remembered.
+    """The signed note of a log's last checkpoint, which is stored as its mark.
 
-    ``mark`` was read before the transaction began: so the transaction sees all that it was made of. Raises UnsoundLog
-    where the database is older, and KeyUnusable.
+    ``mark`` was read before the transaction began, so that the transaction sees all its events. Raises UnsoundLog if
+    the database is older, and KeyUnusable.
     """
     owner = checkpoint.organization_id
     is_old = False
@@ -144,7 +144,7 @@ def sign(transaction: Transaction, signer: Signer, checkpoint: Checkpoint, mark:
 
 
 def rollbacks(transaction: Transaction, signer: Signer, marks: Sequence[tuple[str, Note]]) -> Iterator[str]:
-    """Which logs were further once than the database has them, a sentence each. Raises KeyUnusable."""
+    """The logs of which the database is older than the mark, a sentence each. Raises KeyUnusable."""
     transaction.extend(TenantScope(readable=tuple(owner for owner, _ in marks)))
     for owner, mark in marks:
         if not _has(transaction, owner, mark) and not _is_accepted(transaction, signer, owner, mark):
@@ -152,10 +152,10 @@ def rollbacks(transaction: Transaction, signer: Signer, marks: Sequence[tuple[st
 
 
 def accept(unit: UnitOfWork, signer: Signer, owner: str, *, is_known: bool, reason: str) -> Note:
-    """Have an event say why the database is older than what was signed of a log, and return the mark that it lacks.
+    """Record in an event why the database is older than the mark of a log, and return that mark.
 
-    The event is in that log, or in the operator's where the organization is not known any more. Raises NotRolledBack
-    and KeyUnusable.
+    The event is in that log, or in the operator's if the organization is not known any more. Raises NotRolledBack and
+    KeyUnusable.
     """
     mark = Marks(signer).of(owner)
     if mark is None or _has(unit, owner, mark) or _is_accepted(unit, signer, owner, mark):
@@ -186,7 +186,7 @@ def _is_accepted(transaction: Transaction, signer: Signer, owner: str, mark: Not
 
 
 def _text(accepted: Sequence[object]) -> str:
-    """What is signed. The second line of a checkpoint is a number, so neither can pass for the other."""
+    """The signed text. The second line of a checkpoint is a number, so the two cannot be confused."""
     return f"{accepted[0]}\nrollback\n{canonical(accepted)}\n"
 
 

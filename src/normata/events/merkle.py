@@ -1,4 +1,4 @@
-"""Merkle trees as RFC 9162, section 2.1, has them, with SHA-256."""
+"""Merkle trees of RFC 9162, section 2.1, with SHA-256."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def _node_hash(left: bytes, right: bytes) -> bytes:
 class Frontier:
     """The right edge of a tree: the roots of the perfect subtrees that it is made of, the largest first.
 
-    It is all that it takes to add leaves, and to tell the root: the logarithm of the number of leaves.
+    It is sufficient to add leaves and to compute the root; its size is the logarithm of the number of leaves.
     """
 
     def __init__(self, size: int = 0, hashes: Iterable[str] = ()) -> None:
-        """Raises ValueError if there are too few or too many hashes, or one is none."""
+        """Raises ValueError if there are too few or too many hashes, or one is not valid."""
         self.size = size
         self._hashes = [bytes.fromhex(one) for one in hashes]
         if len(self._hashes) != size.bit_count():
@@ -44,7 +44,7 @@ class Frontier:
 
     @classmethod
     def of_text(cls, size: int, text: str) -> Frontier:
-        """The frontier that :attr:`text` is of."""
+        """The frontier with this :attr:`text`."""
         return cls(size, (text[start : start + _DIGEST] for start in range(0, len(text), _DIGEST)))
 
     @property
@@ -53,7 +53,7 @@ class Frontier:
         return b"".join(self._hashes).hex()
 
     def append(self, leaf: str) -> None:
-        """Add a leaf, by its hash. Raises ValueError if that is none."""
+        """Add a leaf, by its hash. Raises ValueError if the hash is not valid."""
         carried, size = bytes.fromhex(leaf), self.size
         while size & 1:  # two subtrees of one size become one
             carried = _node_hash(self._hashes.pop(), carried)

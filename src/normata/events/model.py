@@ -1,4 +1,4 @@
-"""Audit events, and what seals them: numbered leaves of a Merkle tree, and checkpoints of it."""
+"""Audit events and their seals: numbered leaves of a Merkle tree, and its checkpoints."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ END
 
 
 class AuditEvent(Table):
-    """What somebody did, written in the transaction that did it.
+    """An audit event, written in the transaction of the change.
 
-    ``body`` is the whole event, and the very bytes that are sealed; the other columns repeat what it is found by. It is
-    null if a version of the program wrote it that knew no bodies, and empty if it was erased.
+    ``body`` is the whole event, with the exact bytes that are sealed; the other columns repeat values for searching. It
+    is null if an earlier version without bodies wrote it, and empty if it was erased.
     """
 
     __tablename__ = "audit_event"
@@ -75,10 +75,10 @@ class AuditEvent(Table):
 
 
 class UnsealedEvent(Table):
-    """An event that has no leaf yet: a trigger on the events notes each, so that no writer has to.
+    """An event that has no leaf yet. A trigger on events inserts it, so that no writer has to.
 
-    No transaction that commits late is missed: its note comes with it. ``owner`` is the event's organization; it is
-    not called so, for whoever seals looks for the events of all of them.
+    A transaction that commits late is not missed, because its rows are committed with it. ``owner`` is the event's
+    organization. The name differs from ``organization_id`` because the sealer reads the rows of all.
     """
 
     __tablename__ = "unsealed_event"
@@ -108,7 +108,7 @@ class EventCheckpoint(Table):
     """The root of an organization's log when it had ``size`` leaves.
 
     ``frontier`` has the roots of the perfect subtrees that the tree is made of, the largest first, so that leaves can
-    be added without a look at those before.
+    be added without reading earlier ones.
     """
 
     __tablename__ = "event_checkpoint"

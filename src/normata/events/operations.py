@@ -1,4 +1,4 @@
-"""The operations of events: what was done in an organization, the history of each record, and the checkpoint."""
+"""The operations of events: the events of an organization, the history of each record, and the checkpoint."""
 
 from __future__ import annotations
 

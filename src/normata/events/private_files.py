@@ -1,4 +1,4 @@
-"""Files beside the key of the events: for their owner alone, and whole or not at all."""
+"""Files next to the key of the events: readable only by their owner, and written completely or not at all."""
 
 from __future__ import annotations
 

@@ -15,16 +15,16 @@ from normata.events.model import AuditEvent, UnsealedEvent
 
 
 class RecordEvents:
-    """Subscribes to changes: each that names its row, or counts its rows, becomes an event.
+    """Subscribes to changes: each with a row, or with counts, becomes an event.
 
-    Others say no more than that lists have to be read again.
+    Others only concern the revisions of lists.
     """
 
     # A trigger notes each event, with the rights of whoever writes it.
     writes = (insert_of(AuditEvent), insert_of(UnsealedEvent))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
-        """Write what follows from the changes, in their transaction; ``moment`` is theirs."""
+        """Write what follows from the changes, in their transaction, at ``moment``."""
         recorded = [change for change in changes if change.row_id is not None or change.counts is not None]
         if len(recorded) == 1:
             transaction.rows(_EVENT, _event(recorded[0], actor, moment))

@@ -1,4 +1,4 @@
-"""Seals events while the service runs, and logs checkpoints, so that the log has them where nobody can change them."""
+"""Seals events while the service runs, and logs checkpoints, so that copies exist outside of the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BETWEEN_LINES = 60.0  # seconds between two lines of the log about one organiza
 
 
 class Sealer:
-    """Seals what is noted, again and again. Each process of the service has one; they compete without harm.
+    """Seals noted events repeatedly. Each process of the service has one; they can work at the same time.
 
     ``failed`` is called with the reason of each failure: of a round, of a log, of a checkpoint.
     """
@@ -61,7 +61,7 @@ class Sealer:
             await asyncio.sleep(pause)
 
     async def round(self) -> bool:
-        """Seal some of what is noted; whether there may be more."""
+        """Seal some noted events; returns whether there may be more."""
         unsound: dict[str, str] = {}
         grown, is_more = await seal(self._database, unsound)
         self._log_unsound(unsound, time.monotonic())
@@ -69,7 +69,7 @@ class Sealer:
         return is_more
 
     async def finish(self) -> None:
-        """Seal what the last requests have left, and log what has not been logged."""
+        """Seal the remaining events, and log the remaining checkpoints."""
         with suppress(Unavailable):
             while await self.round():
                 pass
@@ -86,7 +86,7 @@ class Sealer:
         )
 
     def _log_unsound(self, unsound: Mapping[str, str], moment: float) -> None:
-        """Log which logs nothing can be added to, each at most once a minute."""
+        """Log the unsound logs, each at most once a minute."""
         for owner, reason in unsound.items():
             if moment - self._logged_unsound_at.get(owner, float("-inf")) >= _BETWEEN_LINES:
                 self._logged_unsound_at[owner] = moment

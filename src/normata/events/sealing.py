@@ -1,8 +1,8 @@
-"""How events are sealed: each gets a leaf in the log of its organization, and each log that grew a checkpoint.
+"""Sealing: each event gets a leaf in the log of its organization, and each log that has grown gets a checkpoint.
 
 Events are sealed after their transactions, so no writer waits for another. Triggers note each event that has no leaf
-yet. A round takes what is noted, and works out leaves and roots before it takes the sealers' lock. So many processes
-may seal at once: one of them wins, the others find that the logs have grown meanwhile, and leave it.
+yet. A round reads the noted events, and computes leaves and roots before it takes the sealers' lock. So several
+processes may seal at the same time: one of them wins, and the others find that the logs have grown meanwhile, and stop.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ _MOST = 1_000  # events of one round: as long as it is written, nobody else writ
 
 
 class UnsoundLog(CommandError):
-    """The end of a log is not as it was sealed, so nothing is sealed or signed on top of it."""
+    """The end of a log is not as it was sealed, so nothing more is sealed or signed."""
 
 
 @dataclass(slots=True)
 class Round:
-    """What a round is going to write. ``sizes`` are those that the logs have before.
+    """The writes of a round. ``sizes`` are those that the logs have before.
 
-    ``is_full`` says that there may be more than one round takes. ``unsound`` has a sentence for each log that nothing
-    can be added to.
+    ``is_full`` is true if there may be more than one round seals. ``unsound`` has a sentence for each unsound log.
     """
 
     is_full: bool = False
@@ -51,10 +50,11 @@ class Round:
 
 
 async def seal(database: Database, unsound: dict[str, str] | None = None) -> tuple[list[Checkpoint], bool]:
-    """Seal some of what is noted: the checkpoints of the logs that have grown, and whether there may be more to seal.
+    """Seal some noted events.
 
-    Where another process has sealed meanwhile, it is left to that one. ``unsound`` gets a sentence for each log that
-    nothing can be added to.
+    Returns the checkpoints of the logs that have grown, and whether there may be more to seal.
+
+    If another process has sealed meanwhile, nothing is done. ``unsound`` gets a sentence for each unsound log.
     """
     planned = await database.read(plan)
     if unsound is not None:
@@ -65,10 +65,10 @@ async def seal(database: Database, unsound: dict[str, str] | None = None) -> tup
 
 
 def seal_all_now(database: Database) -> Collection[str]:
-    """Seal everything that is noted by now, for callers without an event loop.
+    """Seal all events noted so far, for callers without an event loop.
 
-    Returns a sentence for each log that nothing can be added to. What is noted meanwhile is left to others: beside a
-    busy service there would be no end.
+    Returns a sentence for each unsound log. Events noted meanwhile are left to others, because next to a busy service
+    there would be no end.
     """
     last = database.read_now(_last_noted)
     unsound: dict[str, str] = {}
@@ -102,10 +102,10 @@ def _checkpoints(planned: Round) -> list[Checkpoint]:
 
 
 def plan(transaction: Transaction) -> Round:
-    """The leaves and checkpoints that come next; none if nothing is noted.
+    """The next leaves and checkpoints; none if no event is noted.
 
-    All of it is read in one transaction: what is noted in it has no leaf in it, unless somebody has noted it by hand.
-    Notes that lead to nothing, or to an event of another log, are passed over; checking names them.
+    Everything is read in one transaction, in which noted events have no leaf, unless somebody has added rows by hand.
+    Rows without an event, or with an event of another log, are skipped; `normata check` reports them.
     """
     planned = Round()
     frontiers: dict[str, Frontier] = {}
@@ -141,7 +141,7 @@ def plan(transaction: Transaction) -> Round:
 
 
 def _find_frontiers(transaction: Transaction, owners: set[str], frontiers: dict[str, Frontier], planned: Round) -> bool:
-    """Find the right edges of logs; whether one of them is unsound."""
+    """Find the right edges of logs; returns whether one of them is unsound."""
     new = owners - frontiers.keys()
     transaction.extend(_scope({*new, *frontiers}))
     for owner in sorted(new):
@@ -167,20 +167,17 @@ def _noted_events(transaction: Transaction, owners: Mapping[str, str]) -> Mappin
 
 
 def frontier_of(transaction: Transaction, owner: str) -> Frontier:
-    """The right edge of a log, as its last checkpoint has it. Raises UnsoundLog."""
+    """The right edge of a log from its last checkpoint. Raises UnsoundLog."""
     return _end_of(transaction, owner)[0]
 
 
 def last_checkpoint(transaction: Transaction, owner: str) -> Checkpoint:
-    """The last checkpoint of a log; that of the empty log where nothing has been sealed. Raises UnsoundLog."""
+    """The last checkpoint of a log, or that of the empty log if nothing was sealed. Raises UnsoundLog."""
     return last_seal(transaction, owner)[0]
 
 
 def last_seal(transaction: Transaction, owner: str) -> tuple[Checkpoint, str | None]:
-    """The last checkpoint of a log, and when it was made; that of the empty log, and null, where there is none.
-
-    Raises UnsoundLog.
-    """
+    """The last checkpoint of a log and its time, or that of the empty log and null. Raises UnsoundLog."""
     frontier, at = _end_of(transaction, owner)
     return Checkpoint(owner, frontier.size, frontier.root), at
 
@@ -198,7 +195,7 @@ def _end_of(transaction: Transaction, owner: str) -> tuple[Frontier, str | None]
 
 
 def sound_frontier(size: int, text: str, root: str) -> Frontier | None:
-    """The right edge that a checkpoint has; null if it is not one of a tree with this size and root."""
+    """The right edge in a checkpoint; null if it does not fit the size and root."""
     try:
         frontier = Frontier.of_text(size, text)
         is_sound = frontier.root == root
@@ -213,7 +210,7 @@ def named(owner: str) -> str:
 
 
 def store(transaction: Transaction, planned: Round) -> bool:
-    """Write a round. False where another process has sealed meanwhile: then nothing is written."""
+    """Write a round. Returns false, without writing, if another process has sealed meanwhile."""
     transaction.lock("sealing")
     for owner, size in planned.sizes.items():
         if (transaction.scalar(_SIZE, {"owner": owner}) or 0) != size:

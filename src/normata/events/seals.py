@@ -1,4 +1,4 @@
-"""Whether the leaves of a log make the roots of its checkpoints. This part of checking goes along the log in order."""
+"""Checks the roots of a log's checkpoints against its leaves, along the log in order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _REPORTED = 10_000  # leaves between two reports of how far it has come
 
 @dataclass(slots=True)
 class Seals:
-    """What the leaves and checkpoints of a log say, from the leaf ``start`` to before ``end``.
+    """The findings about leaves and checkpoints of a log, from the leaf ``start`` to before ``end``.
 
-    The last checkpoint has ``size`` and ``root``. ``checkpoints`` has a sentence for each that is wrong, ``faults`` the
-    number of a leaf with a sentence, ``broken`` the leaves that the checkpoints were not made of.
+    The last checkpoint has ``size`` and ``root``. ``checkpoints`` has a sentence for each wrong one, ``faults`` the
+    number of a leaf with a sentence, ``broken`` the leaves that do not fit the checkpoints.
     """
 
     owner: str
@@ -38,14 +38,14 @@ class Seals:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The last checkpoint of a log that was verified before: its leaves need not be gone along again."""
+    """The last checkpoint of a log that was verified before, whose leaves need not be read again."""
 
     size: int
     root: str
 
 
 def owners(transaction: Transaction) -> list[str]:
-    """Whose logs there are, in their order. Each is found by the index, without a look at all leaves."""
+    """The owners of logs, in order. Each is found by the index, without reading all leaves."""
     found: list[str] = []
     for first, after in ((_FIRST_LEAF, _LEAF_AFTER), (_FIRST_CHECKPOINT, _CHECKPOINT_AFTER)):
         owner = transaction.scalar(first)
@@ -64,7 +64,7 @@ def end_of(transaction: Transaction, owner: str) -> int:
 def seals_of(
     transaction: Transaction, owner: str, known: Known | None = None, report: Callable[[int], None] = lambda _: None
 ) -> Seals:
-    """Go along a log, from its beginning or from what is known. ``report`` is told how many leaves were passed."""
+    """Check a log, from its beginning or from a known checkpoint. ``report`` gets the number of checked leaves."""
     last = transaction.row(_LAST_CHECKPOINT, {"owner": owner})
     size, root = (0, Frontier().root) if last is None else (last.size, last.root)
     found = Seals(owner, 0, end_of(transaction, owner), size, root)
@@ -96,7 +96,7 @@ def seals_of(
 class _Checkpoints:
     """The roots of a log's checkpoints by their sizes, for one walk along it, which makes ``frontier`` grow.
 
-    They are read along with the leaves, for there may be as many.
+    They are read along with the leaves, because there may be as many.
     """
 
     def __init__(self, rows: Iterator[Any], frontier: Frontier) -> None:
@@ -106,7 +106,7 @@ class _Checkpoints:
         self._next = next(rows, None)
 
     def get(self, size: int) -> str | None:
-        """The root of the checkpoint of a size; null if there is none. Sizes are asked for as they grow."""
+        """The root of the checkpoint of a size; null if there is none. Sizes must be requested in ascending order."""
         while self._next is not None and self._next.size < size:
             self._pass(self._next)
         if self._next is None or self._next.size != size:
@@ -132,7 +132,7 @@ class _Checkpoints:
 
 
 def _start(transaction: Transaction, known: Known, found: Seals) -> Frontier | None:
-    """The right edge of what is known; null, with a fault, where the log has something else there."""
+    """The right edge of the known checkpoint; null, with a fault, if the log differs from it."""
     found.start = min(known.size, found.end)
     if known.size == 0:
         return Frontier()
@@ -151,7 +151,7 @@ def _start(transaction: Transaction, known: Known, found: Seals) -> Frontier | N
 
 
 def sentences(seals: Seals, more: Collection[tuple[int, str]]) -> list[str]:
-    """What is wrong with a log, a sentence each, in the order of its leaves; ``more`` was found of its events."""
+    """The faults of a log, a sentence each, in the order of its leaves; ``more`` are those of its events."""
     within = f"in the log of {named(seals.owner)}"
     by_place = sorted([*seals.faults, *more], key=lambda fault: fault[0])
     faults = [*seals.checkpoints, *(fault for _, fault in by_place)]

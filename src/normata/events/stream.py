@@ -1,4 +1,4 @@
-"""Events in the order in which they happened, and the new ones as they come."""
+"""Streams of events in order, with new ones as they arrive."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from normata.events.model import AuditEvent, EventLeaf, UnsealedEvent
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far somebody has read: how many leaves of each log, and which events that had no leaf then.
+    """The position of a reader: the number of leaves of each log, and the events without a leaf at that time.
 
-    The time of an event does not tell whether it is new: transactions are seen in another order than they began.
+    The time of an event does not show whether it is new, because transactions become visible in another order than they
+    began.
     """
 
     owner: str | None
@@ -35,13 +36,13 @@ def all_events(transaction: Transaction, owner: str | None) -> Iterator[str]:
 
 
 def beginning(transaction: Transaction, owner: str | None) -> Place:
-    """The place behind all events that there are."""
+    """The position after all existing events."""
     leaves = {row.organization_id: row.size for row in transaction.rows(_SIZES)}
     return Place(owner, leaves, frozenset(transaction.scalars(_UNSEALED_IDS)))
 
 
 def new_events(transaction: Transaction, place: Place) -> tuple[list[str], Place]:
-    """The events that have come since, and the place behind them."""
+    """The events since a position, and the position after them."""
     after = beginning(transaction, place.owner)
     found: dict[str, Any] = {}
     for owner, size in after.leaves.items():

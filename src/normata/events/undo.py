@@ -1,4 +1,4 @@
-"""Undoing what one change has assessed: the events of the change say what was there before it."""
+"""Undoing the assessments of one change: its events have the earlier ones."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class AssessmentsUndo(Input):
 
 
 def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> list[Any]:
-    """Give the controls that one change has assessed their earlier assessments again, and return them by their order.
+    """Restore the earlier assessments of the controls of one change, and return them in order.
 
-    What was assessed again since, or is of a framework that was left, stays as it is. Raises NotFound if there was
-    no such change, NothingToUndo where nothing of it is left, InUse and FaultyInput: then nothing changes.
+    Controls that were assessed again since, or are of a framework that was left, stay as they are. Raises NotFound if
+    there was no such change, NothingToUndo if nothing of it is left, InUse and FaultyInput, and then changes nothing.
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)

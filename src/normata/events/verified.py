@@ -1,8 +1,8 @@
 """What `normata check` has verified of each log, in a file beside the key: ``normata.db.event-key.verified``.
 
-The next check can begin there. What is in the database would prove nothing of the database, so it is in a file, and
-each entry is signed with the key: a checkpoint (see ``keys``) with two lines more, when the log was verified up to it,
-and when it was last verified from its first event on.
+The next check can begin there. It is not in the database, which could be changed, and each entry is signed with the
+key: a checkpoint (see ``keys``) with two more lines, the time of its verification, and the time of the last
+verification from the first event on.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from normata.events.seals import Known
 
 
 class NotVerified(CommandError):
-    """The file cannot be read, or is not what a check with this key has written."""
+    """The file cannot be read, or was not written by a check with this key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How far a log was verified, when, and when that was done from its first event on."""
+    """The verified checkpoint of a log, its time, and the time of the last verification from the first event on."""
 
     known: Known
     at: str
@@ -33,12 +33,12 @@ class Verified:
 
 
 def path_of(signer: Signer) -> Path:
-    """Where the file is."""
+    """The path of the file."""
     return Path(f"{signer.path}.verified")
 
 
 def read(signer: Signer) -> dict[str, Verified]:
-    """What was verified, by whose log it is; empty if nothing was. Raises NotVerified and KeyUnusable."""
+    """The verified parts by log; empty if there are none. Raises NotVerified and KeyUnusable."""
     path = path_of(signer)
     try:
         notes = json.loads(path.read_bytes())
@@ -56,7 +56,7 @@ def read(signer: Signer) -> dict[str, Verified]:
 
 
 def write(signer: Signer, verified: Mapping[str, Verified]) -> None:
-    """Store what was verified in place of what was there, as a whole. Raises OSError and KeyUnusable."""
+    """Replace the file with these verified parts. Raises OSError and KeyUnusable."""
     notes = {owner: _note(signer, owner, one) for owner, one in sorted(verified.items())}
     path = path_of(signer)
     with written_beside(path, json.dumps(notes, indent=1).encode()) as part:

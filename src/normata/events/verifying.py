@@ -1,4 +1,4 @@
-"""Whether a file of a log has just the events that a checkpoint was made of. It needs nothing else, no database."""
+"""Verifies that a file of a log has exactly the events of a checkpoint, without a database."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from normata.events.log_walk import Walk, content_faults
 
 
 class NoLog(CommandError):
-    """The file is not one of a log."""
+    """The file is not that of a log."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found: the faults, a sentence each, how many events are proven and later, and which have no content.
+    """The result: the faults, a sentence each, the numbers of proven and later events, and the events without content.
 
-    Of those that were ``erased`` an event says so that the checkpoint proves; of those that were ``erased_later`` one
-    that came after it, and that the key has signed. ``lost`` has a sentence for each other.
+    ``erased`` ones are named by an event that the checkpoint proves; ``erased_later`` ones by a later event that the
+    key has signed. ``lost`` has a sentence for each other.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -37,9 +37,9 @@ class Outcome:
 
 
 def verify(lines: Iterable[str], note: Note, verifiers: Collection[str] = ()) -> Outcome:
-    """Hold the lines of a file against a checkpoint. Raises NoLog, and BadNote for a key that is none.
+    """Compare the lines of a file with a checkpoint. Raises NoLog, and BadNote for an invalid key.
 
-    ``verifiers`` are the keys that erasures may be signed with. Without any, one that the checkpoint proves counts,
+    ``verifiers`` are the keys for signatures of erasures. Without any, an erasure that the checkpoint proves counts,
     whoever has signed it.
     """
     numbered = enumerate(lines, 1)

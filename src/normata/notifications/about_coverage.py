@@ -1,14 +1,11 @@
-"""Who is notified of assessments, and that controls have lost coverage.
+"""Notifications about assessments and lost coverage.
 
-Whoever answers for the assessment of a control is notified of that, and reminded of its review, as of a record.
-
-Coverage may be lost anywhere. So the admins and owners are notified of all that was lost, and whoever has an open task
-about the assessment of a control, of that control. Each is notified once of a change, however many controls it reached.
-Categories are left out, as reports leave them out: what they have lost is what the controls below them have lost.
-
-Of a conflict the owner of the assessment is notified, and the admins and owners where it has none.
-
-Where an upgrade has changed coverage, the admins and owners are notified of that, once, and nobody of anything else.
+The owner of an assessment is notified when it is assigned, and reminded of its review, as for a record. Coverage may be
+lost anywhere. So admins and owners are notified of all lost coverage, and members with an open task about an assessment
+of that control. Each is notified once of a change, however many controls it affects. Categories are left out, as in
+reports: they lose what the controls below them lose. The owner of the assessment is notified of a conflict, or the
+admins and owners if it has none. If an upgrade has changed coverage, admins and owners are notified of that once, and
+of nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ _FIRST = 5  # controls that are named
 
 
 def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell those who have to see to it that controls are covered less than they were."""
+    """Notify the members concerned of lost coverage."""
     assert isinstance(change, CoverageLost)  # noqa: S101 - narrows the type; nothing else is published as "lose"
     key = {"organization": change.organization_id}
     found = [row for batch in batches(change.controls) for row in transaction.rows(_REQUIREMENTS, {"ids": batch})]
@@ -53,9 +50,9 @@ def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Ite
 
 
 def assessment_assigned(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell the owner of an assessment that they answer for the control from now on.
+    """Notify the new owner of an assessment.
 
-    Where a command has changed it, nobody is notified, as of a record.
+    If a command has changed it, nobody is notified, as for a record.
     """
     before, after = change.before or {}, change.row or {}
     if actor.user_id is not None and before.get("owner_id") != after.get("owner_id"):
@@ -63,7 +60,7 @@ def assessment_assigned(transaction: Transaction, change: Change, actor: Actor) 
 
 
 def review_reminded(transaction: Transaction, change: Change, which: str) -> Iterator[Message]:
-    """Tell the owner of an assessment that its review is near, or that its day has come."""
+    """Remind the owner of an assessment of its review, a week before or on the day."""
     due_at = (change.row or {})["review_by"]
     params = {"dueOn": due_at[: len("2026-11-20")], "dueAt": due_at}
     yield from _to_owner(transaction, change, f"review_by_{which}", f"record.due_{which}", params)
@@ -90,7 +87,7 @@ def _to_owner(
 
 
 def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell those who answer for assessments that these cannot be right beside what else was said."""
+    """Notify the members responsible for assessments of conflicts."""
     assert isinstance(change, ConflictsFound)  # noqa: S101 - narrows the type; nothing else is published as "conflict"
     key = {"organization": change.organization_id}
     found = [row for batch in batches(change.controls) for row in transaction.rows(_CONTROLS, {"ids": batch})]
@@ -110,7 +107,7 @@ def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> I
 
 
 def rules_changed(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
-    """Tell admins and owners that an upgrade has changed coverage, unless they have an unread notification of that."""
+    """Notify admins and owners that an upgrade has changed coverage, unless they have such an unread notification."""
     if isinstance(change, RulesChanged) and change.organization_id is not None:
         for member in transaction.scalars(_ADMINS_TO_NOTIFY, {"organization": change.organization_id}):
             yield Message(member, NOTIFICATION_TYPE, "CONTROLS", rules_changed_payload(change.organization_id))

@@ -1,4 +1,4 @@
-"""Notifications to the member who answers for a record."""
+"""Notifications to the responsible member of a record."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Which = Literal["soon", "now"]
 
 @dataclass(frozen=True, slots=True)
 class Reminded(Change):
-    """That the member who answers for a record is to be reminded of one of its dates, in the column ``what``."""
+    """A reminder of the responsible member of a record of the date in the column ``what``."""
 
     what: str = ""
     which: Which = "soon"
 
 
 def assigned(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell the responsible member that they are this from now on.
+    """Notify the new responsible member.
 
-    Where a command has changed it, nobody is notified: a load brings thousands of records that are nobody's news.
+    If a command has changed it, nobody is notified, because a load can have thousands of records.
     """
     column = _responsible(change)
     if column is None or actor.user_id is None:
@@ -38,17 +38,17 @@ def assigned(_transaction: Transaction, change: Change, actor: Actor) -> Iterato
 
 
 def archived(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell the responsible member that a record has been archived."""
+    """Notify the responsible member that a record was archived."""
     yield from _messages(change, "archived", {"archivedBy": name_of(actor)})
 
 
 def restored(_transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
-    """Tell the responsible member that a record is back."""
+    """Notify the responsible member that a record was restored."""
     yield from _messages(change, "restored", {"restoredBy": name_of(actor)})
 
 
 def reminded(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
-    """Tell the responsible member that a date is near, or that its day has come."""
+    """Remind the responsible member of a date, a week before or on the day."""
     assert isinstance(change, Reminded)  # noqa: S101 - narrows the type; nothing else is published as "remind"
     if change.table is ControlCoverage:
         yield from review_reminded(transaction, change, change.which)

@@ -1,4 +1,4 @@
-"""A user's notifications: the list, and how many are unread."""
+"""A user's notifications: the list, and the number of unread ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Notification(Wire):
 
 
 class UnreadCount(Wire):
-    """How many notifications the current user has not read."""
+    """The number of unread notifications of the current user."""
 
     unread: int = Field(description="How many notifications of the organization are unread.")
 
@@ -66,7 +66,7 @@ def list_notifications(
 
 
 def count_unread(transaction: Transaction, user_id: str, organization_id: str) -> dict[str, Any]:
-    """How many notifications of the organization the user has not read, in wire form."""
+    """The number of unread notifications of the user in the organization, in wire form."""
     return {"unread": transaction.scalar(_UNREAD, {"organization": organization_id, "user": user_id})}
 
 

@@ -1,4 +1,4 @@
-"""A message to a member, and what a rule is that makes messages of changes."""
+"""Messages to members, and the type of rules that make messages of changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rule = Callable[[Transaction, Change, Actor], Iterable[Message]]
 def payload(key: str, params: Mapping[str, Any], url: str, entity: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a notification: the texts of ``key``, their parameters, a link, and the row that it is about.
 
-    ``entity`` has ``type``, ``id``, ``label`` and ``meta``. Each text is in the file of English texts.
+    ``entity`` has ``type``, ``id``, ``label`` and ``meta``. The texts must be in the file of English texts.
     """
     return {
         "titleKey": f"notifications.{key}.title",
@@ -40,5 +40,5 @@ def payload(key: str, params: Mapping[str, Any], url: str, entity: Mapping[str, 
 
 
 def name_of(actor: Actor) -> str:
-    """How those who are notified of a change see who made it."""
+    """The name of the author of a change in notifications."""
     return actor.user_name or actor.command or "Normata"

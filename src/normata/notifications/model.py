@@ -38,7 +38,7 @@ Payload = Annotated[NotificationPayload, mapped_column(Document())]
 
 
 class Notification(Table):
-    """Read by its user alone; unread as long as ``read_at`` is null."""
+    """A notification, which only its user reads; unread as long as ``read_at`` is null."""
 
     __tablename__ = "notification"
     array = "notifications"
@@ -83,11 +83,10 @@ class Notification(Table):
 
 
 class Reminder(Table):
-    """That the member who answers for a record has been reminded of one of its dates, so that nobody does it again.
+    """A sent reminder of one of a record's dates, so that it is not sent again.
 
-    ``kind`` is the path of the kind, ``what`` the column of the date and ``due_at`` the date itself: where it changes,
-    there is something new to be reminded of. ``which`` is ``soon`` for the reminder a week before, ``now`` for that of
-    the day.
+    ``kind`` is the path of the kind, ``what`` the column of the date and ``due_at`` the date itself: if it changes, new
+    reminders are due. ``which`` is ``soon`` for the reminder a week before, ``now`` for that of the day.
     """
 
     __tablename__ = "reminder"

@@ -1,4 +1,4 @@
-"""Which notifications their user has read."""
+"""Marking notifications as read or unread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MARKING_WRITES = (update_of(Notification, "read_at"),)
 
 
 def mark(unit: UnitOfWork, notification_id: str, *, is_read: bool, prefix: str = "") -> dict[str, Any]:
-    """Note that the actor has read a notification of their own, or has not, and return it in wire form.
+    """Mark a notification of the actor as read or unread, and return it in wire form.
 
-    To say so again changes nothing. ``prefix`` goes before the path that it links to. Raises NotFound.
+    Repeating it changes nothing. ``prefix`` is put before the path of its link. Raises NotFound.
     """
     before = unit.row(_FIND, {"notification": notification_id, "user": unit.actor.user_id})
     if before is None:
@@ -43,7 +43,7 @@ def mark(unit: UnitOfWork, notification_id: str, *, is_read: bool, prefix: str =
 
 
 def mark_all(unit: UnitOfWork, organization: str, until: str) -> int:
-    """Note that the actor has read all notifications of an organization up to a moment. Returns how many were unread.
+    """Mark all notifications of the actor in an organization as read, up to a moment. Returns how many were unread.
 
     Raises NotFound.
     """

@@ -1,8 +1,8 @@
 """Reminders: the responsible member of a record is notified of its due date a week before, and on the day.
 
 The days are those of UTC. A sent reminder is noted in the transaction that notifies the member. If the service was
-down, it sends later what is still worth knowing: the reminder before a date as long as its day has not come, and that
-of the day until the next one ends. Earlier ones are not sent.
+down, it sends late reminders if they are still useful: the one before a date until its day begins, and that of the day
+until the next day ends. Older ones are not sent.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _run(unit: UnitOfWork, job: DueJob) -> str | None:
 
 
 def _find(transaction: Transaction, organizations: Sequence[str], moment: str) -> list[str]:
-    """Those of these organizations where somebody has to be told something."""
+    """The organizations among these in which a reminder is due."""
     return transaction.scalars(_organizations(), {"organizations": organizations, **_days(moment)})
 
 
@@ -90,7 +90,7 @@ def _days(moment: str) -> dict[str, str]:
 
 @cache
 def _reminded() -> tuple[DueDate, ...]:
-    """The dates of kinds that somebody answers for, and of assessments."""
+    """The dates of kinds with a responsible member, and of assessments."""
     return tuple(date for date in all_due_dates() if date.responsible is not None)
 
 

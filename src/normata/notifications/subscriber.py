@@ -1,4 +1,4 @@
-"""Notifies the members whom a change concerns."""
+"""Notifies the members concerned by changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from normata.notifications.model import Notification
 
 
 class NotifyMembers:
-    """Subscribes to changes: notifies the members whom ``rules`` find, but never who made the change.
+    """Subscribes to changes: notifies the members that ``rules`` find, except the author of the change.
 
-    Of one thing a member is told once, however often the unit of work has changed it.
+    A member is notified of a row once, however often the unit of work has changed it.
     """
 
     writes = (insert_of(Notification),)
@@ -28,7 +28,7 @@ class NotifyMembers:
         self._rules = rules
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
-        """Write what follows from the changes, in their transaction; ``moment`` is theirs."""
+        """Write what follows from the changes, in their transaction, at ``moment``."""
         notified: set[tuple[str | None, str, str]] = set()
         for change in changes:
             rule = self._rules.get(change.action)

@@ -1,4 +1,4 @@
-"""The texts of notifications: a JSON object of each key with its text, in which ``{label}`` stands for a parameter."""
+"""The texts of notifications: a JSON object of keys and texts, in which ``{label}`` stands for a parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENGLISH = Path(__file__).parent / "texts.en.json"
 def sentence(key: str | None, params: Mapping[str, Any]) -> str | None:
     """The English text of ``key`` with its parameters filled in; null if there is none of this key.
 
-    A parameter that is missing stays as it stands in the text.
+    A missing parameter is not replaced.
     """
     text = _english().get(key or "")
     return text and re.sub(r"\{(\w+)\}", lambda found: str(params.get(found[1], found[0])), text)
@@ -36,6 +36,6 @@ _AN_HOUR = b"public, max-age=3600"
 
 
 def routes() -> Iterator[Route]:
-    """The route of /notifications/texts/. Everybody may read what is in the source anyway."""
+    """The route of /notifications/texts/, which needs no token."""
     content = Content(ENGLISH.read_bytes(), cache_control=_AN_HOUR, vary=b"accept-encoding")
     yield content_page("/notifications/texts/", lambda _root: content)
