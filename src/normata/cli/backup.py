@@ -1,6 +1,6 @@
 """The commands ``backup make`` and ``backup restore``: a whole SQLite database in a file, and back.
 
-PostgreSQL has tools of its own for this. Archived records are something else; requests restore them.
+PostgreSQL has tools of its own for this. This is not about archived records, which requests restore.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def make(
 
 
 def _add_keys(backup: Path, url: str | None) -> None:
-    """Write what verifies the checkpoints of each log beside a backup. A key that cannot be read is a warning."""
+    """Write the verifier keys of each log next to a backup. A key that cannot be read is a warning."""
     from normata.events.keys import KeyUnusable, Signer
 
     signer = Signer(settings_with(database_url=url).event_key_file)
@@ -153,13 +153,13 @@ def _path(url: str | None, tool: str) -> Path:
 
 
 def _require_other(file: Path, database: Path) -> None:
-    """Raise CommandError where a backup has the path of the database, or of what belongs to it."""
+    """Raise CommandError if a backup has the path of the database, or of one of its files."""
     if file.resolve() in output_files.database_files(database.resolve()):
         raise CommandError(f"{file} belongs to the database itself; name another file")
 
 
 def _mode(backup: Path) -> str:
-    """How to open a backup: so that its folder need not be writable and nothing is left there, where that is safe."""
+    """How to open a backup: without writing to its folder, if that is safe."""
     return "rw" if Path(f"{backup}-wal").exists() else "ro&immutable=1"
 
 
@@ -193,7 +193,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _checked(copied: sqlite3.Connection, source: Path) -> str:
-    """The schema of a copy. Raises CommandError if it is no whole database of Normata's."""
+    """The schema of a copy. Raises CommandError if it is not a complete database of Normata."""
     for (finding,) in copied.execute("PRAGMA integrity_check(1)"):
         if finding != "ok":
             raise CommandError(f"{source} is damaged: {finding}")
@@ -230,7 +230,7 @@ def _unused(path: Path) -> Iterator[None]:
 
 
 def _require_no_log(path: Path) -> None:
-    """Raise CommandError where a log lies beside the path: SQLite would apply it to the restored database."""
+    """Raise CommandError if a log exists next to the path, because SQLite would apply it to the restored database."""
     for log in output_files.database_files(path)[1:]:
         if log.suffix != "-shm" and log.exists() and log.stat().st_size:
             raise CommandError(f"{log} holds changes of another database; move it away, then restore")

@@ -1,4 +1,4 @@
-"""Whether a database is whole: what ``normata check`` looks at."""
+"""The checks of ``normata check``."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _ORGANIZATIONS_AT_ONCE = 20
 
 @dataclass(slots=True)
 class Findings:
-    """What was found: the faults, a sentence each, the seals of each log, how many events were looked at.
+    """The findings: the faults, a sentence each, the seals of each log, and the number of checked events.
 
-    ``since`` has what was verified before, and was not looked at again.
+    ``since`` has the parts that were verified before, and not checked again.
     """
 
     faults: list[str]
@@ -50,7 +50,7 @@ class Findings:
     since: Mapping[str, Verified] = field(default_factory=dict)
 
     def verified(self) -> dict[str, Verified]:
-        """What is verified now. It is so only where there are no faults."""
+        """The verified parts; none if there are faults."""
         moment = now()
         return {
             seals.owner: Verified(
@@ -65,11 +65,11 @@ class Findings:
 def faults(
     database: Database, transaction: Transaction, security: Security, signer: Signer | None = None
 ) -> Iterator[str]:
-    """Everything that is wrong, a sentence each, looked at in one transaction.
+    """All faults, a sentence each, found in one transaction.
 
-    That is what the database itself finds (damage, broken references, wrong policies and grants), and stored coverage
-    and counts that do not follow from the rest, events that are not as they were sealed, and jobs that fail again and
-    again. ``signer`` has the key of the events. Raises KeyUnusable.
+    These are faults that the database itself finds (damage, broken references, wrong policies and grants), wrong stored
+    coverage and counts, events that are not as they were sealed, and jobs that fail repeatedly. ``signer`` has the key
+    of the events. Raises KeyUnusable.
     """
     yield from database.faults(transaction, Table.metadata, security)
     yield from _coverage_faults(database, transaction, transaction.scalars(_ORGANIZATION_IDS))
@@ -79,10 +79,10 @@ def faults(
 
 
 def look_at_everything(database: Database, settings: Settings, signer: Signer, report: Report) -> Findings:
-    """Find everything that :func:`faults` does, with every processor. Raises KeyUnusable.
+    """Find the same as :func:`faults`, with all processors. Raises KeyUnusable.
 
-    Each part is looked at in a transaction of its own. What is sealed stays as it is, but for content that is erased,
-    and the event that says so is looked for last.
+    Each part is checked in a transaction of its own. Sealed events do not change except by erasure, whose events are
+    read last.
     """
     ends = database.read_now(_ends)
     organizations = database.read_now(lambda transaction: transaction.scalars(_ORGANIZATION_IDS))
@@ -109,10 +109,7 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
 def look_quickly(
     database: Database, settings: Settings, signer: Signer, since: Mapping[str, Verified], report: Report
 ) -> Findings:
-    """Find what is wrong with the schema, and with the events after those that were verified before.
-
-    Raises KeyUnusable.
-    """
+    """Find faults of the schema, and of the events after those that were verified before. Raises KeyUnusable."""
 
     def schema(transaction: Transaction) -> list[str]:
         return list(database.faults(transaction, Table.metadata, SECURITY, only_schema=True))
@@ -131,7 +128,7 @@ def look_quickly(
 
 
 class _Reader:
-    """Has the contents of events looked at, and reports how many were."""
+    """Has the contents of events checked, and reports their number."""
 
     def __init__(self, pool: Workers, report: Report) -> None:
         self._pool = pool
@@ -142,7 +139,7 @@ class _Reader:
         self._contents: list[Future[Contents]] = []
 
     def add(self, owner: str, start: int, end: int) -> None:
-        """Have the events of a log looked at, from one leaf to before another."""
+        """Have the events of a log checked, from one leaf to before another."""
         self._total += max(0, end - start)
         for part in parts_of(owner, start, end):
 
@@ -154,12 +151,12 @@ class _Reader:
             self._contents.append(self._pool.submit(_contents_of, part, done=done))
 
     def results(self) -> list[Contents]:
-        """What was found, once all were looked at."""
+        """The findings, once all events were checked."""
         return [one.result() for one in self._contents]
 
 
 def _each_batch(pool: Workers, organizations: Sequence[str], report: Report) -> list[Future[list[str]]]:
-    """Have the coverage of each organization looked at."""
+    """Have the coverage of each organization checked."""
     started, total = [], len(organizations)
     for start in range(0, total, _ORGANIZATIONS_AT_ONCE):
         end = min(start + _ORGANIZATIONS_AT_ONCE, total)
@@ -238,7 +235,7 @@ def _contents_of(_database: Database, transaction: Transaction, part: Part) -> C
 
 
 def _events_without_place(transaction: Transaction) -> list[str]:
-    """Whether there are other events than leaves and notes, by their numbers alone."""
+    """Whether there are more events than leaves and unsealed ones, by their numbers."""
     events = transaction.scalar(_EVENTS) or 0
     placed = sum(_ends(transaction).values()) + pending(transaction)[0]
     if events == placed:
@@ -251,12 +248,12 @@ def _events_without_place(transaction: Transaction) -> list[str]:
 
 
 def unknown_organizations(transaction: Transaction, provider: Configuration | None) -> list[str]:
-    """The organizations that single sign-on gives roles in, and that there are not."""
+    """The organizations in NORMATA_OIDC_ROLES that do not exist."""
     return [] if provider is None else groups.unknown_organizations(transaction, provider.grants)
 
 
 def contents(transaction: Transaction) -> Iterator[str]:
-    """The organizations and frameworks that there are, a line each."""
+    """The organizations and frameworks, one per line."""
     for organization in transaction.rows(_ORGANIZATIONS):
         yield f"organization {organization.id}: {organization.name}"
     for row in transaction.rows(_FRAMEWORKS):

@@ -112,7 +112,7 @@ def _standard_output() -> IO[str]:
 
 
 class _Terminal:
-    """Standard output where it is a terminal, which must not obey what is in the data."""
+    """Standard output to a terminal, which must not interpret control characters in the data."""
 
     def write(self, text: str) -> int:
         return sys.stdout.write("\n".join(map(visible, text.split("\n"))))

@@ -1,4 +1,4 @@
-"""What the demo fills its database with, and what it shows a newcomer."""
+"""The data of the demo, and the texts that it prints."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _USER = select(User.id).where(User.email == USER)
 
 
 def is_loaded(transaction: Transaction) -> bool:
-    """Whether the demo's organization is there."""
+    """Whether the demo's organization exists."""
     return transaction.scalar(select(_ID).where(_ID == ORGANIZATION)) is not None
 
 
@@ -52,9 +52,9 @@ def holds_others(transaction: Transaction) -> bool:
 
 
 def fill(database: Database, progress: loading.Progress) -> None:
-    """Load the bundles, and have the members of the demo do what made them so: create, assess, change and archive.
+    """Load the bundles, with the actions of the demo's members that lead to them: create, assess, change and archive.
 
-    So every event, notification and archive entry is one that the program itself writes. All of it, or nothing.
+    So the program itself writes every event, notification and archive entry. It is one transaction.
     """
     rows = reading.read(paths())
     database.write_now(lambda transaction: _live(transaction, rows, progress))
@@ -72,7 +72,7 @@ def new_link(unit: UnitOfWork) -> str:
 
 
 def invitation(transaction: Transaction, base: str, token: str) -> Iterator[str]:
-    """What a newcomer is shown: the organization, the token, and three requests that work as they are printed.
+    """The printed text: the organization, the token, and three requests that work as printed.
 
     ``base`` is where the server can be reached: ``http://127.0.0.1:8000``.
     """

@@ -1,6 +1,6 @@
 """The file of settings that the service and the commands share: lines ``NAME=value``, as systemd and podman read them.
 
-Only what both read in the same way is accepted, so that no command works with another value than the service.
+Only lines that both read in the same way are accepted, so that commands and the service have the same values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def load(path: Path | None = None) -> None:
 
 
 def _values(path: Path) -> dict[str, str]:
-    """The variables of a file; of one that is there twice, the last. Raises BadSetting."""
+    """The variables of a file; the last one if a name is repeated. Raises BadSetting."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -65,7 +65,7 @@ def _values(path: Path) -> dict[str, str]:
 
 
 def _fault(value: str) -> str | None:
-    """What is wrong with a value, without the value: it may be a secret."""
+    """The fault of a value, without the value, which may be a secret."""
     if "\\" in value or "\0" in value:
         return "must not have a backslash, which systemd takes for an escape, or a null character"
     if value.startswith(_QUOTES) and (len(value) < 2 or value.find(value[0], 1) != len(value) - 1):

@@ -1,4 +1,4 @@
-"""The command that takes a person's name and address out of everything: ``user erase``."""
+"""The command that removes a person's name and address from all data: ``user erase``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Take a person's name and email address out of everything, for good (GDPR, article 17).
+    """Remove a person's name and email address from all data, permanently (GDPR, article 17).
 
     Their account, memberships, tokens, sessions, passwords and passkeys end immediately. In texts that others have
     written, `[erased]` replaces the address, and a name of two words or more. Events that name the person lose their
@@ -75,7 +75,7 @@ def _looked_up(source: Database, erasure_request: ErasureRequest) -> tuple[Perso
 
 
 def _list(person: Person, found: Survey) -> None:
-    """A line for each row that would go or change: what it is, its key, and the columns that name the person."""
+    """Print a line for each row to delete or change: the action, the key, and the columns that name the person."""
     for place in found.own:
         _print("delete", place)
     for place in found.places:

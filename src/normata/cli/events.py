@@ -1,4 +1,4 @@
-"""The commands for events: ``events``, and what proves that they are as they were."""
+"""The commands for events: ``events``, and the proof that none was changed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _ListsByDefault(Group):
     """``events ORG`` is ``events list ORG``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Name the command that was left out."""
+        """Insert the omitted command ``list``."""
         if "--help" not in args[:1] and next((one for one in args if not one.startswith("-")), "") not in self.commands:
             args = ["list", *args]
         return super().parse_args(ctx, args)
@@ -278,7 +278,7 @@ def verify(
 
 
 def report(outcome: Outcome, failure: str) -> None:
-    """Print what verifying a log has found; end the command with a sentence where that is a fault."""
+    """Print the result of verifying a log; end the command with a sentence if there is a fault."""
     for fault in (*outcome.faults, *outcome.lost):
         echo(fault, err=True)
     if outcome.faults:
@@ -299,7 +299,7 @@ def report(outcome: Outcome, failure: str) -> None:
 
 
 def note_in(file: Path) -> str:
-    """The note in a file: the note itself, or JSON that has it."""
+    """The signed note in a file: the note itself, or JSON with it."""
     import json
 
     text = file.read_text("utf-8")
@@ -310,7 +310,7 @@ def note_in(file: Path) -> str:
 
 
 def _verifiers(verifier_or_file: str, origin: str) -> list[str]:
-    """The verifier keys: the one that was given, or those of this log among the lines of a file."""
+    """The verifier keys: the one in the option, or those of this log in a file."""
     path = Path(verifier_or_file)
     if "+" in verifier_or_file and not path.exists():
         return [verifier_or_file]

@@ -1,4 +1,4 @@
-"""The command ``explain``: why a control is covered as far as it is, as a tree."""
+"""The command ``explain``: the explanation of a control's coverage, as a tree."""
 
 from __future__ import annotations
 

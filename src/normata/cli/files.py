@@ -1,4 +1,4 @@
-"""Files that commands write: for their owner alone, whole or not at all, and never over something by accident."""
+"""Files that commands write: private to their owner, complete or not at all, and never overwriting by accident."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from normata.errors import CommandError
 
 @contextmanager
 def replacing(path: Path, *, force: bool) -> Iterator[Path]:
-    """A new, empty file that takes the place of ``path`` once the block has ended well.
+    """A new, empty file that replaces ``path`` once the block has succeeded.
 
     Until then, whatever is at ``path`` stays. Raises CommandError if it must not be replaced.
     """
@@ -30,7 +30,7 @@ def replacing(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def write_table(path: Path, head: Sequence[str], rows: Iterable[Sequence[str]], *, force: bool) -> None:
-    """Write a table (CSV) in which no spreadsheet takes a cell for a formula. Raises what :func:`replacing` raises."""
+    """Write a table (CSV) in which no spreadsheet interprets a cell as a formula. Raises as :func:`replacing`."""
     import csv
 
     from normata.core.schema.text import harmless
@@ -62,7 +62,7 @@ def require_replaceable(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def part_beside(path: Path) -> Iterator[Path]:
-    """A new, empty file in the folder of ``path``, for its owner alone; gone after the block unless it was moved."""
+    """A new, empty file in the folder of ``path``, private to its owner; removed after the block unless moved."""
     import tempfile
 
     try:
@@ -78,7 +78,7 @@ def part_beside(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Give a complete file its name, so that a power cut leaves it or what was there before."""
+    """Give a complete file its name, so that after a power cut either this or the previous file exists."""
     _flush(part)
     part.replace(path)
     with suppress(OSError):  # some file systems cannot flush a folder, and the file is in place
@@ -94,7 +94,7 @@ def _flush(path: Path) -> None:
 
 
 def readable_by_others(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
-    """A sentence for each of these files that is there and that somebody besides its owner may read or write."""
+    """A sentence for each of these files that exists and that others than its owner may read or write."""
     for path in paths:
         try:
             mode = stat.S_IMODE(path.stat().st_mode)

@@ -129,7 +129,7 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """These files, and of folders those that may be catalogs by their names."""
+    """These files, and the files in folders whose names may be those of catalogs."""
     for path in paths:
         if not path.is_dir():
             yield path

@@ -1,4 +1,4 @@
-"""What the commands that invite people share."""
+"""Shared functions of the commands that invite people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InvitedByMail(NamedTuple):
 
 
 def invited(one: InvitedByMail) -> None:
-    """Print the link of a new invitation, alone on standard output; and mail it, where mail is set up."""
+    """Print only the link of a new invitation on standard output; and mail it, if mail is set up."""
     from normata.identity.invitations import invitations
     from normata.identity.mail import Mailer, MailFailed, invitation_mail
 

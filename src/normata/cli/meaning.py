@@ -1,4 +1,4 @@
-"""What an upgrade of the database changes in meaning: what people read and may do, and not how it is stored."""
+"""Changes in meaning by an upgrade of the database: what people see and may do, and not how it is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ABSENT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something that has a meaning: one thing of it, several, and what an upgrade may do to them.
+    """A subject of changes in meaning: its name for one and for several, and what an upgrade may do to them.
 
     ``sql`` selects an id, the organization or null, what tells people which it is, and the value. ``needs`` are the
     columns of ``table`` that it selects: a schema that lacks one has nothing to compare, unless ``earlier`` selects the
@@ -43,7 +43,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one thing meant before, and means now."""
+    """The meaning of one row before and after."""
 
     subject: Subject
     organization: str
@@ -107,7 +107,7 @@ _LEVELS = {COVERAGE.name, "assessment", "match"}
 
 
 def snapshot(connection: Connection, *, computes: bool = False) -> Snapshot:
-    """What everything means now. With ``computes``, coverage is as it would be stored when it is computed anew."""
+    """The meaning of everything now. With ``computes``, coverage is as it would be after it is computed again."""
     reading = inspect(connection)
     tables = set(reading.get_table_names())
     found: dict[str, dict[tuple[str, ...], tuple[str, str, str]]] = {}
@@ -155,7 +155,7 @@ def _value(subject: Subject, value: Any) -> str:
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
-    """What differs: what both schemas can say, and what is gone or new where there was something to compare."""
+    """The differences between what both schemas can express, and missing and new rows."""
     found = []
     for name in sorted(before.keys() & after.keys(), key=list(_BY_NAME).index):
         old, new = before[name], after[name]
@@ -168,7 +168,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
 
 
 def sentences(found: Sequence[Difference]) -> Iterator[str]:
-    """What has changed, a line for each subject, with the organizations."""
+    """The changes, one line for each subject, with the organizations."""
     for subject in SUBJECTS:
         of_subject = [difference for difference in found if difference.subject is subject]
         if not of_subject:
@@ -188,7 +188,7 @@ def sentences(found: Sequence[Difference]) -> Iterator[str]:
 def write_report(
     path: Path, found: Sequence[Difference], recorded: Sequence[ReportedChange] = (), *, force: bool
 ) -> None:
-    """Write what has changed to a file (CSV), for its owner alone.
+    """Write the changes to a file (CSV), readable only by its owner.
 
     ``recorded`` has what upgrades, this one and those before, have recorded of controls: they name the rule.
     """

@@ -1,4 +1,4 @@
-"""The commands for people: ``user`` for all of the instance, ``member`` for those of an organization."""
+"""The commands for people: ``user`` for the instance, ``member`` for an organization."""
 
 from __future__ import annotations
 

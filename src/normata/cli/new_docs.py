@@ -1,4 +1,4 @@
-"""``python -m normata.cli.new_docs docs``: write the documents that are made from the operations.
+"""``python -m normata.cli.new_docs docs``: generate the documents from the operations.
 
 With ``--package`` before the folder: write the files of the documentation that the wheel has, see ``hatch_build.py``.
 """

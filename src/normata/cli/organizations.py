@@ -1,4 +1,4 @@
-"""The commands for organizations: ``init``, which begins with one, and ``organization``."""
+"""The commands for organizations: ``init``, which sets up an instance, and ``organization``."""
 
 from __future__ import annotations
 

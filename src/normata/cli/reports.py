@@ -96,7 +96,7 @@ def _report(
 
 
 def _read(kind: _Kind, organization: str, framework: str, database: str | None) -> Any:
-    """What the database has for a report."""
+    """Read the data of a report."""
     from normata.identity.organization_lookup import find
     from normata.reports.applicability import read_applicability
     from normata.reports.gaps import read_gaps

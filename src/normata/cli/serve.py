@@ -63,7 +63,7 @@ def serve(
 
 
 def _about_marks(service: Database, settings: Settings) -> dict[str, list[str]]:
-    """What the key's marks say of the database: that it is older than what was signed."""
+    """Warnings of the key's marks: that the database is older than the newest signed checkpoint."""
     from normata.events.keys import KeyUnusable, Signer
     from normata.events.marks import Marks, rollbacks
 

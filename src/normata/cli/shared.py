@@ -1,4 +1,4 @@
-"""What commands share: options, messages, settings, the database, and a progress bar."""
+"""Shared parts of commands: options, messages, settings, the database, and a progress bar."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
 
 
 def settings_with(**options: object) -> Settings:
-    """The settings, with what was given as options in place of the environment's, and of the file of settings."""
+    """The settings, with options taking precedence over the environment and the file of settings."""
     from normata.cli import env_file
     from normata.settings import Settings
 
@@ -78,12 +78,12 @@ def opened(
 ) -> Iterator[Database]:
     """The database, with a current schema.
 
-    Only commands that may ``create`` one make an embedded database where there is none. An embedded database is
-    brought up to date by every command. A server's schema is changed only with ``migrate``, since others may be using
-    the old one; then it is also secured again, even where it is current. Without ``finish``, what the previous version
-    still needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a
-    server's database that is empty gets its schema. ``on_upgrade`` is told what an upgrade has changed in meaning;
-    where it is null, that is printed.
+    Only commands that may ``create`` one make an embedded database where there is none. An embedded database is brought
+    up to date by every command. A server's schema is changed only with ``migrate``, since others may be using the old
+    one; then it is also secured again, even where it is current. Without ``finish``, what the previous version still
+    needs is left there. To ``serve``, a server's schema may also be that of the next version. To ``begin``, a server's
+    database that is empty gets its schema. ``on_upgrade`` gets the changes in meaning of an upgrade; if it is null,
+    these are printed.
     """
     from normata.core.db.opening import open_database
     from normata.core.schema import migrations
@@ -114,7 +114,7 @@ def _print_differences(found: list[Difference]) -> None:
 
 
 def changed(url: str | None, work: Callable[[UnitOfWork], T], *, create: bool = False, begin: bool = False) -> T:
-    """What ``work`` returns, once it and all that follows from it are durable."""
+    """Run ``work`` in a unit of work, and return its result once everything is durable."""
     with opened(url, create=create, begin=begin) as database:
         return change(database, work)
 
@@ -135,7 +135,7 @@ def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Any]) -> None:
-    """Print rows one a line, with tabs between the columns; what is null as a hyphen."""
+    """Print rows, one per line, with tabs between the columns, and null as a hyphen."""
     typer.echo("\t".join(columns))
     for row in rows:
         values = (getattr(row, name) for name in columns)
@@ -252,9 +252,10 @@ def progress() -> Iterator[Progress]:
 
 @contextmanager
 def many_objects() -> Iterator[None]:
-    """Work with rows by the hundred thousand, without a search for reference cycles again and again.
+    """Work with hundreds of thousands of rows, without garbage collection.
 
-    There are hardly any cycles, and the search takes a tenth of the time of a load and most of that of reading YAML.
+    There are hardly any reference cycles, and the collection takes a tenth of the time of a load and most of that of
+    reading YAML.
     """
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Brings a database up to date, and says what that changes in meaning."""
+"""Brings a database up to date, and reports the changes in meaning."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from normata.wiring import changes_of
 
 
 class _Undone(Exception):
-    """The upgrade was only tried."""
+    """Raised to roll back the upgrade of a dry run."""
 
 
 def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = False) -> list[Difference]:
-    """Bring a database up to date: what that has changed in meaning.
+    """Bring a database up to date, and return the changes in meaning.
 
     Once no version before serves any more, which is so at once where the database is embedded, coverage is computed
     anew, for that version has stored it by rules of its own. With ``dry_run`` nothing is changed.

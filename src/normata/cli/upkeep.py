@@ -1,4 +1,4 @@
-"""The commands that look after a database: ``migrate`` and ``check``."""
+"""The commands for the maintenance of a database: ``migrate`` and ``check``."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def check(
 
 
 def _rollbacks(database: Database, signer: Signer) -> list[str]:
-    """Which logs were further once than the database has them, by what was signed."""
+    """The logs of which the database is older than the newest signed checkpoint."""
     from normata.events.marks import Marks, rollbacks
 
     for warning in Marks(signer).warnings() if signer.path.exists() else ():
@@ -235,7 +235,7 @@ def _keep(signer: Signer, findings: Findings) -> None:
 
 
 def _print_not_looked_at(since: Mapping[str, Verified]) -> None:
-    """Say what a quick check leaves out."""
+    """Print what a quick check leaves out."""
     events = sum(one.known.size for one in since.values())
     if events:
         oldest = min(one.whole_at for one in since.values() if one.known.size)

@@ -1,4 +1,4 @@
-"""Processes that look at parts of a database, so that a check uses every processor."""
+"""Processes that check parts of a database, so that a check uses all processors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Workers:
     """Runs functions over transactions of their own: in other processes, or one after the other where there are none.
 
-    The functions, their arguments and what they return travel between processes, so they have to be pickled.
+    The functions, their arguments and results are sent between processes, so they must be picklable.
     """
 
     def __init__(self, database: Database, pool: ProcessPoolExecutor | None) -> None:

@@ -1,4 +1,4 @@
-"""What has become of a text, as pieces that stay, come and go: for people, who want to see what somebody changed."""
+"""The difference of two texts, as unchanged, added and removed pieces, for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values are shown to people, as filters of the templates."""
+"""Filters of the templates that format values for people."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def day(at: str) -> Markup:
 
 
 def clock(at: str) -> Markup:
-    """The time of a moment of the wire, where the day is told already."""
+    """The time of a moment of the wire, without the day."""
     return _time(at, f"{as_local(at):%H:%M}")
 
 

@@ -135,7 +135,7 @@ class Pages:
 
 
 def note_zone(context: RequestContext) -> None:
-    """Have times of this request be told where its reader is."""
+    """Show the times of this request in the reader's time zone."""
     ZONE.set(zone_of(_cookie(context, ZONE_COOKIE)))
 
 

@@ -1,6 +1,6 @@
-"""Where people reach the service: what links, cookies and passkeys need to know of it, all from one setting.
+"""The public address of the service, from one setting, for links, cookies and passkeys.
 
-Nothing here comes from a request: whoever sends one may put any Host into it.
+Nothing here comes from a request, because its sender can choose any Host.
 """
 
 from __future__ import annotations

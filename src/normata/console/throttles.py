@@ -1,4 +1,4 @@
-"""How often passwords may be guessed, and attempts to sign in begun."""
+"""Limits of password guesses and sign-in attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages write and look up: the rights in the database that they need."""
+"""The writes and lookups of the pages, for the rights in the database."""
 
 from __future__ import annotations
 

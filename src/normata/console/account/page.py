@@ -1,4 +1,4 @@
-"""A person's own page: who they are, where, how they sign in, and their sessions."""
+"""The account page: the person, their organizations, their means of sign-in, and their sessions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def show_account(page_request: PageRequest) -> Response:
 async def account_page(
     page_request: PageRequest, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
 ) -> Response:
-    """The page, what was wrong with what was last sent from it, and the token that was made by it."""
+    """The page, with the faults of the last form, and the token that was created."""
     found = await page_request.console.services.database.read(
         lambda transaction: _read(transaction, visitor), TenantScope(users=(visitor.user_id,))
     )
@@ -75,9 +75,9 @@ async def end_session(page_request: PageRequest) -> Response:
 
 
 def require_fresh(visitor: Visitor) -> None:
-    """Raise SignInRefused unless the person has signed in a short while ago.
+    """Raise SignInRefused unless the person has signed in recently.
 
-    What one signs in with outlives the session. So whoever finds an open browser must not be able to add to it.
+    Means of sign-in outlive the session. So a person who finds an open browser must not be able to add any.
     """
     if not is_fresh(visitor):
         raise SignInRefused("not_fresh")

@@ -19,7 +19,7 @@ _LONGEST_NAME = 100
 
 
 async def creation_options(page_request: PageRequest) -> Response:
-    """What the script needs to have the browser make a passkey, with a new challenge. Raises SignInRefused."""
+    """The options with which the script creates a passkey, with a new challenge. Raises SignInRefused."""
     party = relying_party(page_request)
     visitor = await page_request.required_visitor()
     require_fresh(visitor)
@@ -34,7 +34,7 @@ async def creation_options(page_request: PageRequest) -> Response:
 
 
 async def add_passkey(page_request: PageRequest) -> Response:
-    """Keep the passkey that the browser has made. Raises SignInRefused."""
+    """Store the passkey that the browser has created. Raises SignInRefused."""
     party = relying_party(page_request)
     visitor = await page_request.required_visitor()
     require_fresh(visitor)
@@ -54,7 +54,7 @@ async def add_passkey(page_request: PageRequest) -> Response:
 
 
 async def remove_passkey(page_request: PageRequest) -> Response:
-    """Take one of the person's passkeys away. Raises NotFound."""
+    """Remove one of the person's passkeys. Raises NotFound."""
     visitor = await page_request.required_visitor()
     form = await page_request.form()
     removed = form.get("passkey", "")

@@ -1,4 +1,4 @@
-"""What a page asks, and what becomes of what a form asks for: in the terms of the interface's operations."""
+"""The calls of operations by pages and forms, and their outcomes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_IN_FORMS = frozenset({400, 403, 409, 412, 422})
 
 
 class ApiQuery(NamedTuple):
-    """What a page asks: an operation by its id, with its query, and the id in its path.
+    """A read of a page: an operation by its id, with its query, and the id in its path.
 
     The organization need not be named: it is that of the page.
     """
@@ -31,14 +31,14 @@ class ApiQuery(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """A body that is no JSON of a model: its media type, which the operation has to take, and its bytes."""
+    """A body other than JSON of a model: its media type, which the operation must accept, and its bytes."""
 
     media_type: str
     content: bytes
 
 
 class ApiCall(NamedTuple):
-    """A question as a request to the interface: its method, and its whole address."""
+    """A read as a request to the API: its method, and its whole URL."""
 
     method: str
     address: str
@@ -61,7 +61,7 @@ def address_of(base: str, path: str, row_id: str, pairs: Sequence[tuple[str, str
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a change was not made. ``faults`` has what is wrong with fields, by their names on the wire."""
+    """The refusal of a change. ``faults`` has the faults of fields, by their names on the wire."""
 
     status: int
     code: str
@@ -91,7 +91,7 @@ class Refusal:
 
 
 class Outcome(NamedTuple):
-    """What became of a change: the interface's answer, or why it was refused."""
+    """The outcome of a change: the API's answer, or the refusal."""
 
     answer: Any
     refusal: Refusal | None = None

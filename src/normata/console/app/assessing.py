@@ -1,4 +1,4 @@
-"""Forms that assess controls: one, or all that were selected, with a preview of what follows."""
+"""Forms that assess one control or all selected ones, with a preview of the effect."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EXCLUDED = "EXCLUDED"  # what a form says of a control that does not apply, in p
 
 
 async def assess_one(page_request: OrganizationRequest) -> Response:
-    """State, or take back, what the organization says of one control.
+    """Assess one control, or clear its assessment. Fields that the form leaves out stay as they are.
 
-    What the form leaves out stays as it is. ``step`` is ``take_back`` where the assessment is to go.
+    ``step`` is ``take_back`` where the assessment is to go.
     """
     form, control_id = await page_request.fields(), page_request.param("id")
     filled_from = filled_from_of(form, control_id)
@@ -40,7 +40,7 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
 
 
 async def assess_many(page_request: OrganizationRequest) -> Response:
-    """State the same of all selected controls: first tell what would follow, then do it."""
+    """Assess all selected controls in the same way: first as a preview, then for real."""
     form = await page_request.fields()
     if form.get("step") == "undo":
         return await _undo(page_request, form)
@@ -79,7 +79,7 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
 
 
 async def _undo(page_request: OrganizationRequest, form: Fields) -> Response:
-    """Give controls the assessments again that they had before one change of many."""
+    """Restore the assessments that controls had before one change of many."""
     outcome = await page_request.change("undoAssessments", body={"changeId": form.get("assessed")})
     refusal = outcome.refusal
     if refusal is not None and refusal.code not in _UNDO_REFUSED:
@@ -99,7 +99,7 @@ def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
 
 
 def assessment_from(form: Fields) -> dict[str, Any]:
-    """What a form says of a control, as the interface takes it; what it does not have is left out."""
+    """The assessment in a form, as the body of the API; missing fields are left out."""
     assessment: dict[str, Any] = {}
     status = form.get("coverageStatus")
     if status == EXCLUDED:  # one choice says both: how far, or that it does not apply

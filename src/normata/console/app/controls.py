@@ -1,4 +1,4 @@
-"""The list of controls, and a control with why it is covered as far as it is."""
+"""The list of controls, and a control with the explanation of its coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is due: of the person, or of everybody."""
+"""What is due, for the person or for everybody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as people read them: what each is about by its name, and what it changed, in words."""
+"""Events in readable form: the name of each row, and the changes in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frameworks: those that there are, what adopting one would bring, and how two of them match."""
+"""Pages of frameworks: the list, the preview of an adoption, and the crosswalk of two."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _wins(next_steps: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]) ->
 
 
 async def preview(page_request: OrganizationRequest) -> Response:
-    """What adopting a framework would bring."""
+    """The preview of adopting a framework."""
     return await _previewed(page_request, page_request.query.get("baseline"), None)
 
 

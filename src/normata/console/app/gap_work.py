@@ -23,7 +23,7 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 
 async def assess(page_request: OrganizationRequest) -> Response:
-    """State coverage of the control that is shown, and go on to the next gap."""
+    """Assess the control that is shown, and go to the next gap."""
     form = await page_request.fields()
     control_id, following, number = form.get("control"), form.get("next"), form.get("number")
     assessment = assessment_from(form)

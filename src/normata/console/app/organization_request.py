@@ -1,7 +1,7 @@
-"""A request to a page of an organization: it asks and changes what the interface does, as the person who has signed in.
+"""A request to a page of an organization: it calls operations as the person who has signed in.
 
-Nothing here reads or writes by itself. What a page shows, an operation has answered, in the same way and with the same
-checks; what a form asks for goes the one road for changes.
+It does not use the database itself. A page shows the answers of operations, with the same checks as over HTTP; a form
+makes changes with operations.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class OrganizationRequest(PageRequest):
     # --- Asking
 
     async def ask(self, *api_queries: ApiQuery) -> list[Any]:
-        """What the operations answer, all from one snapshot. Raises what the operations do."""
+        """The answers of operations, all from one snapshot. Raises the errors of the operations."""
         requests = self._requests(api_queries)
         is_first = self.unread is None
         if is_first:  # every page shows it: it is asked along with what the page asks first, and is no request of it
@@ -155,7 +155,7 @@ class OrganizationRequest(PageRequest):
         return await self._answers(operations, answers)
 
     def _turn(self, requests: Iterable[tuple[ReadOperation, Request]]) -> AbstractAsyncContextManager[None]:
-        """The turn of a page that takes long; others need none."""
+        """The turn of a page with long reads; others need none."""
         if not any(operation.is_dear(request.query) for operation, request in requests):
             return nullcontext()
         return self.console.services.long_reads.turn(self.membership.organization_id, self.person.user_id)
@@ -192,7 +192,7 @@ class OrganizationRequest(PageRequest):
         return answers
 
     async def ask_one(self, api_query: ApiQuery) -> Any:
-        """What one operation answers. Raises what it does."""
+        """The answer of one operation. Raises its errors."""
         return (await self.ask(api_query))[0]
 
     def _query_of(self, operation: ReadOperation, query: Query) -> tuple[Any, list[tuple[str, str]]]:

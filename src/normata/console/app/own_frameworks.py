@@ -66,10 +66,9 @@ async def show_upload(page_request: OrganizationRequest) -> Response:
 
 
 async def upload(page_request: OrganizationRequest) -> Response:
-    """Tell what importing a file would do, or import it, as ``step`` says.
+    """Preview the import of a file, or import it, as ``step`` says.
 
-    The page of a preview keeps the file, so that nobody has to choose it again. What was not previewed like this is
-    previewed first.
+    The preview page contains the file, so that it need not be chosen again. Changed input is previewed first.
     """
     sent = await _sent(page_request)
     if sent.file is None or not sent.file.media_type:
@@ -101,7 +100,7 @@ async def show_edit(page_request: OrganizationRequest) -> Response:
 
 
 async def edit(page_request: OrganizationRequest) -> Response:
-    """Change what a framework is called."""
+    """Rename a framework."""
     form, framework_id = await page_request.fields(), page_request.param("id")
     typed = {name: form.get(name).replace("\r\n", "\n") or None for name in _EDITED if form.has(name)}
     filled_from = FilledFrom(

@@ -1,4 +1,4 @@
-"""The pages of the console: what is at which path, and what answers there."""
+"""The pages of the console, with their paths and handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the console a row is that a notification, an event or a list names by its kind and its id."""
+"""The paths of rows in the console, by kind and id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sidebar has: groups of places, in their order. What one may not see is not shown."""
+"""The sidebar: groups of places, in order. Places that the person may not see are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way into the console: to the organization, or to the choice of one."""
+"""The start of the console: redirects to the organization, or offers a choice."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ async def choose(page_request: PageRequest) -> Response:
 
 
 async def nothing(_page_request: OrganizationRequest) -> Response:
-    """Tell, with a page, that there is nothing at this address. Raises NotFound."""
+    """Show the page for an unknown address. Raises NotFound."""
     raise NotFound

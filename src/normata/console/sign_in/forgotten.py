@@ -1,4 +1,4 @@
-"""Mailing a link to who has forgotten their password."""
+"""Mailing a link to a person who has forgotten their password."""
 
 from __future__ import annotations
 

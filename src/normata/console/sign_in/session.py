@@ -1,4 +1,4 @@
-"""From a proof of who a person is to their session: the one way, whatever the means."""
+"""Starting a session after a sign-in, the same for all means."""
 
 from __future__ import annotations
 

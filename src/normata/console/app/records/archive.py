@@ -1,4 +1,4 @@
-"""The archive: what is in it, and archiving and restoring of one record or of many."""
+"""The pages of the archive: its list, and archiving and restoring of one record or many."""
 
 from __future__ import annotations
 

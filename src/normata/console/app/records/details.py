@@ -1,4 +1,4 @@
-"""A record: all its fields, what it refers to and what refers to it, and its history."""
+"""The page of a record: its fields, its references, the records that refer to it, and its history."""
 
 from __future__ import annotations
 

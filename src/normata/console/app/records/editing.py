@@ -1,4 +1,4 @@
-"""Making and changing records: the form, and what becomes of it."""
+"""Creating and changing records with forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: members, their roles, what they answer for, and how they go."""
+"""Settings: members, their roles and responsibilities, and their removal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = ("exclude", "only", "include")
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
-    """Who is a member, with which role; and who was, where that is asked for."""
+    """The members with their roles; also removed ones, if requested."""
     wanted = {name: page_request.query.get(name, "") for name in ("removed", "page")}
     found = await page_request.ask_one(ApiQuery("listMembers", wanted))
     return page_request.page(
@@ -29,12 +29,12 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """A member, and what they answer for."""
+    """A member, and their responsibilities."""
     return await _page(page_request)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Give a member another role, hand over what they answer for, or remove them, as ``step`` says."""
+    """Change a member's role, hand over their responsibilities, or remove them, as ``step`` says."""
     form, member_id = await page_request.fields(), page_request.param("id")
     step = form.get("step")
     if step == "remove":

@@ -1,4 +1,4 @@
-"""Settings: the organization itself, what it is called and how it ends."""
+"""Settings: the organization itself, its name and its removal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Rename the organization, or remove it, as ``step`` says. To remove it one has to type its slug."""
+    """Rename the organization, or remove it, as ``step`` says. A removal must be confirmed with the slug."""
     page_request.require("admin")
     form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")

@@ -1,4 +1,4 @@
-"""Settings: the access tokens that reach the organization, whoever's they are."""
+"""Settings: the access tokens of all users that reach the organization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from normata.console.app.people import PEOPLE, names_of, with_all
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The tokens that are good now; all that there ever were, where that is asked for."""
+    """The valid tokens; also expired and revoked ones, if requested."""
     return await _page(page_request)
 
 
