@@ -127,7 +127,7 @@ def test_doubts_are_told(normata: Run, service: Served) -> None:
     told = normata("user", "erase", "short@y.example", "--yes", "--database", service.url).err
     assert "another user has the same name" in told
     assert "texts have a word that may be the name" in told
-    assert "an id cannot be changed" in normata("user", "erase", ADDRESS, "--yes", "--database", service.url).err
+    assert "and cannot be changed" in normata("user", "erase", ADDRESS, "--yes", "--database", service.url).err
     assert "no user has this address" in normata("user", "erase", "q@q.example", "--yes", "--database", service.url).err
 
 

@@ -102,7 +102,7 @@ def test_the_last_owner_stays(normata: Run) -> None:
 def test_who_is_unknown_is_told(normata: Run) -> None:
     assert "there is no user x@y.example" in failed(normata("user", "remove", "x@y.example"))
     said = failed(normata("member", "remove", "owner@beta.example", "--organization", "alpha"))
-    assert "owner@beta.example is no member" in said
+    assert "owner@beta.example is not a member" in said
     assert "name an organization" in failed(normata("member", "list"))
     failed(normata("member", "role", "user-editor", "king", "--organization", "alpha"), code=2)
 

@@ -97,7 +97,7 @@ def test_the_table_is_short_and_shows_no_markup(normata: Run, database_url: str)
 def test_a_terminal_gets_no_workbook_and_obeys_nothing(database_url: str) -> None:
     code, shown = on_terminal("gaps", "alpha", "REP-1", "--format", "xlsx", "--database", database_url)
     assert code == 2
-    assert "name a file with --output" in shown
+    assert "use --output with a file name" in shown
     code, shown = on_terminal("gaps", "alpha", "REP-1", "--format", "csv", "--database", database_url)
     assert code == 0
     assert shown.splitlines()[0].startswith("Identifier,Name,")

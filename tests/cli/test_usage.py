@@ -94,14 +94,14 @@ def test_wrong_usage(normata: Run, folder: Path, arguments: tuple[str, ...]) -> 
         (("token", "create", "--user", "x", "--expires-in", "0d"), "--expires-in must be a number"),
         (("token", "create", "--user", "x", "--expires-in", "-1d"), "--expires-in must be a number"),
         (("token", "create", "--user", "x", "--expires-in", "99999w"), "--expires-in must be at most 100 years"),
-        (("organization", "create", "\udcff\udcfe", "--owner", "k@x.example"), "a name has 1 to 500 "),
-        (("organization", "create", "Al\u202epha", "--owner", "k@x.example"), "a name has 1 to 500 "),
+        (("organization", "create", "\udcff\udcfe", "--owner", "k@x.example"), "a name must have 1 to 500 "),
+        (("organization", "create", "Al\u202epha", "--owner", "k@x.example"), "a name must have 1 to 500 "),
         (
             ("organization", "create", "X", "--owner", "k\u200e@x.example"),
             "k\\u200e@x.example is not a valid email address",
         ),
         (("organization", "create", "X", "--owner", "k@x.example", "--slug", ".."), "a slug has 1 to 200 "),
-        (("init", "--organization", "X", "--email", "k@x.example", "--name", "\u2067K"), "a name has 1 to 500 "),
+        (("init", "--organization", "X", "--email", "k@x.example", "--name", "\u2067K"), "a name must have 1 to 500 "),
         (("init", "--organization", "X", "--email", "k@x.example", "--slug", "."), "a slug has 1 to 200 "),
     ],
 )  # fmt: skip
