@@ -171,7 +171,9 @@ def test_content_that_is_gone_is_no_proof(normata: Run, folder: Path, database_u
     assert (done.code, done.out) == (1, "")
     assert made["id"] in done.err
     assert made["id"] in normata("check", *options).err
-    assert failed(normata("events", "sign-erasures", "--reason", " ", *options), code=2).startswith("a reason must have")
+    assert failed(normata("events", "sign-erasures", "--reason", " ", *options), code=2).startswith(
+        "a reason must have"
+    )
     done = normata("events", "sign-erasures", "--reason", "made by version 0.1", *options)
     assert (done.code, done.out) == (0, f"organization {ALPHA}: 1 erased event signed\n")
     assert events(normata, "alpha", *options)[-1]["reason"] == "made by version 0.1"
