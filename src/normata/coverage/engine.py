@@ -3,7 +3,9 @@
 A requirement is a control with a demand of its own. A group has none: it is a category, or a decomposed control, whose
 children together are all of it. A match relates the demands of two controls (NIST IR 8477). FULL means that an
 organization that does all of the source does all of the target. PARTIAL means only that the two overlap. A source lies
-within its target if the match back is FULL. The rules, and there are no others:
+within its target if the match back is FULL.
+
+These are the only rules:
 
 - a control is FULL where it is assessed so; where a FULL match leads to it from a FULL control; and, where it is a
   group, where all applicable requirements below it, however deep, are FULL, and there is one;
@@ -45,7 +47,7 @@ class Level(IntEnum):
 class Computed(NamedTuple):
     """The computed coverage of one control.
 
-    `own` is what assessments and roll-up alone give; `indirect` is true if `effective` is above that: it took a match.
+    `own` follows from assessments and roll-up alone; `indirect` is true if `effective` is higher, by a match.
     """
 
     effective: Level

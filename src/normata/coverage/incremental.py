@@ -4,9 +4,10 @@ Stored coverage is the least fixpoint of the rules in ``engine.py`` before the c
 fixpoint after it:
 
 1. **Take back.** A changed control falls to its own assessment, unless a rule still supports its level. So does every
-control that a match or a roll-up connects to one that fell, and so on. The remaining levels depend on nothing that was
-taken back. 2. **Derive again.** Each control that fell or changed gets the level that follows from its neighbours. A
-control that rises lifts others, until nothing rises any more.
+   control that a match or a roll-up connects to one that fell, and so on. The remaining levels depend on nothing that
+   was taken back.
+2. **Derive again.** Each control that fell or changed gets the level that follows from its neighbours. A control that
+   rises lifts others, until nothing rises any more.
 
 A level is supported if a rule gives it from controls of lower rank (see ``engine.py``). The ranks distinguish controls
 that support one another in a circle from those with another reason, by reading only their neighbours. The first step

@@ -5,11 +5,11 @@ person the invitations to this address, or a user who was invited and has never 
 provider must have verified the address, and it gives nothing else:
 
 - A user who has signed in with this provider before, as another subject, is not connected with a new one: the provider
-may have given the address of somebody who left to somebody else. - An operator is never connected by an address. They
-connect their account themselves, after signing in by other means. - Neither is an account that is already in use, with
-a password, a passkey, a token or a session. Nobody has proved that the address is theirs: the person who accepted an
-earlier invitation, even the inviting admin, may have set these up. After a connection they would see everything that
-the owner of the address gets later.
+  may have given the address of somebody who left to somebody else.
+- An operator is never connected by an address. They connect their account themselves, after signing in by other means.
+- Neither is an account that is already in use, with a password, a passkey, a token or a session. Nobody has proved that
+  the address is theirs: the person who accepted an earlier invitation, even the inviting admin, may have set these up.
+  After a connection they would see everything that the owner of the address gets later.
 """
 
 from __future__ import annotations
