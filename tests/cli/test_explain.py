@@ -53,6 +53,38 @@ def test_what_a_group_takes_with_it(explain: Run, database: Database) -> None:
     ]
 
 
+def test_what_is_against_an_assessment(explain: Run, database: Database) -> None:
+    say = {"organizationId": ALPHA, "id": "say-own.A.2", "controlId": "own.A.2", "coverageStatus": "PARTIAL"}
+    group = {"organizationId": ALPHA, "id": "say-own.A", "controlId": "own.A", "coverageStatus": "FULL"}
+    mapping = {"id": "doc", "document": "moon-to-own", "name": "Moon to own", "version": "2"}
+    published = {"id": "moon.A.1->own.A.2", "mappingDocumentId": "doc"}
+    own = {"id": "ours", "organizationId": ALPHA, "sourceControlId": "sun.A.3", "targetControlId": "own.A.2"}
+    world.load(
+        database,
+        {
+            "mappingDocuments": [mapping],
+            "controlMatches": [published, own | {"matchLevel": "FULL"}],
+            "controlCoverages": [say, group],
+        },
+    )
+    out = explain("alpha", "own.A.2").out
+    first = out.splitlines().index("├── in conflict with matches that make it FULL (2)")
+    assert out.splitlines()[first + 1 : first + 5] == [
+        "│   ├── A.3 sun control 3 (SUN-2), match ours of your own",
+        "│   │   └── A.3 sun control 3 (SUN-2) is assessed FULL",
+        "│   └── A.1 moon control 1 (SUN-10), match moon.A.1->own.A.2 of your own",
+        "│       └── A.1 sun control 1 (SUN-2) is assessed FULL",
+    ]
+    out = explain("alpha", "own.A").out
+    first = out.splitlines().index("├── in conflict with what is assessed below it: 1")
+    assert out.splitlines()[first + 1] == "│   └── A.2 own control 2 (OWN) is assessed PARTIAL"
+    for number in range(1, 13):
+        if number != 2:
+            more = {"organizationId": ALPHA, "id": f"more-{number}", "controlId": f"own.A.{number}"}
+            world.load(database, {"controlCoverages": [more | {"coverageStatus": "NONE"}]})
+    assert "│   └── and 2 more" in explain("alpha", "own.A").out
+
+
 def test_of_many_children_the_first_are_shown(explain: Run, database: Database) -> None:
     says = [
         {"id": f"s{number}", "organizationId": ALPHA, "controlId": f"own.A.{number}", "coverageStatus": "FULL"}

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from normata.core.db.transaction import Transaction
-    from normata.coverage.explained import ControlName, ExcludingGroup, Explanation, Lift, Step
+    from normata.coverage.explained import (
+        ConflictMatch,
+        ControlName,
+        ExcludingGroup,
+        ExplainedConflict,
+        Explanation,
+        Lift,
+        Step,
+    )
 
 _WIDEST = 10_000  # columns, where the output is no terminal: one line each, for other programs
 
@@ -70,6 +78,8 @@ def _tree(found: Explanation) -> Tree:
                 _branch(assessed, f"{label}: {text}")
     if found.excluded_by is not None:
         _branch(tree, _excluding(found.excluded_by))
+    if found.conflict is not None:
+        _add_conflict(tree, found.conflict)
     if found.proof:
         _add_proof(_branch(tree, "because"), found.proof)
     elif not found.is_proved:
@@ -89,6 +99,30 @@ def _tree(found: Explanation) -> Tree:
 def _excluding(group: ExcludingGroup) -> str:
     because = "; ".join(part for part in (group.justification, ", ".join(group.reasons)) if part)
     return f"excluded with {group.identifier} {group.name}{': ' if because else ''}{because}"
+
+
+def _add_conflict(tree: Tree, conflict: ExplainedConflict) -> None:
+    if conflict.below:
+        branch = _branch(tree, f"in conflict with what is assessed below it: {conflict.below_count}")
+        for below in conflict.below:
+            _branch(branch, f"{_named(below.control)} is assessed {below.coverage_status}")
+        if conflict.below_count > len(conflict.below):
+            _branch(branch, f"and {conflict.below_count - len(conflict.below)} more")
+        return
+    more = "" if conflict.matches_are_all else ", and more"
+    branch = _branch(tree, f"in conflict with matches that make it FULL ({len(conflict.matches)}{more})")
+    for match in conflict.matches:
+        shown = _branch(branch, f"{_named(match.source_control)}, match {match.id}{_source(match)}")
+        for one in match.assessments:
+            _branch(shown, f"{_named(one.control)} is assessed {one.coverage_status}")
+
+
+def _source(match: ConflictMatch) -> str:
+    if match.is_own:
+        return " of your own"
+    if match.mapping is None:
+        return ""
+    return f" of {match.mapping.name}{' ' if match.mapping.version else ''}{match.mapping.version or ''}"
 
 
 def _add_proof(tree: Tree, proof: Sequence[Step]) -> None:

@@ -9,13 +9,12 @@ from normata.coverage import influence, proofs
 from normata.coverage.applicability import without_decisions
 from normata.coverage.engine import Level
 from normata.coverage.exclusion import excluding_groups
-from normata.coverage.explained import Effect, Effects, ExcludingGroup, Explanation
+from normata.coverage.explained import MAX_SHOWN, Effect, Effects, ExcludingGroup, Explanation
+from normata.coverage.explained_conflicts import explain_conflict
 from normata.coverage.explained_names import Names, pairs_of
 from normata.coverage.graph import View
 from normata.coverage.stored_graph import StoredGraph
 from normata.errors import NotFound
-
-MAX_SHOWN = 10  # of each list: other proofs, effects, lifts, children that are lacking
 
 _MAX_READ = 2_000  # controls, for the proof and for what would lift it
 
@@ -75,6 +74,7 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
         control=names.controls[control_id],
         assessment=assessment,
         excluded_by=_excluded_by(transaction, organization_id, control_id) if is_inherited else None,
+        conflict=explain_conflict(transaction, organization_id, control_id, names) if node.counts else None,
         effective_coverage_status=node.effective.name if node.is_adopted and node.effective is not None else None,
         is_indirectly_covered=node.is_adopted and level > (node.own or Level.NONE),
         proof=names.steps(view, found.proof),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_SHOWN = 10  # of each list: other proofs, effects, lifts, what is lacking, what is in conflict
+
 
 @dataclass(frozen=True, slots=True)
 class FrameworkName:
@@ -119,6 +121,61 @@ class Lift:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherAssessment:
+    """The assessment of another control, which does not go with that of the control that is explained."""
+
+    control: ControlName
+    coverage_status: str
+    coverage_gap: str | None
+    owner_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MappingName:
+    """The document that gives a match."""
+
+    id: str
+    document: str
+    name: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictMatch:
+    """A match that makes a control FULL which is assessed less.
+
+    ``assessments`` are those by which its source is FULL, without any help of the control itself: the first of them,
+    none where that takes too long to follow, or where it is FULL by a group that is explained, alone.
+    """
+
+    id: str
+    match_level: str
+    is_own: bool
+    justification: str | None
+    rationale: str | None
+    strength: str | None
+    mapping: MappingName | None
+    source_control: ControlName
+    assessments: list[OtherAssessment]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedConflict:
+    """What an assessment cannot be right beside.
+
+    ``kind`` is MATCHES or BELOW. With MATCHES, ``matches`` are those that make the control FULL: set aside, all of them
+    together, they end the conflict; ``matches_are_all`` is true where there are no more. With BELOW, ``below`` are the
+    requirements below the control that are assessed less, the first of ``below_count``.
+    """
+
+    kind: str
+    matches: list[ConflictMatch]
+    matches_are_all: bool
+    below: list[OtherAssessment]
+    below_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExcludingGroup:
     """The group above a control that does not apply, and takes the control with it."""
 
@@ -133,7 +190,8 @@ class ExcludingGroup:
 class Explanation:
     """The explanation of a control's coverage. ``dataclasses.asdict`` makes JSON's own types of it.
 
-    ``excluded_by`` is the group that excludes it, null if none does or its own assessment decides.
+    ``excluded_by`` is the group that excludes it, null if none does or its own assessment decides. ``conflict`` is
+    what its assessment is in conflict with, null for nothing.
     ``effective_coverage_status`` is null if no adopted framework has the control. ``proof`` is the shortest one, each
     step after its premises, the control itself last; it is empty if the status is NONE. ``is_proved`` is false if a
     proof is needed but missing, because it is too long, or because the stored coverage is from a version without ranks.
@@ -145,6 +203,7 @@ class Explanation:
     control: ControlName
     assessment: Assessment | None
     excluded_by: ExcludingGroup | None
+    conflict: ExplainedConflict | None
     effective_coverage_status: str | None
     is_indirectly_covered: bool
     proof: list[Step]

@@ -13,10 +13,13 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, MatchLevel, Timestamp
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
+from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup
-from normata.coverage.explain import MAX_SHOWN, explain
+from normata.coverage.explain import explain
+from normata.coverage.explained import MAX_SHOWN
 from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
+from normata.frameworks.control_wire import MatchMapping
 from normata.frameworks.model import Control
 
 
@@ -62,6 +65,44 @@ class ExplainedMatch(Wire):
     match_level: MatchLevel
     is_own: bool = Field(description="Whether the match is the organization's own.")
     justification: str | None
+
+
+class OtherAssessment(Wire):
+    """The assessment of another control, which does not go with that of this one."""
+
+    control: NamedControl = Field(description="The other control.")
+    coverage_status: CoverageStatus
+    coverage_gap: str | None
+    owner_id: str | None = Field(description="The member who answers for it.")
+
+
+class ConflictMatch(ExplainedMatch):
+    """A match that makes the control `FULL`, although it is assessed less."""
+
+    rationale: str | None = Field(description="How the publisher of the mapping compared the two controls.")
+    strength: str | None = Field(description="How strong the publisher says that the relation is, on its own scale.")
+    mapping: MatchMapping | None = Field(
+        description="The document that gives the match; null where somebody has made it, or where it is not known."
+    )
+    source_control: NamedControl = Field(description="The control that the match leads from.")
+    assessments: list[OtherAssessment] = Field(
+        description=f"The assessments by which that control is `FULL`, the first {MAX_SHOWN}; empty if they are too far"
+        " away, or if it is `FULL` by this control alone."
+    )
+
+
+class CoverageConflict(Wire):
+    """What the assessment of a control cannot be right beside."""
+
+    kind: Conflict = Field(description=CONFLICT_DESCRIPTION)
+    matches: list[ConflictMatch] = Field(
+        description="With `MATCHES`: the matches that make the control `FULL`. If all are set aside, the conflict ends."
+    )
+    matches_are_all: bool = Field(description="Whether these are all.")
+    below: list[OtherAssessment] = Field(
+        description=f"With `BELOW`: the requirements below the control that are assessed less; the first {MAX_SHOWN}."
+    )
+    below_count: int = Field(description="The number of such requirements.")
 
 
 class Premise(Wire):
@@ -124,6 +165,9 @@ class CoverageExplanation(Wire):
     control: NamedControl = Field(description="The control.")
     assessment: ExplainedAssessment | None = Field(description="The assessment of the control; null if there is none.")
     excluded_by: ExcludingGroup | None = Field(description=EXCLUDED_BY)
+    conflict: CoverageConflict | None = Field(
+        description="What the assessment cannot be right beside; null if nothing is against it."
+    )
     effective_coverage_status: CoverageStatus = Field(
         description="The status that follows from assessments, matches and roll-up: the best of all paths."
     )
@@ -184,7 +228,10 @@ The proof has a step for everything that it depends on: which assessment, throug
 framework, with which level. Each step comes after its premises, so the proof is never circular. Of a roll-up of
 many children it shows and follows the first few, and gives their number. After the proof come the other assessments
 that would be sufficient, the effects of the control's own assessment on others, and the controls that would lift this
-one. The search has a maximum distance, and the response says if it was cut short.""",
+one. The search has a maximum distance, and the response says if it was cut short.
+
+If the assessment is in conflict, `conflict` says with what: the matches that make the control `FULL`, each with the
+assessments that it rests on, or the requirements below it that are assessed less.""",
         about=Control,
         id_description="The id of a control of a framework that the organization has adopted.",
         query=OrganizationQuery,
@@ -195,6 +242,7 @@ one. The search has a maximum distance, and the response says if it was cut shor
             "control": _RETURN,
             "assessment": None,
             "excludedBy": None,
+            "conflict": None,
             "effectiveCoverageStatus": "PARTIAL",
             "isIndirectlyCovered": True,
             "proof": [

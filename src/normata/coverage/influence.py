@@ -38,7 +38,7 @@ class Lift(NamedTuple):
 # --- What it does for others
 
 
-class _Without:
+class Without:
     """A graph without the assessment of one control. It caches the level of each control.
 
     ``applies`` has the controls that would begin or stop to apply.
@@ -113,7 +113,7 @@ def effects(graph: Graph, control: str, applies: Mapping[str, bool] | None) -> l
     if applies is None:
         return None
     try:
-        without = _Without(graph, control, applies)
+        without = Without(graph, control, applies)
         changes = update(without, reassessed=[control], moved=applies.keys(), most=MOST_FOLLOWED)
     except GraphTooLarge:
         return None

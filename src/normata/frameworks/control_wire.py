@@ -40,6 +40,15 @@ class MatchedControl(ControlReference):
     framework: FrameworkReference
 
 
+class MatchMapping(Wire):
+    """A document of mappings, in its newest version that was imported."""
+
+    id: str
+    document: str = Field(description="The identifier that its publisher gave to it.")
+    name: str
+    version: str | None
+
+
 class SourceMatch(Wire):
     """A match from a control of another adopted framework, or of the same."""
 

@@ -12,7 +12,7 @@ from normata.core.schema.fields import Identifier, MatchLevel, Timestamp
 from normata.core.schema.paging import PageQuery, QueryFlag, envelope, fetch_page, ordered
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
-from normata.frameworks.control_wire import MatchedControl
+from normata.frameworks.control_wire import MatchedControl, MatchMapping
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import (
     Control,
@@ -23,15 +23,6 @@ from normata.frameworks.model import (
     SetAsideMatch,
 )
 from normata.frameworks.visibility import visible_to
-
-
-class MatchMapping(Wire):
-    """A document of mappings, in its newest version that was imported."""
-
-    id: str
-    document: str = Field(description="The identifier that its publisher gave to it.")
-    name: str
-    version: str | None
 
 
 class SetAside(Wire):

@@ -179,12 +179,24 @@ async def show_one(page_request: OrganizationRequest) -> Response:
     return await control_page(page_request, page_request.param("id"), return_to=page_request.query.get("return_to", ""))
 
 
+class SettingAside(NamedTuple):
+    """What was typed to set a match aside, and why that was refused; nothing where nobody has tried."""
+
+    match_id: str = ""
+    justification: str = ""
+    refusal: Refusal | None = None
+
+
+_NOT_TRIED = SettingAside()
+
+
 async def control_page(
     page_request: OrganizationRequest,
     control_id: str,
     *,
     refusal: Refusal | None = None,
     typed: Mapping[str, Any] | None = None,
+    setting_aside: SettingAside = _NOT_TRIED,
     return_to: str = "",
 ) -> Response:
     """The page of a control, and why what was ``typed`` into its form was refused, where it was.
@@ -198,6 +210,7 @@ async def control_page(
     about: dict[str, Query] = {
         "listFindings": {"controlId": control_id, "limit": "100"},
         "listMembers": PEOPLE.query,
+        "listMatches": {"control": control_id, "published": "true", "counts": "false", "limit": "100"},
     }
     if assessment is not None:
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
@@ -210,9 +223,10 @@ async def control_page(
     found = dict(
         zip(about, await page_request.ask(*(ApiQuery(name, query) for name, query in about.items())), strict=True)
     )
+    refused = refusal or setting_aside.refusal
     return page_request.page(
         "app/control.html",
-        status=refusal.status if refusal else 200,
+        status=refused.status if refused else 200,
         control=control,
         why=why,
         proof=as_tree(why["proof"]),
@@ -228,6 +242,8 @@ async def control_page(
         says=dict(control["coverage"]) | dict(typed or {}),
         reasons=reasons_for(control["coverage"]),
         refusal=refusal,
+        setting_aside=setting_aside,
+        set_aside=[match for match in found["listMatches"]["items"] if match["setAside"]],
         return_to=return_to,
         can_assess=page_request.may("editor"),
     )
