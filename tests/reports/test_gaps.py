@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
+
+from openpyxl import load_workbook
 
 from normata.reports.gap_suggestions import GapSuggestions
 from tests.databases import on_both
@@ -103,6 +106,30 @@ def test_an_own_match_counts_for_its_organization_only(ask: Ask, service: Served
     assert ("sun.A.6", "FULL", "FULL", 1) not in suggestions(gaps(ask("gaps"))["rep.1.1.a"])
     service.load({"controlMatches": [own | {"id": "ours", "organizationId": ALPHA}]})
     assert ("sun.A.6", "FULL", "FULL", 1) in suggestions(gaps(ask("gaps"))["rep.1.1.a"])
+
+
+@on_both
+def test_conflicts_are_a_list_of_their_own(ask: Ask, service: Served) -> None:
+    """Groups among them, in catalog order; the workbook has them as a sheet, the statement as objections."""
+    said = {"rep.2": "FULL", "rep.2.1": "PARTIAL", "rep.2.2": "FULL", "rep.1.1.c": "NONE"}
+    service.load({"controlCoverages": [statement(control, status) for control, status in said.items()]})
+    report = ask("gaps").json()
+    shown = [
+        (one["id"], one["coverageStatus"], one["effectiveCoverageStatus"], one["conflict"])
+        for one in report["conflicts"]
+    ]
+    assert shown == [("rep.2", "FULL", "FULL", "BELOW"), ("rep.2.1", "PARTIAL", "FULL", "MATCHES")]
+    assert "rep.2.1" not in gaps(ask("gaps"))
+    assert (report["counts"]["conflicts"], ask("coverage").json()["counts"]["conflicts"]) == (1, 1), "of requirements"
+    book = load_workbook(BytesIO(ask("gaps", format="xlsx").content))
+    assert book.sheetnames == ["Gaps", "Next steps", "Conflicts", "Summary"]
+    [_, *rows] = book["Conflicts"].iter_rows(values_only=True)
+    assert [(row[0], row[4], row[5], row[7]) for row in rows] == [
+        ("2", "FULL", "FULL", "requirements below it that are assessed less"),
+        ("2.1", "FULL", "PARTIAL", "matches that make it FULL"),
+    ]
+    entries = ask("statement-of-applicability").json()["controls"]
+    assert [entry["id"] for entry in entries if "CONFLICTING" in entry["objections"]] == ["rep.2.1"]
 
 
 def test_a_framework_without_gaps(ask: Ask, service: Served) -> None:

@@ -20,6 +20,7 @@ from normata.reports.gaps import GapReport, Gaps, read_gaps
 from normata.reports.plan import MAX_STEPS, GapPlan, PlanQuery, read_plan
 from normata.reports.sheets import (
     applicability_sheet,
+    conflicts_sheet,
     file_name,
     gaps_sheet,
     next_steps_sheet,
@@ -27,13 +28,15 @@ from normata.reports.sheets import (
 )
 from normata.reports.tables import as_csv, as_xlsx
 
+_GAPS_BOOK = (gaps_sheet, next_steps_sheet, conflicts_sheet, summary_sheet)
+
 GAPS = Formats(
     present=Gaps.wire,
     file_name=lambda report: file_name(report, "gaps"),
     by_name={
         "json": JSON,
         "csv": csv(lambda report: as_csv(gaps_sheet(report))),
-        "xlsx": xlsx(lambda report: as_xlsx([gaps_sheet(report), next_steps_sheet(report), summary_sheet(report)])),
+        "xlsx": xlsx(lambda report: as_xlsx([sheet(report) for sheet in _GAPS_BOOK])),
     },
 )
 
@@ -238,7 +241,7 @@ direct effects are reported, so every entry can be checked against its match.
 
 `nextSteps` is the reverse: the controls that would lift most gaps at once.
 
-The CSV has the table of the gaps; the workbook (XLSX) also has the next steps and the counts.""",
+The CSV has the table of the gaps; the workbook (XLSX) also has the next steps, the conflicts and the counts.""",
         about=Framework,
         id_description=_ID,
         query=FormatQuery,

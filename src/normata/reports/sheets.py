@@ -22,6 +22,18 @@ def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
     return Sheet("Gaps", columns, map(_gap, report["gaps"]))
 
 
+def conflicts_sheet(report: Mapping[str, Any]) -> Sheet:
+    """A row for each control whose assessment cannot be right."""
+    columns = (
+        *_CONTROL,
+        Column("Effective status", 16),
+        Column("Assessed status", 15),
+        Column("Gap", 50),
+        Column("In conflict with", 40),
+    )
+    return Sheet("Conflicts", columns, map(_conflict, report["conflicts"]))
+
+
 def next_steps_sheet(report: Mapping[str, Any]) -> Sheet:
     """A row for each control that would lift many gaps."""
     columns = (
@@ -68,6 +80,19 @@ def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
         gap["coverageStatus"],
         gap["coverageGap"],
         "\n".join(map(_suggestion, gap["suggestions"])),
+    )
+
+
+_AGAINST = {"MATCHES": "matches that make it FULL", "BELOW": "requirements below it that are assessed less"}
+
+
+def _conflict(conflict: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return (
+        *_control(conflict),
+        conflict["effectiveCoverageStatus"],
+        conflict["coverageStatus"],
+        conflict["coverageGap"],
+        _AGAINST[conflict["conflict"]],
     )
 
 

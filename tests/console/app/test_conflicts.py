@@ -90,3 +90,41 @@ def test_a_group_names_the_requirements_below_it_that_are_less(people: People) -
     assert "There are 2 more requirements below it" in text_of(page)
     assert f"{ALPHA}controls/own.A.10/#assessment" in Parsed(page).links
     assert aside_forms(page) == []
+
+
+def test_reports_and_the_overview_lead_to_conflicts(disputed: People) -> None:
+    """The gaps list them apart: what a match makes full is no gap."""
+    moon = f"{ALPHA}frameworks/fw-moon/"
+    browser = disputed["editor"]
+    assert browser.post(f"{ALPHA}controls/moon.A/coverage/", coverageStatus="FULL").status_code == 303
+    page = browser.get(f"{moon}gaps/")
+    said = text_of(page)
+    assert "Conflicts: assessments that cannot be right 2" in said
+    assert "A moon category ◐ Partial" not in said
+    assert "Partial ● Full Matches, which make it full" in said
+    assert "● Full ● Full What is assessed below it" in said
+    assert {f"{ONE}#conflict", f"{ALPHA}controls/moon.A/#conflict"} <= set(Parsed(page).links)
+    said = text_of(browser.get(f"{moon}statement-of-applicability/"))
+    assert "11 not assessed, 1 in conflict with what matches or other assessments say." in said
+    assert "◐ Partial Conflict" in said
+    home = browser.get(ALPHA)
+    assert "1 assessment of SUN-10 is in conflict with what matches or other assessments say." in text_of(home)
+    assert f"{moon}gaps/#conflicts" in Parsed(home).links
+
+
+def test_where_nothing_is_in_conflict_nothing_says_so(readers: People) -> None:
+    for page in (
+        ALPHA,
+        f"{ALPHA}frameworks/fw-moon/gaps/",
+        f"{ALPHA}frameworks/fw-moon/statement-of-applicability/",
+        ONE,
+    ):
+        assert "onflict" not in text_of(readers["viewer"].get(page))
+
+
+def test_a_mandatory_requirement_that_is_excluded_is_marked(people: People) -> None:
+    out = {"id": "out", "organizationId": ALPHA_ID, "controlId": "moon.A.2", "isApplicable": False}
+    people.instance.load({"controlCoverages": [out | {"justification": "By an older version."}]})
+    said = text_of(people["viewer"].get(f"{ALPHA}frameworks/fw-moon/statement-of-applicability/"))
+    assert "1 mandatory, and excluded nevertheless." in said
+    assert "By an older version. Mandatory" in said
