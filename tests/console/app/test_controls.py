@@ -226,13 +226,13 @@ def test_a_preview_says_what_an_excluded_category_does_not_take_with_it(
     fields: dict[str, Any] = {"selected": "sun.A", "coverageStatus": "EXCLUDED", "justification": "No premises."}
     preview = people["editor"].post(f"{ALPHA}coverage/", **fields, onlyFilled="1", step="preview")
     named = ", ".join(f"A.{number}" for number in mandatory[:5])
-    requirements = (
-        "requirement below what is excluded stays"
+    words = (
+        "requirement below excluded controls still applies"
         if len(mandatory) == 1
-        else ("requirements below what is excluded stay")
+        else ("requirements below excluded controls still apply")
     )
     said = re.sub(r" (?=[,.])", "", text_of(preview))  # where a link ends
-    assert f"{len(mandatory)} mandatory {requirements} in: {named}{more}." in said
+    assert f"{len(mandatory)} mandatory {words}: {named}{more}." in said
     assert f"{ALPHA}controls/sun.A.4/" in Parsed(preview).links
     fields["coverageStatus"] = "FULL"
     assert "mandatory requirement" not in text_of(people["editor"].post(f"{ALPHA}coverage/", **fields, step="preview"))
