@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     event_key: str = Field(
         default="",
         description="The file with the key that signs the checkpoints of audit events. It is created if it does not"
-        " exist. Empty: beside the SQLite file (`normata.db.event-key`), else `normata.event-key` in the working"
+        " exist. Empty: next to the SQLite file (`normata.db.event-key`), else `normata.event-key` in the working"
         " directory.",
     )
     host: str = Field(

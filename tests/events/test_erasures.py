@@ -34,7 +34,7 @@ def test_content_can_go_while_its_leaf_stays(log: Log) -> None:
     ]
     [told] = log.check()
     assert log.ids[2] in told
-    assert "lost its content, and no event tells that it was erased" in told
+    assert "lost its content, and no event records an erasure" in told
 
 
 @on_both

@@ -82,7 +82,7 @@ def test_a_database_that_has_grown_again_says_so_as_well(log: Log) -> None:
     for number in range(4):
         log.add(f"new-{number}")
     [sentence] = told(log)
-    assert f"had {COUNT} events, and was written anew since" in sentence
+    assert f"had {COUNT} events, and was rewritten since" in sentence
 
 
 def test_another_rollback_is_not_accepted_along(log: Log) -> None:

@@ -65,7 +65,7 @@ def init(
     echo("")
     key = settings_with(database_url=database).event_key_file
     echo(f"The key that proves your events will be {key}. Set NORMATA_EVENT_KEY to a file that is not in the folder of")
-    echo("the data: whoever can put back an old folder would put back what remembers how far the events were, too.")
+    echo("the data: otherwise, restoring an old folder would also restore the marks that show how far the log was.")
     echo("")
     echo("Next steps:")
     echo("  normata serve")

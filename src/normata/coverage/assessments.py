@@ -87,7 +87,7 @@ class AssessmentFields(Input):
     )
     justification: Text | None = None
     reasons: Reasons = Field(default_factory=list)
-    owner_id: Identifier | None = Field(None, description="The member who answers for the control.")
+    owner_id: Identifier | None = Field(None, description="The member who is responsible for the control.")
     note: Text | None = Field(None, description="How the organization does what the control asks for.")
     review_by: Timestamp | None = Field(None, description="When the assessment must be reviewed.")
 

@@ -19,7 +19,7 @@ from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 MAX_RETAINED = 500
 
 EXCLUDED_BY = (
-    "The group above the control that does not apply and takes the control with it, with its justification and reasons;"
+    "The group above the control that does not apply and excludes the control, with its justification and reasons;"
     " null if there is none, or if the control's own assessment decides."
 )
 

@@ -15,9 +15,9 @@ from normata.coverage.engine import Level
 
 @dataclass(frozen=True, slots=True)
 class CoverageLost(Change):
-    """That controls are covered less than they were, because of something else than their own assessments.
+    """Controls have lost coverage for a reason other than their own assessments.
 
-    ``controls`` has their ids. It is a bulk change: what has made them fall is a change of its own.
+    ``controls`` has their ids. It is a bulk change: its cause is published as a change of its own.
     """
 
     controls: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class CoverageLost(Change):
 
 @dataclass(frozen=True, slots=True)
 class ConflictsFound(Change):
-    """That assessments have come into conflict with what matches, or other assessments, say.
+    """Assessments have come into conflict with matches or other assessments.
 
     ``controls`` has the ids of the controls. It is a bulk change, as :class:`CoverageLost` is.
     """
@@ -47,7 +47,7 @@ class CoverageMoved(Change):
 
 @dataclass(frozen=True, slots=True)
 class RulesChanged(Change):
-    """That an upgrade has changed coverage, or what is in conflict: by other rules, and nobody has done anything.
+    """An upgrade with other rules has changed coverage or conflicts, without an action of a user.
 
-    It is a bulk change. Who answers for coverage is notified of this, and not of what was lost or is in conflict.
+    It is a bulk change. Admins and owners are notified of this, and not of lost coverage or conflicts.
     """

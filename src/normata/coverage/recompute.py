@@ -186,7 +186,10 @@ def _store(
     before: Mapping[str, Level],
     reassessed: Collection[str],
 ) -> int:
-    """Write what differs, and publish which controls have lost coverage. ``before`` has the levels as stored so far."""
+    """Write the differences, and publish the controls that have lost coverage.
+
+    ``before`` has the levels as stored so far.
+    """
     if unit.is_dry_run and changes:
         unit.publish(moves_of(unit, organization_id, changes, before))
     _write(unit, organization_id, changes)

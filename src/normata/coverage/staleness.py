@@ -50,5 +50,5 @@ def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_stale(moment: ColumnElement[str]) -> ColumnElement[bool]:
-    """Where an assessment is stale at a moment: never null."""
+    """The condition that an assessment is stale at a moment; it is never null."""
     return func.coalesce(or_(ControlCoverage.lapsed_at.is_not(None), is_overdue(moment)), False)

@@ -63,7 +63,7 @@ def a_minute_ago() -> str:
 
 def _erasure_faults(name: str, erasure: Erasure | None) -> Iterator[str]:
     if erasure is None:
-        yield f"{name} has lost its content, and no event tells that it was erased"
+        yield f"{name} has lost its content, and no event records an erasure"
     elif not erasure.is_signed:
         yield (
             f"{name} has lost its content; the event {erasure.event_id} says that it was erased, and is not signed with"

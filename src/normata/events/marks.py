@@ -192,7 +192,7 @@ def _text(accepted: Sequence[object]) -> str:
 
 def _sentence(transaction: Transaction, owner: str, mark: Note) -> str:
     size = transaction.scalar(_SIZE, {"owner": owner}) or 0
-    found = f"has {size} events" if size < mark.size else "was written anew since"
+    found = f"has {size} events" if size < mark.size else "was rewritten since"
     who = owner or "--operator"
     return (
         f"the database is older than what was signed: the log of {named(owner)} had {mark.size} events, and {found};"

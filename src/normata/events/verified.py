@@ -51,7 +51,7 @@ def read(signer: Signer) -> dict[str, Verified]:
         reason = str(error) if isinstance(error, BadNote) else "it is damaged"
         raise NotVerified(
             f"{path} is not what a check with this key has written ({reason}); run `normata check`, which writes it"
-            " anew"
+            f" again"
         ) from None
 
 

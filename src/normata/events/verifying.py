@@ -68,7 +68,7 @@ def verify(lines: Iterable[str], note: Note, verifiers: Collection[str] = ()) ->
         outcome.faults.append(
             f"{walk.broken} was changed along with its seal"
             if walk.broken
-            else f"the {note.size} leaves are not those that the checkpoint was made of: the log was written anew"
+            else f"the {note.size} leaves are not those of the checkpoint: the log was rewritten"
         )
     return outcome
 

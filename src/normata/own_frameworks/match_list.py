@@ -42,7 +42,7 @@ class Match(Wire):
     match_level: MatchLevel
     justification: str | None
     mapping: MatchMapping | None = Field(
-        description="The document that gives the match; null if somebody has made it, or where it is not known."
+        description="The document that gives the match; null if a member has made it, or if it is not known."
     )
     rationale: str | None = Field(description="How the publisher of the mapping compared the two controls.")
     strength: str | None = Field(description="How strong the publisher says that the relation is, on its own scale.")

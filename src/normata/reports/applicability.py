@@ -52,8 +52,8 @@ class ApplicabilityEntry(Wire):
     reasons: list[Annotated[str, Field(json_schema_extra={"x-extensible-enum": list(REASONS)})]]
     justification: str | None
     excluded_by: ControlReference | None = Field(
-        description="The category above that does not apply, and takes the requirement with it; where the requirement"
-        " has no justification or reasons of its own, these are the category's. Otherwise null."
+        description="The category above that does not apply, and excludes the requirement; if the requirement has no"
+        " justification or reasons of its own, these are the category's. Otherwise null."
     )
     outside_of_baseline: BaselineReference | None = Field(description=OUTSIDE_OF_BASELINE)
     is_assessed: bool = Field(description="Whether the organization has assessed the control.")
@@ -83,7 +83,7 @@ class ObjectionCounts(Wire):
     )
     applicable_without_status: int = Field(description="How many apply and are not assessed.")
     mandatory_excluded: int = Field(description="How many are mandatory and excluded nevertheless.")
-    conflicting: int = Field(description="How many have an assessment that cannot be right beside what follows.")
+    conflicting: int = Field(description="How many have an assessment in conflict with their effective coverage.")
 
 
 class StatementOfApplicability(Report):

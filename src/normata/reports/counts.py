@@ -29,9 +29,7 @@ class CoverageCounts(Wire):
     applicable: int = Field(description="How many apply to the organization. The other counts are of these.")
     not_applicable: int = Field(description="How many do not apply to the organization.")
     without_assessment: int = Field(description="How many are not assessed: they have no status of their own.")
-    conflicts: int = Field(
-        description="How many have an assessment that cannot be right beside what matches, or other assessments, say."
-    )
+    conflicts: int = Field(description="How many have an assessment in conflict with matches or other assessments.")
     stale: int = Field(description="How many have an assessment that is stale.")
     indirectly_covered: int = Field(
         description="How many are lifted by matches above what assessments and roll-up alone would give."
@@ -58,7 +56,7 @@ class CoverageCounter:
     effective: dict[CoverageStatus, int] = field(default_factory=_zeros)
 
     def add(self, requirement: Any, count: int = 1, *, is_stale: bool) -> None:
-        """Count so many like this row: is_applicable, assessed, effective, is_indirect, conflict."""
+        """Count requirements with these values: is_applicable, assessed, effective, is_indirect, conflict."""
         if not requirement.is_applicable:
             self.not_applicable += count
             return

@@ -68,8 +68,8 @@ class GapReport(Report):
         description="Every gap: `NONE` before `PARTIAL`, within that mandatory ones first, then in catalog order."
     )
     conflicts: list[ConflictingAssessment] = Field(
-        description="Every control whose assessment cannot be right beside what matches, or other assessments, say;"
-        " categories included, in catalog order."
+        description="Every control whose assessment is in conflict with matches or other assessments, including"
+        " categories, in catalog order."
     )
 
 

@@ -247,8 +247,8 @@ class Subscriber(Protocol):
 class Changes:
     """Makes changes: runs each in a unit of work, calls the ``subscribers``, and commits.
 
-    ``watched`` is the table of which a preview shows the rows that a change would add. ``effects`` reads what else a
-    preview shows of a change, once that is written; null for nothing.
+    ``watched`` is the table whose new rows a preview shows. ``effects`` reads what else a preview shows of a change,
+    once that is written; null for nothing.
     """
 
     def __init__(

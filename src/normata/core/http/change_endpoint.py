@@ -239,7 +239,7 @@ async def _dry_run(
     reach: TenantScope,
     work: Callable[[UnitOfWork], Answer],
 ) -> Answer:
-    """What ``work`` would do. It is no state of anything, so it has no entity tag."""
+    """The preview of ``work``. It has no entity tag, because it is not the state of a resource."""
     # An operator's change may reach more than the operator may see.
     known = {None, *reach.readable} if operation.authority == "operator" else None
     planned = await services.changes.dry_run(

@@ -132,7 +132,7 @@ FIELDS = {
     "limit": "How many items a page has at most.",
     "match_level": "How far the source covers the control.",
     "matched_control": "The source of the match.",
-    "owner_id": "The membership of the member who answers for it; null if there is none.",
+    "owner_id": "The membership of the responsible member; null if there is none.",
     "page": "The number of the page, from 1.",
     "params": "The values of the placeholders in the translated texts.",
     "parent": "The parent control; null at the top.",

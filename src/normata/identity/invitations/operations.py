@@ -131,8 +131,8 @@ another, invite the same address once more.""",
         tag="Members",
         summary="Get an invitation",
         description="""\
-One invitation of the organization, whether it can still be accepted or not. Its link is not shown again: it is kept
-nowhere.""",
+One invitation of the organization, whether it can still be accepted or not. Its link is not shown again, because it is
+not stored.""",
         role="admin",
         scope="admin",
         about=InvitationTable,
@@ -181,7 +181,7 @@ their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_s
         tag="Members",
         summary="Revoke an invitation",
         description="""\
-Ends an invitation, so that nobody can accept it any more. To do so twice is harmless. One that has been accepted is
+Ends an invitation, so that it cannot be accepted any more. Repeating it is harmless. An accepted invitation is
 answered 409 `invitation_closed`: remove the member instead.""",
         role="admin",
         scope="admin",

@@ -156,8 +156,8 @@ your own.""",
         tag="Members",
         summary="Remove a service account",
         description="""\
-Ends a service account: its tokens are good for nothing any more. Its membership stays listed among those that were
-removed, since records may name it. To do so twice is harmless.""",
+Ends a service account: its tokens are no longer valid. Its membership stays listed among removed ones, because records
+may name it. Repeating it is harmless.""",
         role="admin",
         scope="admin",
         about=User,

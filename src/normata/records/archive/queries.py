@@ -79,9 +79,7 @@ class ArchiveQuery(PageQuery, KindsQuery):
     archive_id: Annotated[
         Identifier | None, Field(description="Only what this action has archived, and is archived since.")
     ] = None
-    record_id: Annotated[Identifier | None, Field(description="Only the record, of whatever kind, with this id.")] = (
-        None
-    )
+    record_id: Annotated[Identifier | None, Field(description="Only the record of any kind with this id.")] = None
 
 
 class ArchivedBy(Wire):
@@ -107,9 +105,9 @@ class ArchivedRecord(Wire):
     slug: str | None = Field(description="Its slug; null if its kind has none.")
     archived_at: Timestamp = Field(description="When it was archived.")
     archived_by: ArchivedBy | None = Field(
-        description="Who has archived it; null if a command has, or where nobody knows."
+        description="Who has archived it; null if a command has, or if it is not known."
     )
-    reason: str | None = Field(description="Why, as whoever archived it has said.")
+    reason: str | None = Field(description="The reason that was entered when it was archived.")
     archive_id: str | None = Field(
         description="Names the action that archived it, and all else that it archived. Null where a command did."
     )

@@ -105,7 +105,7 @@ class DueItem(Wire):
     what: str = Field(description="The field of the record that has the date, such as `deadline`.")
     at: Timestamp = Field(description="The date.")
     overdue: bool = Field(description="Whether the date has passed. A date without a time passes when its day ends.")
-    responsible: Responsible | None = Field(description="Who answers for the record; null if nobody does.")
+    responsible: Responsible | None = Field(description="Who is responsible for the record; null if nobody is.")
 
 
 class DueQuery(PageQuery):
@@ -116,7 +116,7 @@ class DueQuery(PageQuery):
         StringConstraints(pattern=r"^[0-9]{1,4}d$"),
         Field(description="How many days to look ahead, such as `30d`. What is overdue is always there."),
     ] = "30d"
-    mine: Annotated[QueryFlag, Field(description="Whether only what you answer for is listed.")] = False
+    mine: Annotated[QueryFlag, Field(description="Whether to list only items for which you are responsible.")] = False
 
 
 def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[str, Any]:
