@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from normata.console.texts import text
+from normata.console.texts import counted, text
 
 Counts = Mapping[str, int]
 
@@ -118,7 +118,7 @@ def matrix(
                 continue
             heat = max(1, -(-_HEATS * count // most))
             mark = " chosen" if chosen == (row.id, column.id) else ""
-            words = escape(text("picture.pair", row=row.label, column=column.label, count=count))
+            words = escape(counted("picture.pair", count, row=row.label, column=column.label))
             parts.append(
                 f'<a href="{escape(href(row.id, column.id))}"{" aria-current=true" if mark else ""}>'
                 f'<title>{words}</title><rect class="h{heat}{mark}" {box}/>'

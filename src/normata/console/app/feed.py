@@ -45,9 +45,10 @@ class Sentence:
         """What it was done to, where that is several things, or something that has no name."""
         one, several = f"feed.one.{self.kind}", f"feed.several.{self.kind}"
         if self.count == 1:
-            return text(one) if has_text(one) else kind_words(self.kind).lower()
+            record = KINDS.get(self.kind)
+            return text(one) if has_text(one) else record.words() if record else kind_words(self.kind).lower()
         words = text(several) if has_text(several) else kind_words(self.kind).lower()
-        return text("feed.count", count=self.count, things=words)
+        return text("feed.count", count=f"{self.count:,}", things=words)
 
     @property
     def what(self) -> str:

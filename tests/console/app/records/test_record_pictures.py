@@ -30,7 +30,7 @@ def test_an_incident_has_its_course_with_the_same_as_a_table(shared: People) -> 
     ("values", "sentence"),
     [
         ({"authorityNotifiedAt": "2026-10-17T09:20:00Z"}, "The authority was notified 2 hours after the deadline."),
-        ({"notificationDeadline": "2126-10-17T07:20:00Z"}, "left to notify the authority."),
+        ({"notificationDeadline": "2126-10-17T07:20:00Z"}, "Time left to notify the authority: "),
         ({"notificationDeadline": "2020-10-17T07:20:00Z"}, "The deadline to notify the authority passed"),
     ],
 )
