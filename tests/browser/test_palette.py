@@ -82,6 +82,24 @@ def test_the_entries_of_a_menu_say_of_which_they_are(look: Open) -> None:
     page.wait_for_url("**/new/auditItems/?controlId=*")
 
 
+def test_it_changes_the_theme_for_every_browser_of_the_person(open_page: Open) -> None:
+    page = open_page(path=f"{CONTROLS}?search=access", color_scheme="light")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("dark mode")
+    expect(page.locator("#palette").get_by_role("option").first).to_have_text("Theme: dark")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.wait_for_url(f"**{CONTROLS}?search=access")
+    assert page.evaluate(ground) != light
+    other = open_page(color_scheme="light", java_script_enabled=False)
+    expect(other.locator("html")).to_have_attribute("data-theme", "dark")
+    other.get_by_role("button", name="Dana Demo").click()
+    other.get_by_role("button", name="System").click()
+    expect(other.locator("html:not([data-theme])")).to_be_visible()
+
+
 def test_one_signs_out_with_it(open_page: Open) -> None:
     page = open_page()
     page.keyboard.press("Control+k")

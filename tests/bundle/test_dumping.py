@@ -25,9 +25,11 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import wire_names
 from normata.coverage.recompute import stored_coverage
 from normata.demo.files import ORGANIZATION
+from normata.identity import preferences
+from normata.identity.model import User
 from normata.identity.tokens import tokens
 from normata.records.base import Restorable
-from tests import world
+from tests import stored, world
 from tests.databases import build, change, migrate, open_url
 from tests.world import ALPHA, BETA
 
@@ -58,6 +60,17 @@ def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database
     demo.fill(database, lambda *_: None)
     yield database
     database.close()
+
+
+@across
+def test_preferences_of_people_are_dumped_and_loaded(database: Database, empty: Database, tmp_path: Path) -> None:
+    wanted = {"time_zone": "Asia/Kolkata", "date_format": "YEAR_MONTH_DAY", "theme": "DARK"}
+    change(database, lambda unit: preferences.change(unit, "user-editor", wanted))
+    path = tmp_path / "dump.json"
+    path.write_text(dumped(database), encoding="utf-8")
+    load_file(empty, path)
+    row = stored.row(empty, User, "user-editor")
+    assert {name: row[name] for name in wanted} == wanted
 
 
 @pytest.mark.parametrize("organization_id", [ALPHA, BETA])

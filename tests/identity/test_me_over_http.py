@@ -53,6 +53,42 @@ def test_a_name_that_nobody_sees_is_refused(name: object, service: Served) -> No
     assert stored.rows(service.database, User, id="user-editor")[0]["name"] != name
 
 
+NONE_PREFERRED = {"timeZone": None, "dateFormat": None, "theme": None}
+PREFERRED = {"timeZone": "America/New_York", "dateFormat": "MONTH_DAY_YEAR", "theme": "DARK"}
+
+
+@on_both
+def test_preferences_are_stored_with_the_user(service: Served) -> None:
+    client, mine, others = service.client, admin(service, "editor"), admin(service, "owner")
+    before = client.get(ME, headers=mine).json()
+    assert before == before | NONE_PREFERRED
+
+    changed = client.patch(ME, json=PREFERRED, headers=mine)
+
+    assert (changed.status_code, changed.json()) == (200, before | PREFERRED)
+    assert client.get(ME, headers=mine).json() == changed.json()
+    assert client.patch(ME, json={"theme": None}, headers=mine).json() == before | PREFERRED | {"theme": None}
+    assert client.get(ME, headers=others).json().items() >= NONE_PREFERRED.items()
+    row = stored.row(service.database, User, "user-editor")
+    assert (row["time_zone"], row["date_format"], row["theme"]) == ("America/New_York", "MONTH_DAY_YEAR", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("timeZone", value) for value in ("", "Berlin", "../UTC", "europe/berlin", "Europe/Berlin\0", 7)),
+        *(("dateFormat", value) for value in ("", "%Y", "year_month_day")),
+        *(("theme", value) for value in ("", "SYSTEM", "dark", True)),
+    ],
+)
+def test_a_preference_that_nobody_can_follow_is_refused(name: str, value: object, service: Served) -> None:
+    mine = admin(service, "editor")
+    response = service.client.patch(ME, json=PREFERRED | {name: value}, headers=mine)
+    [fault] = refused(response, 400, "validation")["errors"]
+    assert fault["name"] == name
+    assert service.client.get(ME, headers=mine).json().items() >= NONE_PREFERRED.items()
+
+
 @on_both
 def test_a_narrowed_token_a_small_scope_and_a_program_cannot(service: Served) -> None:
     robot = changes_of(service.database).make_now(

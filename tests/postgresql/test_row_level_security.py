@@ -229,7 +229,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     fixed |= {("baseline", "framework_id"), *(("baseline_control", name) for name in ("baseline_id", "control_id"))}
     assert rights(admin, "UPDATE") == {
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
-        *(("user_account", name) for name in ("name", "removed_at")),
+        *(("user_account", name) for name in ("name", "removed_at", "time_zone", "date_format", "theme")),
         *(("membership", name) for name in ("role", "removed_at")),
         *(("organization", name) for name in ("name", "removed_at", "stale_assessments")),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -19,11 +19,19 @@ from normata.console.texts import has_text, text
 from normata.events.history import FORMER_ACTIONS
 from normata.records.archive.queries import KINDS
 
+_MIDNIGHT = "00:00:00"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
-# Where the reader is, as their browser has said in a cookie; UTC until it has.
-ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+class Reader(NamedTuple):
+    """How whoever reads a page wants times: in which zone, and written how (null: day, month and year)."""
+
+    zone: tzinfo = UTC
+    date_format: str | None = None
+
+
+# As they prefer, or as their browser has said in a cookie; UTC until it has.
+READER: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 - it cannot be changed
 
 
 def zone_of(name: str) -> tzinfo:
@@ -36,40 +44,73 @@ def zone_of(name: str) -> tzinfo:
 
 def zone_name() -> str:
     """What the reader's zone is called, such as ``Europe/Berlin``."""
-    return str(ZONE.get())
+    return str(READER.get().zone)
 
 
 def day_of(at: str, zone: tzinfo) -> date:
     """The day of a moment of the wire in a zone. What is a date alone is the same day everywhere."""
     found = datetime.fromisoformat(at)
-    return (found if at[11:19] == "00:00:00" else found.astimezone(zone)).date()
+    return (found if at[11:19] == _MIDNIGHT else found.astimezone(zone)).date()
 
 
 def as_local(at: str) -> datetime:
     """A moment of the wire in the reader's zone."""
-    return datetime.fromisoformat(at).astimezone(ZONE.get())
+    return datetime.fromisoformat(at).astimezone(READER.get().zone)
 
 
 def moment(at: str | None) -> Markup:
     """A moment of the wire, for people: to the minute, in their zone, and in UTC as a title. A dash for none."""
     if at is None:
         return Markup("&ndash;")
-    local = as_local(at)
-    return _time(at, f"{_date(local)}, {local:%H:%M}")
+    return _time(at, moment_text(at))
 
 
 def day(at: str) -> Markup:
     """The day of a moment of the wire, for people."""
-    return _time(at, _date(day_of(at, ZONE.get())))
+    return _time(at, date_text(day_of(at, READER.get().zone)))
+
+
+def when(at: str) -> Markup:
+    """A moment of the wire, for people, where it may as well be a date: that is stored as midnight in UTC."""
+    return day(at) if at[11:19] == _MIDNIGHT else moment(at)
 
 
 def clock(at: str) -> Markup:
     """The time of a moment of the wire, without the day."""
-    return _time(at, f"{as_local(at):%H:%M}")
+    return _time(at, _clock_text(as_local(at)))
 
 
-def _date(at: date) -> str:
+def moment_text(at: str) -> str:
+    """A moment of the wire as :func:`moment` shows it, where there can be no markup."""
+    local = as_local(at)
+    between = " " if READER.get().date_format in ("YEAR_MONTH_DAY", "MONTH_DAY_YEAR") else ", "
+    return f"{date_text(local)}{between}{_clock_text(local)}"
+
+
+def date_text(at: date) -> str:
+    """A date as the reader writes it."""
+    match READER.get().date_format:
+        case "YEAR_MONTH_DAY":
+            return f"{at:%Y-%m-%d}"
+        case "MONTH_DAY_YEAR":
+            return f"{at.month}/{at.day}/{at.year}"
     return f"{at.day} {at:%b} {at.year}"
+
+
+def long_date(at: date, *, with_year: bool = True) -> str:
+    """A date with its day of the week, for a heading."""
+    match READER.get().date_format:
+        case "YEAR_MONTH_DAY":
+            return f"{at:%A}, {at:%Y-%m-%d}"
+        case "MONTH_DAY_YEAR":
+            return f"{at:%A, %B} {at.day}" + (f", {at.year}" if with_year else "")
+    return f"{at:%A}, {at.day} {at:%B}" + (f" {at.year}" if with_year else "")
+
+
+def _clock_text(at: datetime) -> str:
+    if READER.get().date_format == "MONTH_DAY_YEAR":
+        return f"{at.hour % 12 or 12}:{at:%M} {'AM' if at.hour < 12 else 'PM'}"
+    return f"{at:%H:%M}"
 
 
 def _time(at: str, shown: str) -> Markup:
@@ -139,6 +180,8 @@ def initials(name: str) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "day": day,
+    "when": when,
+    "long_date": long_date,
     "clock": clock,
     "words": words,
     "action_words": action_words,
@@ -151,3 +194,4 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "initials": initials,
     "meaning": meaning,
 }
+TESTS: Mapping[str, Callable[..., bool]] = {"moment": is_moment}

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from normata.console.pages import HEADERS, Pages, note_zone
+from normata.console.pages import HEADERS, Pages, note_reader
 from normata.console.return_path import safe_path
 from normata.console.site import Site
 from normata.console.texts import refusal, text
@@ -75,7 +75,7 @@ class PageRequest:
         self.console = console
         self.request = request
         self.context: RequestContext = context_of(request.scope)
-        note_zone(self.context)
+        note_reader(self.context)
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -123,6 +123,7 @@ class PageRequest:
         visitor = sessions.visitor(found, moment)
         if visitor is not None:
             self.context.session = visitor
+            note_reader(self.context)
             services.means[SessionUse].note(visitor.session_id, visitor.user_id, found[0].last_used_at, moment)
         return visitor
 

@@ -13,12 +13,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from normata import __version__
-from normata.console.filters import FILTERS, ZONE, zone_of
+from normata.console.filters import FILTERS, READER, TESTS, Reader, zone_of
 from normata.console.pictures import PICTURES
 from normata.console.static import Assets
 from normata.console.texts import counted, has_text, text
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, context_of
+from normata.identity.preferences import Preferences
+from normata.identity.sessions.sessions import Visitor
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _COMPONENTS = ("basics", "layout", "tables", "forms")
@@ -89,6 +91,7 @@ def environment() -> Environment:
     )
     templates.globals |= {"text": text, "counted": counted, "has_text": has_text, "version": __version__}
     templates.filters |= FILTERS
+    templates.tests |= TESTS
     templates.globals |= {"pictures": PICTURES, "ui": Components(templates)}
     return templates
 
@@ -111,13 +114,15 @@ class Pages:
     ) -> Response:
         """A page as an answer to a request."""
         prefix = context.prefix
-        note_zone(context)
+        note_reader(context)
+        session = context.session
         html = self._templates.get_template(template).render(
             values,
             asset=lambda name: prefix + self._assets.path(name),
             path=lambda path: prefix + path,
             request_id=context.request_id,
-            is_signed_in=context.session is not None,
+            is_signed_in=session is not None,
+            theme=session.preferences.theme if isinstance(session, Visitor) else None,
         )
         return HtmlPage(html, status, {**HEADERS, **(headers or {})})
 
@@ -134,9 +139,10 @@ class Pages:
         )
 
 
-def note_zone(context: RequestContext) -> None:
-    """Show the times of this request in the reader's time zone."""
-    ZONE.set(zone_of(_cookie(context, ZONE_COOKIE)))
+def note_reader(context: RequestContext) -> None:
+    """Show the times of this request as its reader prefers, or else in the time zone of their browser."""
+    preferred = context.session.preferences if isinstance(context.session, Visitor) else Preferences()
+    READER.set(Reader(zone_of(preferred.time_zone or _cookie(context, ZONE_COOKIE)), preferred.date_format))
 
 
 def _cookie(context: RequestContext, name: str) -> str:

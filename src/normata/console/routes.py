@@ -10,6 +10,7 @@ from normata.console.account.name import change_name
 from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
 from normata.console.account.password import change_password
+from normata.console.account.preferences import change_preferences
 from normata.console.account.tokens import make_token, revoke_token
 from normata.console.app.routes import app_endpoints
 from normata.console.page_request import Console, Endpoint
@@ -59,6 +60,7 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         Endpoint(console, "/sign-out/", post=sign_out),
         Endpoint(console, "/account/", get=show_account),
         Endpoint(console, "/account/name/", post=change_name),
+        Endpoint(console, "/account/preferences/", post=change_preferences),
         Endpoint(console, "/account/sessions/", post=end_session),
         Endpoint(console, "/account/password/", post=change_password),
         Endpoint(console, "/account/passkeys/", post=add_passkey),

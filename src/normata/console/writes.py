@@ -6,6 +6,7 @@ from normata.identity import users
 from normata.identity.invitations import invitations
 from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
 from normata.identity.openid.identities import ADDRESS_LOOKUP, DISCONNECT_WRITES, IDENTITY_LOOKUP, IDENTITY_WRITES
+from normata.identity.preferences import PREFERENCES_WRITES
 from normata.identity.sessions import sessions
 from normata.identity.sessions.lookup import SESSION_LOOKUP
 from normata.identity.sign_in import attempts as sign_in_attempts
@@ -20,6 +21,7 @@ SIGN_IN_WRITES = (
     *sign_in_links.CREATE_WRITES,
     *sign_in_links.USE_WRITES,
     *users.RENAME_WRITES,
+    *PREFERENCES_WRITES,
     *sign_in_attempts.BEGIN_WRITES,
     *sign_in_attempts.FINISH_WRITES,
     *COUNT_WRITES,

@@ -177,6 +177,9 @@ _ERASE_USER = (
         email=None,
         email_folded=None,
         removed_at=bindparam("moment", type_=_USER.c.removed_at.type),
+        time_zone=None,
+        date_format=None,
+        theme=None,
     )
     .returning(_USER.c.id)
 )

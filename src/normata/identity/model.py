@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -18,6 +20,29 @@ from normata.core.schema.table import CODED, Table, defaults_to, derived, foreig
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
 # Whether an assessment whose review was missed is only shown as stale, or counts no more.
 StaleAssessments = Annotated[Literal["FLAG", "LAPSE"], mapped_column(text(8), info=CODED)]
+
+
+@cache
+def time_zones() -> frozenset[str]:
+    """The names of all time zones that the system's tz database has."""
+    return frozenset(available_timezones())
+
+
+def _known_zone(name: str) -> str:
+    if name not in time_zones():
+        raise ValueError("must be the name of a time zone in the tz database, such as Europe/Berlin")
+    return name
+
+
+# What a person prefers, see `preferences`.
+TimeZone = Annotated[
+    str, StringConstraints(max_length=64), AfterValidator(_known_zone), mapped_column(text(64), info=CODED)
+]
+DateFormat = Annotated[
+    Literal["DAY_MONTH_YEAR", "YEAR_MONTH_DAY", "MONTH_DAY_YEAR"], mapped_column(text(16), info=CODED)
+]
+Theme = Annotated[Literal["LIGHT", "DARK"], mapped_column(text(8), info=CODED)]
+
 RoleColumn = Annotated[Role, mapped_column(text(8), info=CODED)]
 ScopeColumn = Annotated[TokenScope, mapped_column(text(8), info=CODED)]
 
@@ -51,7 +76,7 @@ class User(Table):
     array = "users"
     generated = frozenset({"name"})
     event_columns = frozenset({"id", "organization_id", "removed_at"})
-    readable = event_columns | {"email", "email_folded", "name"}
+    readable = event_columns | {"email", "email_folded", "name", "time_zone", "date_format", "theme"}
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -60,6 +85,9 @@ class User(Table):
     email_folded: Mapped[Email | None] = derived()  # `email_key`: what was folded once is compared exactly now
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     removed_at: Mapped[Timestamp | None]
+    time_zone: Mapped[TimeZone | None]
+    date_format: Mapped[DateFormat | None]
+    theme: Mapped[Theme | None]
 
     # Whoever shares an organization with the caller: what the service may read of others is nobody.
     __table_args__ = (

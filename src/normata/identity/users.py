@@ -42,6 +42,9 @@ def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, orga
         "name": plain(name),
         "organization_id": organization_id,
         "removed_at": None,
+        "time_zone": None,
+        "date_format": None,
+        "theme": None,
     }
     User.fill(row)
     User.derive(row)

@@ -54,7 +54,9 @@ def send(browser: Browser, form: Form, **changed: str | list[str]) -> Response:
 READ = tuple(page.path for page in PAGES if page.get is not None)
 POSTED = tuple(page.path for page in PAGES if page.post is not None)
 LEAST = {page.path: page.role for page in PAGES}
-# Pages with forms for what is everybody's own, whatever their role: the actions of these forms.
+# The actions of the forms that every page has, for what is everybody's own, whatever their role.
+FRAME = {"/account/preferences/", "/sign-out/"}
+# Pages with more forms of that sort: the actions of these.
 OWN = {"inbox/": {f"{ALPHA}inbox/"}, "settings/members/{id}/": {f"{ALPHA}settings/members/member-viewer/"}}
 
 

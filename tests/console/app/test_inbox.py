@@ -63,7 +63,7 @@ def test_a_notification_says_what_it_is_about_and_leads_there(people: People) ->
     page = people["editor"].get(INBOX)
     said = text_of(page)
     assert "Authority to be notified soon: Lost {dueAt} key" in said
-    assert "notified of the incident “Lost {dueAt} key” by 2026-06-01 08:30 UTC." in said
+    assert "notified of the incident “Lost {dueAt} key” by 1 Jun 2026, 08:30 ." in said
     assert "Controls that lost coverage: 3" in said
     assert "Policy published: Travel" in said
     links = Parsed(page).links

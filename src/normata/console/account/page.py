@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import bindparam, select
@@ -13,7 +14,7 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
 from normata.core.schema.table import sql_table
 from normata.identity.errors import SignInRefused
-from normata.identity.model import User
+from normata.identity.model import User, time_zones
 from normata.identity.openid import identities
 from normata.identity.sessions import sessions
 from normata.identity.sessions.sessions import Visitor
@@ -46,9 +47,16 @@ async def account_page(
         is_local=is_local,
         has_passkeys=is_local and page_request.console.passkeys is not None,
         shortest=passwords.SHORTEST,
+        zones=_zones(),
         provider=page_request.console.provider,
         **found,
     )
+
+
+@cache
+def _zones() -> tuple[str, ...]:
+    """The time zones that are proposed: those of places, and UTC; not the many that are other names of them."""
+    return ("UTC", *sorted(name for name in time_zones() if "/" in name and not name.startswith("Etc/")))
 
 
 def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from normata.console.app.records.kinds import label
 from normata.console.app.records.references import Named, names_of
 from normata.console.app.row_links import Steps, steps_to
 from normata.console.differences import Piece, difference
-from normata.console.filters import is_moment, moment, words
+from normata.console.filters import is_moment, when, words
 from normata.console.texts import has_text, text
 from normata.records.archive.queries import KINDS
 from normata.records.fields import fields_of
@@ -87,7 +87,7 @@ def value_text(names: Mapping[str, str], raw: Any, longest: int = 0) -> str:
     if isinstance(raw, list):
         return Markup(", ").join(value_text(names, one, longest) for one in raw) or _NOTHING
     if is_moment(raw):
-        return moment(raw)
+        return when(raw)
     if isinstance(raw, str) and raw in names:
         return names[raw]
     shown = json.dumps(raw, ensure_ascii=False) if isinstance(raw, dict) else str(raw)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from normata.console.app.event_lines import Line
 from normata.console.app.row_links import Steps
-from normata.console.filters import action_words, as_local, kind_words
+from normata.console.filters import action_words, as_local, kind_words, long_date
 from normata.console.texts import has_text, text
 from normata.records.archive.queries import KINDS
 
@@ -99,7 +99,7 @@ def _name(day: date, today: date) -> str:
         return text("feed.today")
     if day == today - timedelta(days=1):
         return text("feed.yesterday")
-    return f"{day:%A}, {day.day} {day:%B}" + ("" if day.year == today.year else f" {day.year}")
+    return long_date(day, with_year=day.year != today.year)
 
 
 def _sentences(lines: Iterable[Line], names: Mapping[str, str]) -> Iterator[Sentence]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.references import Named, names_of
 from normata.console.app.row_links import Steps, entity_of, steps_to
-from normata.console.filters import is_moment
+from normata.console.filters import date_text, is_moment, moment_text, when
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 from normata.notifications.texts import sentence
 
 _LIMIT = "50"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MAY_BE_LEFT = ("frameworks", "controls")  # what has no page where the framework is not adopted any more
 _MARKS = {"read": "markNotificationRead", "unread": "markNotificationUnread"}
 
@@ -26,7 +30,7 @@ class Line(NamedTuple):
 
     id: str
     title: str
-    body: str
+    body: Markup
     steps: Steps | None
     created_at: str
     is_unread: bool
@@ -80,14 +84,15 @@ async def lines_of(page_request: OrganizationRequest, notifications: Sequence[Ma
 def _line(notification: Mapping[str, Any], named: Named) -> Line:
     """One whose texts are not known here says at least what it is about."""
     payload = notification["payload"]
-    params = {name: _readable(value) for name, value in (payload.get("params") or {}).items()}
-    title = sentence(payload.get("titleKey"), params)
+    params = payload.get("params") or {}
+    title = sentence(payload.get("titleKey"), {name: _in_words(value) for name, value in params.items()})
+    body = sentence(payload.get("bodyKey"), {name: _as_markup(value) for name, value in params.items()})
     about = payload.get("entityLabel") or payload.get("entityMeta") or ""
     label_text = notification["type"].replace(".", " ").replace("_", " ").capitalize()
     return Line(
         notification["id"],
         title or (f"{label_text}: {about}" if about else label_text),
-        sentence(payload.get("bodyKey"), params) or "",
+        Markup(body or ""),  # noqa: S704 - a text of ours, with values that are escaped
         _steps(_entity_of(notification), named),
         notification["createdAt"],
         notification["readAt"] is None,
@@ -106,6 +111,13 @@ def _steps(entity: tuple[str, str], named: Named) -> Steps | None:
     return called.steps or None if called else None
 
 
-def _readable(value: Any) -> str:
-    label_text = str(value)
-    return f"{label_text[:10]} {label_text[11:16]} UTC" if is_moment(label_text) else label_text
+def _in_words(value: Any) -> str:
+    shown = str(value)
+    if is_moment(shown):
+        return moment_text(shown)
+    return date_text(date.fromisoformat(shown)) if _DATE.fullmatch(shown) else shown
+
+
+def _as_markup(value: Any) -> Markup:
+    """The same with the time in UTC as a title."""
+    return when(value) if is_moment(value) else escape(_in_words(value))

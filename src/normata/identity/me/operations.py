@@ -9,9 +9,9 @@ from pydantic import Field
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.schema.fields import VisibleName
 from normata.core.schema.paging import Query
-from normata.core.schema.wire import Input
 from normata.identity import users
 from normata.identity.me import whoami
+from normata.identity.preferences import PREFERENCES_WRITES, PreferencesPatch
 
 ORGANIZATION: dict[str, Any] = {
     "id": "org-harbourlight",
@@ -22,7 +22,7 @@ ORGANIZATION: dict[str, Any] = {
 }
 
 
-class MePatch(Input):
+class MePatch(PreferencesPatch):
     """The changes of the caller. Omitted fields stay as they are."""
 
     name: Annotated[VisibleName, Field(default_factory=str, description="The name that others see.")]
@@ -36,6 +36,9 @@ _ME = {
     "tokenId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
     "scope": "write",
     "organizationId": None,
+    "timeZone": "Europe/Berlin",
+    "dateFormat": "DAY_MONTH_YEAR",
+    "theme": None,
     "organizations": [ORGANIZATION],
 }
 
@@ -60,22 +63,26 @@ token that is narrowed to an organization sees no other.""",
         path="/me/",
         operation_id="changeMe",
         tag="Account",
-        summary="Change your name",
+        summary="Change your name and preferences",
         description="""\
 Changes the name that others see: in the lists of members, in the history and beside what you are responsible for. The
-token needs the scope `admin`. A token that is narrowed to an organization is refused, since all your organizations see
+token needs the scope `admin`. Preferences say how the pages of the console show times, and in which colors; null takes
+one back. A token that is narrowed to an organization is refused, since all your organizations see
 the name; so is a service account, which `PATCH /service-accounts/{id}/` renames.""",
         authority="self",
         role="viewer",
         scope="admin",
         work=lambda unit, request: whoami.change(
-            unit, request.caller, request.body.name if "name" in request.body.model_fields_set else None
+            unit,
+            request.caller,
+            request.body.name if "name" in request.body.model_fields_set else None,
+            request.body.changes(),
         ),
         present=lambda answer: answer,
-        writes=users.RENAME_WRITES,
+        writes=(*users.RENAME_WRITES, *PREFERENCES_WRITES),
         body=MePatch,
         body_required=True,
-        body_example={"name": "Dana Demo"},
+        body_example={"name": "Dana Demo", "timeZone": "Europe/Berlin"},
         answer=whoami.Me,
         answer_description="Who you are.",
         example=_ME,

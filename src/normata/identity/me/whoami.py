@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -15,8 +16,9 @@ from normata.core.schema.paging import OwnPageQuery, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.errors import Forbidden, NotFound
-from normata.identity import users
-from normata.identity.model import Membership, Operator, Organization, User
+from normata.identity import preferences, users
+from normata.identity.model import DateFormat, Membership, Operator, Organization, Theme, TimeZone, User
+from normata.identity.preferences import DATE_FORMAT, THEME, TIME_ZONE, Preferences
 
 
 class OwnOrganization(Wire):
@@ -41,6 +43,9 @@ class Me(Wire):
     organization_id: str | None = Field(
         description="The only organization that the token sees; null if it sees all that the user is a member of."
     )
+    time_zone: TimeZone | None = Field(description=TIME_ZONE)
+    date_format: DateFormat | None = Field(description=DATE_FORMAT)
+    theme: Theme | None = Field(description=THEME)
     organizations: list[OwnOrganization] = Field(description="Where the user is a member, as far as the token sees.")
 
 
@@ -56,12 +61,15 @@ def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
         "tokenId": caller.token_id,
         "scope": caller.scope,
         "organizationId": caller.narrowed_to,
+        "timeZone": None if user is None else user.time_zone,
+        "dateFormat": None if user is None else user.date_format,
+        "theme": None if user is None else user.theme,
         "organizations": [as_wire(row) for row in organizations],
     }
 
 
-def change(unit: UnitOfWork, caller: Caller, name: str | None) -> dict[str, Any]:
-    """Give the caller another name, and return :func:`me`. Raises Forbidden.
+def change(unit: UnitOfWork, caller: Caller, name: str | None, preferred: Mapping[str, str | None]) -> dict[str, Any]:
+    """Give the caller another name and other preferences, and return :func:`me`. Raises Forbidden.
 
     All organizations of a person see the name. The admins of its organization rename a service account.
     """
@@ -70,6 +78,7 @@ def change(unit: UnitOfWork, caller: Caller, name: str | None) -> dict[str, Any]
         raise Forbidden("Only a person can do this, with a token that is not narrowed to an organization.")
     if name is not None:
         users.rename(unit, caller.user_id, name)
+    preferences.change(unit, caller.user_id, preferred)
     return me(unit, caller)
 
 
@@ -111,5 +120,7 @@ _OWN = (
     )
 )
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
-_USER_ROW = select(_USER.c.email, _USER.c.name, _USER.c.organization_id).where(_USER.c.id == bindparam("user"))
+_USER_ROW = select(
+    _USER.c.email, _USER.c.name, _USER.c.organization_id, *(_USER.c[name] for name in Preferences._fields)
+).where(_USER.c.id == bindparam("user"))
 _OPERATOR_ROW = select(_OPERATOR.c.user_id).where(_OPERATOR.c.user_id == bindparam("user"))

@@ -15,7 +15,8 @@ def _select(digest: str, *, source: str, number: str) -> str:
         f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
         " session.created_at, session.last_used_at, session.expires_at,"
         " organization.id AS organization_id, organization.name AS organization_name,"
-        " organization.slug AS organization_slug, membership.role"
+        " organization.slug AS organization_slug, membership.role,"
+        " account.time_zone, account.date_format, account.theme"
         f" FROM {source and source + ' JOIN'} session {source and 'ON session.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = session.user_id"
         " LEFT JOIN membership ON membership.user_id = session.user_id AND membership.removed_at IS NULL"
@@ -29,7 +30,7 @@ def _select(digest: str, *, source: str, number: str) -> str:
 # A row for each organization of the person; one that names none if there is none. A session that is unknown or was
 # ended has no row. Whether it has expired is for whoever asks to see.
 SESSION_LOOKUP = Lookup(
-    name="normata_session_lookup",
+    name="normata_session_lookup_2",  # the version before calls the first one, which has other columns
     arguments=("digest",),
     columns={
         "session_id": text(),
@@ -42,6 +43,9 @@ SESSION_LOOKUP = Lookup(
         "organization_name": text(),
         "organization_slug": text(),
         "role": text(),
+        "time_zone": text(),
+        "date_format": text(),
+        "theme": text(),
     },
     select=_select,
 )

@@ -13,6 +13,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import NotFound
+from normata.identity.preferences import Preferences
 from normata.identity.secrets import digest_of, new_secret
 from normata.identity.sign_in_model import Means, Session
 
@@ -41,6 +42,7 @@ class Visitor(NamedTuple):
     user_name: str
     signed_in_at: str
     memberships: tuple[SignedInMembership, ...]
+    preferences: Preferences
 
 
 def begin(
@@ -80,7 +82,8 @@ def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
         for row in found
         if row.organization_id is not None
     )
-    return Visitor(first.session_id, first.user_id, first.user_name, first.created_at, memberships)
+    preferences = Preferences(first.time_zone, first.date_format, first.theme)
+    return Visitor(first.session_id, first.user_id, first.user_name, first.created_at, memberships, preferences)
 
 
 def end(unit: UnitOfWork, session_id: str) -> bool:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from normata.console import pictures
 from normata.console.app.records.kinds import Kind, label
-from normata.console.filters import moment
+from normata.console.filters import moment, moment_text
 from normata.console.texts import counted, text
 
 # The moments of an incident, each with the class of what it begins: unnoticed, open, dealt with.
@@ -70,7 +70,7 @@ def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
     rows: list[list[str | Markup]] = []
     for number, (when, name) in enumerate(found):
         rows.append([label(name), moment(when), _between(found[number - 1][0], when) if number else ""])
-    about = ", ".join(f"{label(name)} {when[:10]} {when[11:16]} UTC" for when, name in found)
+    about = ", ".join(f"{label(name)} {moment_text(when)}" for when, name in found)
     heads = [text("incident.what"), text("app.due.when"), text("incident.after")]
     name = text("incident.course")
     return RecordPicture(

@@ -1,0 +1,69 @@
+"""How a person wants times and pages to look: stored with the user, so that it is the same in every browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+from sqlalchemy import bindparam, select, update
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.schema.table import sql_table
+from normata.core.schema.wire import Input
+from normata.errors import NotFound
+from normata.identity.model import DateFormat, Theme, TimeZone, User
+
+
+class Preferences(NamedTuple):
+    """What a person prefers; null is for what their browser says, or what is usual."""
+
+    time_zone: str | None = None
+    date_format: str | None = None
+    theme: str | None = None
+
+
+TIME_ZONE = (
+    "The time zone in which the pages of the console show times, by its name in the tz database; null for that of the"
+    " browser."
+)
+DATE_FORMAT = "How the pages of the console write dates and times; null for day, month and year."
+THEME = "The colors of the pages of the console; null for those of the browser."
+
+
+class PreferencesPatch(Input):
+    """What is to change of the preferences. What is omitted stays as it is; null takes a preference back."""
+
+    time_zone: Annotated[TimeZone | None, Field(description=TIME_ZONE, examples=["Europe/Berlin"])] = None
+    date_format: Annotated[DateFormat | None, Field(description=DATE_FORMAT)] = None
+    theme: Annotated[Theme | None, Field(description=THEME)] = None
+
+    def changes(self) -> dict[str, str | None]:
+        """The preferences that change, by the names of their columns."""
+        return {name: getattr(self, name) for name in Preferences._fields if name in self.model_fields_set}
+
+
+PREFERENCES_WRITES = (update_of(User, *Preferences._fields),)
+
+
+def change(unit: UnitOfWork, user_id: str, changes: Mapping[str, str | None]) -> None:
+    """Change these preferences of a user. Raises NotFound."""
+    before = unit.row(_FIND, {"user": user_id})
+    if before is None:
+        raise NotFound
+    row = before._asdict()
+    after = row | changes
+    if after != row:
+        unit.rows(_CHANGE, {"user": user_id} | {f"new_{name}": after[name] for name in Preferences._fields})
+        unit.publish(Change("update", User, before.organization_id, user_id, after, row))
+
+
+_USER = sql_table(User)
+_FIND = select(
+    *(_USER.c[name] for name in ("id", "email", "name", "organization_id", "removed_at", *Preferences._fields))
+).where(_USER.c.id == bindparam("user"))
+_CHANGE = (
+    update(_USER)
+    .where(_USER.c.id == bindparam("user"))
+    .values({name: bindparam(f"new_{name}", type_=_USER.c[name].type) for name in Preferences._fields})
+)
