@@ -73,7 +73,7 @@ def test_gaps_come_worst_first_with_what_would_close_them(readers: People) -> No
         r"A\.5 moon control 5 . None .* A\.3 moon control 3 . Partial",
         said,
     )
-    assert f'<a class="link" href="{ALPHA}controls/sun.A.2/" title="sun control 2">A.2</a>' in page.text
+    assert f'<a class="link nb" href="{ALPHA}controls/sun.A.2/" title="sun control 2">A.2</a>' in page.text
 
 
 def test_a_plan_says_what_to_assess_in_which_order(readers: People) -> None:

@@ -110,9 +110,11 @@ def _sentences(lines: Iterable[Line], names: Mapping[str, str]) -> Iterator[Sent
         who = event["userId"] or event["command"] or ""
         key = (who, event["action"], event["kind"])
         if key not in found:
-            called = names.get(who, who) or text("feed.service")
+            called = names.get(who, who) if event["userId"] else text("feed.service")
             label = line.label or names.get(line.of, "")
-            found[key] = Sentence(who, called, event["action"], event["kind"], event["at"], label, line.steps)
+            found[key] = Sentence(
+                event["userId"] or "", called, event["action"], event["kind"], event["at"], label, line.steps
+            )
         found[key].count += 1
         level = (event["after"] or {}).get("coverageStatus") if event["kind"] == _ASSESSMENTS else None
         if level:

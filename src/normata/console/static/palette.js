@@ -35,7 +35,8 @@ function offered(part) {
   const menu = part.closest("details.menu")?.querySelector("summary");
   const opens = part.matches("a[href]:not([download])");
   const does = opens ? { address: part.href } : { act: () => part.click() };
-  return { label: menu ? `${words(menu)}: ${label}` : label, note: "", also, ...does };
+  const isHere = part.matches("main *");
+  return { label: menu ? `${words(menu)}: ${label}` : label, note: "", also, isHere, ...does };
 }
 
 // What this page does, and where it leads.
@@ -117,7 +118,9 @@ function ownGroups(text) {
     { name: palette.dataset.pages, items: matching(links, typed) },
   ];
   const here = ({ address }) => address === location.pathname;
-  return text ? own : [{ name: palette.dataset.recent, items: recent().filter((one) => !here(one)) }, ...own];
+  const [does, leads] = own;
+  const first = { ...does, items: does.items.filter(({ isHere }) => isHere) }; // before one types, just what is here
+  return text ? own : [{ name: palette.dataset.recent, items: recent().filter((one) => !here(one)) }, first, leads];
 }
 
 // The service puts first what is called as was typed. Only what is called so here stands before that.
