@@ -116,7 +116,7 @@ OPTIONAL_ELSEWHERE = {
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
     "organizations": {"removedAt"},
-    "users": {"organizationId", "removedAt"},
+    "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone"},
     "memberships": {"removedAt"},
 }  # fmt: skip
 

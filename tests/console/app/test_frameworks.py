@@ -127,8 +127,8 @@ def test_reports_are_files(report: str, readers: People) -> None:
 def test_the_crosswalk_counts_both_ways(readers: People) -> None:
     page = readers["viewer"].get(f"{ALPHA}crosswalk/?from=sun-2&to=sun-10")
     said = text_of(page)
-    assert "Of SUN-10, SUN-2 reaches 25 % 2 fully and 1 partly, of 12" in said
-    assert "Of SUN-2, SUN-10 reaches 0 % 0 fully and 0 partly, of 12" in said
+    assert "Of SUN-10, SUN-2 covers 25 % 2 fully and 1 partly, of 12" in said
+    assert "Of SUN-2, SUN-10 covers 0 % 0 fully and 0 partly, of 12" in said
     assert "A and A: 3 matches" in said
     (cell,) = {link for link in Parsed(page).links if "row=sun.A" in link}
     matches = text_of(readers["viewer"].get(cell))
