@@ -21,7 +21,8 @@ from normata.coverage.engine import Level
 from normata.coverage.incremental import Ranked
 from normata.coverage.published import CoverageMoved
 from normata.coverage.staleness import staleness
-from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework
+from normata.frameworks.model import ControlCoverage, EffectiveCoverage
+from normata.frameworks.named_controls import named_controls
 
 T = TypeVar("T")
 
@@ -102,8 +103,7 @@ class _Controls:
     """What controls are called, in the order in which lists have them."""
 
     def __init__(self, unit: UnitOfWork, controls: Collection[str]) -> None:
-        rows = [row for batch in batches(sorted(controls)) for row in unit.rows(_CONTROLS, {"ids": batch})]
-        rows.sort(key=lambda row: (row.identifier_key, row.framework_id, row.position, row.id))
+        rows = named_controls(unit, controls)
         self._rows = {row.id: row for row in rows}
         self._rank = {row.id: rank for rank, row in enumerate(rows)}
 
@@ -131,21 +131,9 @@ class _Controls:
         }
 
 
-_CONTROL, _FRAMEWORK, _EFFECTIVE = sql_table(Control), sql_table(Framework), sql_table(EffectiveCoverage)
+_EFFECTIVE = sql_table(EffectiveCoverage)
 _CONFLICTS = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.conflict).where(
     _EFFECTIVE.c.organization_id == bindparam("organization"),
     _EFFECTIVE.c.control_id.in_(bindparam("ids", expanding=True)),
     _EFFECTIVE.c.conflict.is_not(None),
-)
-_CONTROLS = (
-    select(
-        _CONTROL.c.id,
-        _CONTROL.c.identifier,
-        _CONTROL.c.name,
-        _CONTROL.c.framework_id,
-        _CONTROL.c.position,
-        _FRAMEWORK.c.identifier_key,
-    )
-    .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
-    .where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
 )

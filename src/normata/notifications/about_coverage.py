@@ -21,8 +21,8 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged
 from normata.coverage.upgrading import NOTIFICATION_TYPE, rules_changed_payload
-from normata.frameworks.counting import is_requirement
-from normata.frameworks.model import Control, ControlCoverage, Framework
+from normata.frameworks.model import ControlCoverage
+from normata.frameworks.named_controls import named_controls
 from normata.identity.model import Membership
 from normata.notifications.message import Message, name_of, payload
 from normata.notifications.model import Notification
@@ -35,10 +35,9 @@ def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Ite
     """Notify the members concerned of lost coverage."""
     assert isinstance(change, CoverageLost)  # noqa: S101 - narrows the type; nothing else is published as "lose"
     key = {"organization": change.organization_id}
-    found = [row for batch in batches(change.controls) for row in transaction.rows(_REQUIREMENTS, {"ids": batch})]
+    found = named_controls(transaction, change.controls, requirements=True)
     if not found:
         return
-    found.sort(key=lambda row: (row.identifier_key, row.framework_id, row.position))
     concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
     by_id = {row.id: row for row in found}
     for batch in batches(list(by_id)):
@@ -72,7 +71,7 @@ def _to_owner(
     row = change.row or {}
     if row.get("owner_id") is None:
         return
-    [control] = transaction.rows(_CONTROLS, {"ids": [row["control_id"]]})
+    [control] = named_controls(transaction, [row["control_id"]])
     yield Message(
         row["owner_id"],
         sort,
@@ -90,8 +89,7 @@ def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> I
     """Notify the members responsible for assessments of conflicts."""
     assert isinstance(change, ConflictsFound)  # noqa: S101 - narrows the type; nothing else is published as "conflict"
     key = {"organization": change.organization_id}
-    found = [row for batch in batches(change.controls) for row in transaction.rows(_CONTROLS, {"ids": batch})]
-    found.sort(key=lambda row: (row.identifier_key, row.framework_id, row.position))
+    found = named_controls(transaction, change.controls)
     owners = {
         row.control_id: row.owner_id
         for batch in batches(change.controls)
@@ -137,24 +135,11 @@ def _message(
     )
 
 
-_CONTROL, _FRAMEWORK, _STATEMENT = sql_table(Control), sql_table(Framework), sql_table(ControlCoverage)
+_STATEMENT = sql_table(ControlCoverage)
 _MEMBER, _TASK = sql_table(Membership), Task.sql()
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-_CONTROLS = (
-    select(
-        _CONTROL.c.id,
-        _CONTROL.c.identifier,
-        _CONTROL.c.name,
-        _CONTROL.c.framework_id,
-        _CONTROL.c.position,
-        _FRAMEWORK.c.identifier_key,
-    )
-    .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
-    .where(_CONTROL.c.id.in_(_IDS))
-)
-_REQUIREMENTS = _CONTROLS.where(is_requirement())
 _OWNERS = (
     select(_STATEMENT.c.control_id, _STATEMENT.c.owner_id)
     .join(_MEMBER, (_MEMBER.c.id == _STATEMENT.c.owner_id) & _MEMBER.c.removed_at.is_(None))
