@@ -9,23 +9,24 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-# What is compared takes time with the square of its length: of more words, lines are compared; of more lines, nothing.
+# Comparing takes time with the square of the length. Above the first limit lines are compared in place of words; above
+# the second, the text counts as replaced.
 _MOST_WORDS, _MOST_LINES = 600, 300
-_AROUND = 60  # characters that are shown on each side of a change
+_AROUND = 60  # unchanged characters shown on each side of a change
 _MOST_SHOWN = 1_500  # characters of one piece
 
 Did = Literal["keep", "add", "drop", "skip"]
 
 
 class Piece(NamedTuple):
-    """A part of a text: what was done to it, and its words; those that are skipped have none."""
+    """A part of a text: what was done to it, and its words, which are empty for a skipped part."""
 
     did: Did
     words: str
 
 
 def difference(before: str, after: str) -> list[Piece]:
-    """The changes between two texts, with some of the words around them."""
+    """The changes between two texts, with some unchanged words around them."""
     return list(_shortened(_joined(_compared(_words(before), _words(after)))))
 
 
@@ -34,7 +35,7 @@ def _words(text: str) -> list[str]:
 
 
 def _compared(before: Sequence[str], after: Sequence[str]) -> Iterator[Piece]:
-    """The pieces of two sequences. What is alike at both ends is no matter of comparing: most changes are small."""
+    """The pieces of two sequences. Equal ends are not compared, because most changes are small."""
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1
@@ -65,13 +66,13 @@ def _replaced(before: Sequence[str], after: Sequence[str]) -> Iterator[Piece]:
 
 
 def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same without empty pieces, and with those beside each other that are alike as one."""
+    """The pieces without empty ones, and with neighbours of the same kind merged."""
     for did, found in groupby((piece for piece in pieces if piece.words), key=itemgetter(0)):
         yield Piece(did, "".join(piece.words for piece in found))
 
 
 def _shortened(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same with only the ends of what stays, and the beginning of what is very long."""
+    """The pieces with only the ends of unchanged ones, and only the beginning of very long ones."""
     found = list(pieces)
     for number, (did, words) in enumerate(found):
         if did != "keep":

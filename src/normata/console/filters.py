@@ -24,71 +24,71 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 class Reader(NamedTuple):
-    """How whoever reads a page wants times: in which zone, and written how (null: day, month and year)."""
+    """The time zone and date format of whoever reads the page. A null format means day, month and year."""
 
     zone: tzinfo = UTC
     date_format: str | None = None
 
 
-# As they prefer, or as their browser has said in a cookie; UTC until it has.
-READER: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 - it cannot be changed
+# From the person's preferences, or else from the browser's cookie.
+READER: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 - a Reader is immutable
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone that a browser calls so, such as ``Europe/Berlin``; UTC where there is none."""
+    """The time zone with this name, such as ``Europe/Berlin``; UTC if there is none."""
     try:
         return ZoneInfo(name) if name else UTC
-    except (ValueError, OSError):  # unknown, or the name of a folder
+    except (ValueError, OSError):  # an unknown name, or that of a folder
         return UTC
 
 
 def zone_name() -> str:
-    """What the reader's zone is called, such as ``Europe/Berlin``."""
+    """The name of the reader's time zone, such as ``Europe/Berlin``."""
     return str(READER.get().zone)
 
 
 def day_of(at: str, zone: tzinfo) -> date:
-    """The day of a moment of the wire in a zone. What is a date alone is the same day everywhere."""
+    """The day of a timestamp in a zone. Midnight in UTC stands for a date without a time: the same day everywhere."""
     found = datetime.fromisoformat(at)
     return (found if at[11:19] == _MIDNIGHT else found.astimezone(zone)).date()
 
 
 def as_local(at: str) -> datetime:
-    """A moment of the wire in the reader's zone."""
+    """A timestamp in the reader's time zone."""
     return datetime.fromisoformat(at).astimezone(READER.get().zone)
 
 
 def moment(at: str | None) -> Markup:
-    """A moment of the wire, for people: to the minute, in their zone, and in UTC as a title. A dash for none."""
+    """A timestamp to the minute, in the reader's time zone, with the UTC time as a tooltip; a dash for null."""
     if at is None:
         return Markup("&ndash;")
     return _time(at, moment_text(at))
 
 
 def day(at: str) -> Markup:
-    """The day of a moment of the wire, for people."""
+    """The day of a timestamp, in the reader's time zone."""
     return _time(at, date_text(day_of(at, READER.get().zone)))
 
 
 def when(at: str) -> Markup:
-    """A moment of the wire, for people, where it may as well be a date: that is stored as midnight in UTC."""
+    """A timestamp, as a day if it stands for a date without a time (midnight in UTC), else to the minute."""
     return day(at) if at[11:19] == _MIDNIGHT else moment(at)
 
 
 def clock(at: str) -> Markup:
-    """The time of a moment of the wire, without the day."""
+    """The time of day of a timestamp."""
     return _time(at, _clock_text(as_local(at)))
 
 
 def moment_text(at: str) -> str:
-    """A moment of the wire as :func:`moment` shows it, where there can be no markup."""
+    """A timestamp as :func:`moment` shows it, for places that cannot have markup."""
     local = as_local(at)
     between = " " if READER.get().date_format in ("YEAR_MONTH_DAY", "MONTH_DAY_YEAR") else ", "
     return f"{date_text(local)}{between}{_clock_text(local)}"
 
 
 def date_text(at: date) -> str:
-    """A date as the reader writes it."""
+    """A date in the reader's format."""
     match READER.get().date_format:
         case "YEAR_MONTH_DAY":
             return f"{at:%Y-%m-%d}"
@@ -98,7 +98,7 @@ def date_text(at: date) -> str:
 
 
 def long_date(at: date, *, with_year: bool = True) -> str:
-    """A date with its day of the week, for a heading."""
+    """A date with its weekday, for a heading."""
     match READER.get().date_format:
         case "YEAR_MONTH_DAY":
             return f"{at:%A}, {at:%Y-%m-%d}"
@@ -118,7 +118,7 @@ def _time(at: str, shown: str) -> Markup:
 
 
 def words(token: str) -> str:
-    """A token of an enum as words: ``IN_PROGRESS`` becomes `In progress`, unless the texts say it better."""
+    """A token as words: ``IN_PROGRESS`` becomes ``In progress``, unless the texts have other words for it."""
     if has_text(f"token.{token}"):
         return text(f"token.{token}")
     return token.replace("_", " ").capitalize()
@@ -126,33 +126,33 @@ def words(token: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def action_words(action: str) -> str:
-    """The action of an event as words, by the name that it has today."""
+    """The action of an event as words. Actions that were renamed get the present name."""
     return words(FORMER_ACTIONS.get(action, action))
 
 
 def wire_words(name: str) -> str:
-    """A name of the wire as words: ``nextReviewAt`` becomes `Next review at`."""
+    """A name on the wire as words: ``nextReviewAt`` becomes ``Next review at``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").capitalize()
 
 
 def kind_words(array: str) -> str:
-    """A sort of rows, by its name on the wire, as its pages call it: ``auditItems`` are `Findings`."""
+    """The title of a kind of rows by its name on the wire: ``auditItems`` becomes ``Findings``."""
     kind = KINDS.get(array)
     return wire_words(array) if kind is None else kind.plural().capitalize()
 
 
 def is_moment(value: object) -> bool:
-    """Whether a value is a moment of the wire."""
+    """Whether a value is a timestamp of the wire."""
     return isinstance(value, str) and _MOMENT.fullmatch(value) is not None
 
 
 def thousands(number: float) -> str:
-    """A number with its thousands apart."""
+    """A number with separators of thousands."""
     return f"{number:,}"
 
 
 def percent(part: int, whole: int) -> str:
-    """``part`` of ``whole``; neither nothing nor everything is rounded to."""
+    """``part`` of ``whole`` in percent. Only nothing is 0 %, and only everything is 100 %. A dash if ``whole`` is 0."""
     if not whole:
         return "–"  # noqa: RUF001 - a dash, as in print
     share = round(100 * part / whole)
@@ -167,12 +167,12 @@ def segment(name: str) -> str:
 
 
 def as_json(document: object) -> str:
-    """A document, for people who read JSON."""
+    """A document as indented JSON."""
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
 def initials(name: str) -> str:
-    """The first letters of a person's first and last name."""
+    """The initials of a person's first and last name; ``?`` if there are none."""
     parts = [part for part in re.split(r"[\W_]+", name) if part]
     return "".join(part[0] for part in (parts[:1] + parts[1:][-1:])).upper() or "?"
 

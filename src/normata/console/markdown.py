@@ -1,4 +1,4 @@
-"""Texts that people write in Markdown (CommonMark), as markup that is safe to show."""
+"""Markdown (CommonMark) that people write, as safe HTML."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from markupsafe import Markup
 
 from normata.console.texts import text
 
-_FIRST_HEADING, _LAST_HEADING = 3, 6  # of a text: the page itself has the levels above
-_LONGEST = 100_000  # characters: what is longer is shown as it is
-_SECONDS = 0.05  # of a processor that a text may take
-_ORDINARY = 12_000  # characters: a text of so many is rendered on the busiest machine, as long as its steps are few
-_PIECES, _LOOKS = 1, 4  # for each character: the pieces of a text, and the looks that it takes to pair its emphasis
-_CACHED = 8_000_000  # characters of markup that a process has in memory
+_FIRST_HEADING, _LAST_HEADING = 3, 6  # of a text; the page has the levels above
+_LONGEST = 100_000  # characters; a longer text is shown as plain text
+_SECONDS = 0.05  # of processor time for a text
+_ORDINARY = 12_000  # characters; a text up to this length may take longer, if its steps are few
+_PIECES, _LOOKS = 1, 4  # allowed per character without a look at the time: inline pieces, and steps that pair emphasis
+_CACHED = 8_000_000  # characters of markup in the cache of a process
 _TAGS = (
     *("a", "blockquote", "br", "code", "em", "hr", "p", "pre", "s", "strong"),
     *("h3", "h4", "h5", "h6", "li", "ol", "ul"),
@@ -36,11 +36,11 @@ _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 
 class _TooSlow(Exception):
-    """A text takes longer to render than it may."""
+    """A text takes too long to render."""
 
 
 class _Cache:
-    """The markup of the texts that were rendered last, by their hashes."""
+    """The markup of the texts that were rendered last, by hash."""
 
     def __init__(self) -> None:
         self._lock = Lock()  # long texts are rendered on threads
@@ -48,14 +48,14 @@ class _Cache:
         self._size = 0
 
     def get(self, key: bytes) -> Markup | None:
-        """The markup of a text, if it is there."""
+        """The markup of a text; null if it is not cached."""
         with self._lock:
             if key in self._found:
                 self._found.move_to_end(key)
             return self._found.get(key)
 
     def put(self, key: bytes, markup: Markup) -> None:
-        """Store the markup of a text, and forget what has not been used for longest."""
+        """Cache the markup of a text, and drop what has not been used for longest."""
         with self._lock:
             if key not in self._found:
                 self._found[key] = markup
@@ -70,9 +70,9 @@ _rendered = _Cache()
 def markdown(written: str) -> Markup:
     """The markup of a text.
 
-    HTML in it is text, and so are its entities: what somebody writes is what everybody reads. There are no pictures,
-    which would come from elsewhere. Headings begin below those of the page. What the renderer should not have let
-    through, nh3 takes out. A text that is long, or was written to take long, is shown as it is, with a note.
+    HTML and entities are shown as typed, so that readers see what was written. Images are not loaded, because they
+    would come from other hosts. Headings begin below those of the page. As a second defence, nh3 removes all but the
+    allowed elements. A text that is too long, or too slow to render, is shown as plain text with a note.
     """
     if len(written) > _LONGEST:
         return _plain(written)
@@ -101,16 +101,16 @@ def _render(written: str) -> Markup:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
-    return Markup(clean)  # noqa: S704 - of what has just been cleaned
+    return Markup(clean)  # noqa: S704 - sanitized above
 
 
-_BUDGET = "budget"  # where the environment of a text has its own
+_BUDGET = "budget"  # its key in the environment of markdown-it
 
 
 class _Budget:
-    """The time that a text has: of this thread, so that waiting for a processor does not count.
+    """The processor time for a text, measured for its thread, so that waiting for a processor does not count.
 
-    A busy machine makes that time longer, too. So a text that people may have written has steps that do not count.
+    Even processor time grows on a busy machine. So as many steps as an ordinary text takes are always allowed.
     """
 
     def __init__(self, written: str) -> None:
@@ -119,13 +119,13 @@ class _Budget:
         self._pieces, self._looks = _PIECES * length, _LOOKS * length
 
     def take_piece(self) -> None:
-        """Count a piece of the text. Raises _TooSlow where time is used up, and there are more than people write."""
+        """Count a piece. Raises _TooSlow if the time is used up and the text has more pieces than an ordinary one."""
         self._pieces -= 1
         if self._pieces < 0:
             self._require_time()
 
     def take_look(self) -> None:
-        """Count a look at a mark of emphasis. Raises what :meth:`take_piece` raises."""
+        """Count a step of pairing emphasis. Raises what :meth:`take_piece` raises."""
         self._looks -= 1
         if self._looks < 0:
             self._require_time()
@@ -136,7 +136,7 @@ class _Budget:
 
 
 class _Delimiters(list[Delimiter]):
-    """Marks of emphasis. To pair them may take the square of their number, so each look at one is a step."""
+    """Marks of emphasis. Pairing them can take the square of their number, so each access counts as a step."""
 
     def __init__(self, found: Iterable[Delimiter], budget: _Budget) -> None:
         super().__init__(found)
@@ -171,7 +171,7 @@ def _renderer() -> MarkdownIt:
     made = MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable(["image", "entity"])
     ends: RuleOptionsType = {
         "alt": ["paragraph", "reference", "blockquote", "list", "table"]
-    }  # also where one of these looks for its end
+    }  # the rules that look for the end of such a block call it, too
     made.block.ruler.before("table", "time", _bound_block, ends)
     made.inline.ruler.before("text", "time", _bound_inline)
     made.inline.ruler2.before("balance_pairs", "time", _bound_delimiters)
@@ -180,7 +180,7 @@ def _renderer() -> MarkdownIt:
 
 
 def _lower_headings(tokens: Sequence[Token]) -> None:
-    """Have the highest heading of a text, whichever it is, begin where the page leaves off."""
+    """Shift the headings of a text so that the highest one is just below those of the page."""
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
     highest = min((int(token.tag[1:]) for token in headings), default=1)
     for token in headings:

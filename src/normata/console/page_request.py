@@ -46,15 +46,14 @@ _log = structlog.get_logger("normata")
 
 
 class NotSignedIn(Exception):
-    """The page is for people who have signed in."""
+    """The page requires a signed-in person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What the pages share. ``provider`` is what people call the provider to sign in with; null if there is none.
+    """What all pages share. ``provider`` is the display name of the OpenID provider; null if there is none.
 
-    ``passkeys`` is null if no browser makes any for the site. ``operations`` has all operations of the interface, by
-    their ids.
+    ``passkeys`` is null if browsers cannot make passkeys for the site. ``operations`` are all operations by id.
     """
 
     services: Services
@@ -69,7 +68,7 @@ class Console:
 
 
 class PageRequest:
-    """One request to a page."""
+    """A request to a page."""
 
     def __init__(self, console: Console, request: Request) -> None:
         self.console = console
@@ -79,26 +78,26 @@ class PageRequest:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the query; of one that is repeated the last counts."""
+        """The parameters of the query; the last value of a repeated one."""
         return self.request.query_params
 
     @property
     def address(self) -> str:
-        """The address that the request comes from; empty if that is not known."""
+        """The client's IP address; empty if it is unknown."""
         return (self.request.scope.get("client") or ("",))[0]
 
     @property
     def user_agent(self) -> str:
-        """What the browser calls itself, without what does not print."""
+        """The ``User-Agent`` header, without characters that do not print."""
         sent = self.context.headers.get(b"user-agent", b"").decode("latin-1")
         return "".join(character for character in sent if character.isprintable())
 
     async def form(self) -> Mapping[str, str]:
-        """The fields of the form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+        """The fields of the form. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
         return dict(await self.form_pairs(_MAX_FIELDS))
 
     async def form_pairs(self, most: int) -> list[tuple[str, str]]:
-        """Names and values of the form that was sent, at most so many. Raises what :meth:`form` raises."""
+        """The names and values of the form, at most ``most`` pairs. Raises what :meth:`form` raises."""
         media_type = self.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if media_type != _FORM:
             raise UnsupportedMediaType(text("problem.form"))
@@ -110,11 +109,11 @@ class PageRequest:
         return [(name, value.replace("\0", "")) for name, value in pairs]
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie of ours; empty if there is none."""
+        """The value of one of our cookies; empty if it is missing."""
         return self.request.cookies.get(self.console.site.cookie_name(name), "")
 
     async def visitor(self) -> Visitor | None:
-        """Who has signed in with this browser; null for nobody."""
+        """Who is signed in with this browser; null for nobody."""
         secret = self.cookie(SESSION_COOKIE)
         if not is_secret(secret):
             return None
@@ -128,19 +127,19 @@ class PageRequest:
         return visitor
 
     async def required_visitor(self) -> Visitor:
-        """Who has signed in with this browser. Raises NotSignedIn."""
+        """Who is signed in with this browser. Raises NotSignedIn."""
         visitor = await self.visitor()
         if visitor is None:
             raise NotSignedIn
         return visitor
 
     def require_local_sign_in(self) -> None:
-        """Raise SignInRefused where people sign in with the provider alone."""
+        """Raise SignInRefused if the provider is the only way to sign in."""
         if not self.console.settings.local_sign_in:
             raise SignInRefused("local_sign_in_off")
 
     async def change_own(self, visitor: Visitor, work: Callable[[UnitOfWork], T], writes: Sequence[Write] = ()) -> T:
-        """Make a change of what is the visitor's own, and return what ``work`` does."""
+        """Change rows that belong to the visitor, and return what ``work`` returns."""
         return await self.console.services.changes.make(
             work,
             actor=self.actor(visitor.user_id, visitor.user_name),
@@ -149,26 +148,26 @@ class PageRequest:
         )
 
     def actor(self, user_id: str | None, user_name: str = "") -> Actor:
-        """The user as the actor of what this request changes."""
+        """The user as the actor of this request's changes."""
         return Actor(user_id, user_name, None, self.context.request_id, self.address)
 
     def page(
         self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
     ) -> Response:
-        """A page as the answer."""
+        """Render a page."""
         return self.console.pages.render(template, self.context, status=status, headers=headers, **values)
 
     def redirect(self, path: str, headers: Mapping[str, str] | None = None) -> Response:
-        """Have the browser get a path of ours."""
+        """Redirect to one of our paths."""
         return RedirectResponse(f"{self.context.prefix}{path}", 303, {**HEADERS, **(headers or {})})
 
     def note_refusal(self, error: SignInRefused) -> None:
-        """Log a refused sign-in, and count it: the cause, and nothing about the person."""
+        """Log and count a refused sign-in: its cause, and nothing about the person."""
         self.context.problem, self.context.reason = "sign_in_refused", error.cause
         _log.warning("sign_in_refused", request_id=self.context.request_id, cause=error.cause)
 
     def refusal(self, error: SignInRefused) -> Response:
-        """The page of a refused sign-in, with the request's id."""
+        """The page of a refused sign-in, with the id of the request."""
         self.note_refusal(error)
         title, message = text("refused.title"), refusal(error.cause)
         status, headers = (429, {"Retry-After": str(error.wait)}) if error.wait else (403, {})
@@ -179,10 +178,10 @@ Handler = Callable[[PageRequest], Awaitable[Response]]
 
 
 class Endpoint:
-    """A page at ``path``: what answers GET, and what answers POST.
+    """A page at ``path``, with a handler for GET and one for POST.
 
-    Around every page alike: a POST has to come from a page of ours, no page is served where cookies could be read on
-    their way, and every refusal is a page, too.
+    It protects every page alike: a POST must come from one of our pages (CSRF), no page is served where others could
+    read cookies on the network, and every refusal is a page, too.
     """
 
     def __init__(self, console: Console, path: str, *, get: Handler | None = None, post: Handler | None = None) -> None:
@@ -194,11 +193,11 @@ class Endpoint:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that it answers."""
+        """The methods with a handler."""
         return tuple(self._handlers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. What it raises is answered by the gateway, with a page."""
+        """Answer a request. The gateway answers errors, with a page."""
         context, console = context_of(scope), self._console
         context.route = self.path
         context.problem_page = lambda body, headers: console.pages.problem(body, headers, context)
@@ -222,7 +221,7 @@ class Endpoint:
 
 
 def _returning(page_request: PageRequest) -> str:
-    """The query that leads back to this page after signing in; empty if there is no page to come back to."""
+    """The query that leads back to this page after the sign-in; empty if the request is not a GET of a safe path."""
     if page_request.request.method not in SAFE_METHODS:
         return ""
     query = page_request.request.scope["query_string"].decode("latin-1")
@@ -234,20 +233,20 @@ SAFE_METHODS = frozenset({"GET", "HEAD"})
 
 
 def require_safe_site(site: Site) -> None:
-    """Raise SignInRefused where whoever is on the way could read cookies: no page is served there."""
+    """Raise SignInRefused unless TLS or localhost protects cookies on the network."""
     if not site.is_safe:
         raise SignInRefused("not_encrypted")
 
 
 def require_own_page(headers: Headers, site: Site) -> None:
-    """Raise SignInRefused unless a request comes from a page of ours, or the person has typed the address.
+    """Raise SignInRefused unless a request comes from one of our pages, or from an address that the person entered.
 
-    Every browser of today says so in ``Sec-Fetch-Site`` (W3C Fetch Metadata), which no page can set. Older ones, and
-    all where neither TLS nor localhost is, send ``Origin`` with every POST. What sends neither is no browser with a
-    form of ours.
+    Modern browsers say so in ``Sec-Fetch-Site`` (W3C Fetch Metadata), which no page can set. Old ones, and all browsers
+    without TLS or localhost, send ``Origin`` with every POST. A client that sends neither is no browser with one of our
+    forms.
 
-    A name of somebody else's that leads to this service (DNS rebinding) is the same origin to a browser. So where the
-    setting says what our address is, ``Origin`` and ``Host`` must be those. Else ``Host`` is taken for ours.
+    With DNS rebinding, a foreign name leads to this service, and is the same origin to the browser. So if the setting
+    has our public URL, ``Origin`` and ``Host`` must match it. Without the setting, ``Host`` is trusted.
     """
     host = headers.get(b"host", b"").decode("latin-1").lower()
     origin = headers.get(b"origin", b"").decode("latin-1")
@@ -258,7 +257,7 @@ def require_own_page(headers: Headers, site: Site) -> None:
         raise SignInRefused("origin_missing")
     if fetched not in (None, b"same-origin", b"none"):
         raise SignInRefused("cross_site")
-    is_named = origin not in ("", "null")  # a browser that hides where it comes from sends null
+    is_named = origin not in ("", "null")  # a browser that hides the origin sends null
     is_ours = origin == site.origin or (not site.is_chosen and _is_origin_of(host, origin))
     if not is_ours and (fetched is None or (site.is_chosen and is_named)):
         raise SignInRefused("cross_site")

@@ -24,11 +24,11 @@ from normata.identity.sessions.sessions import Visitor
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _COMPONENTS = ("basics", "layout", "tables", "forms")
-ZONE_COOKIE = "normata-zone"  # set by app.js: no secret, and nothing is trusted to it
+ZONE_COOKIE = "normata-zone"  # set by app.js; it is no secret, and nothing depends on it
 _METHODS = frozenset(dir(dict))
 
-# Nothing but our own files, no script or style within a page, in nobody's frame, and forms that send to us alone. No
-# script can make markup or code of a text.
+# Only our own files, no inline script or style, no frames, and forms that only we receive. With trusted types, no
+# script can turn text into markup or code.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
     " frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -42,35 +42,34 @@ HEADERS: Mapping[str, str] = {
 
 
 class HtmlPage(HTMLResponse):
-    """A page, in the content coding that the browser wants.
+    """A page, compressed as the browser accepts.
 
-    A secret is on one page once, so that nobody can guess at it by the lengths of many (BREACH).
+    A secret is shown on one page only, once, so that the lengths of many compressed pages reveal nothing (BREACH).
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
         del receive
         content = Content(bytes(self.body), b"text/html; charset=utf-8", b"no-store", b"accept-encoding, cookie")
         made = await content.representation(context_of(scope).headers)
         taken = {name for name, _ in made.headers}
         more = [(name, value) for name, value in self.raw_headers if name not in taken]
-        fields = [(name, value) for name, value in made.headers if name != b"etag"]  # nobody keeps it, to compare
+        fields = [(name, value) for name, value in made.headers if name != b"etag"]  # no browser stores the page
         await send({"type": "http.response.start", "status": self.status_code, "headers": [*fields, *more]})
         await send({"type": "http.response.body", "body": made.body})
 
 
 class _Templates(Environment):
-    """Looks into dictionaries first: almost all that pages show are some, and a list looks into them 3,000 times."""
+    """Looks into dictionaries first, because most values are some: a list takes 3,000 lookups."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """What a template calls ``obj.attribute``, as Jinja has it: methods come before items."""
+        """The value of ``obj.attribute`` in a template. As in Jinja, methods have precedence over items."""
         if type(obj) is dict and attribute in obj and attribute not in _METHODS:
             return obj[attribute]
         return super().getattr(obj, attribute)
 
 
 class Components:
-    """The parts that pages are made of: the macros of the templates in ``components``, by their names."""
+    """The components of pages: the macros of the templates in ``components``, by name."""
 
     def __init__(self, environment: Environment) -> None:
         for name in _COMPONENTS:
@@ -79,15 +78,15 @@ class Components:
                     setattr(self, macro, made)
 
 
-@cache  # each template is compiled when it is first rendered, which takes longer than ten pages
+@cache  # compiling a template takes longer than rendering ten pages
 def environment() -> Environment:
-    """The templates, with what they all may call: among it ``ui``, the components, and ``pictures``."""
+    """The environment of all templates, with the globals ``ui`` (the components) and ``pictures``."""
     templates = _Templates(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        auto_reload=False,  # nobody changes them while they are served
+        auto_reload=False,  # templates do not change while the service runs
     )
     templates.globals |= {"text": text, "counted": counted, "has_text": has_text, "version": __version__}
     templates.filters |= FILTERS
@@ -97,7 +96,7 @@ def environment() -> Environment:
 
 
 class Pages:
-    """Renders the templates of the console; every one extends ``base.html``."""
+    """Renders the templates of the console, which all extend ``base.html``."""
 
     def __init__(self, assets: Assets) -> None:
         self._templates = environment()
@@ -112,7 +111,7 @@ class Pages:
         headers: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response:
-        """A page as an answer to a request."""
+        """Render a page with the request's prefix, id, theme and time zone."""
         prefix = context.prefix
         note_reader(context)
         session = context.session
@@ -127,7 +126,7 @@ class Pages:
         return HtmlPage(html, status, {**HEADERS, **(headers or {})})
 
     def problem(self, body: Mapping[str, Any], headers: Mapping[str, str], context: RequestContext) -> Response:
-        """The page for a problem, whose members are those of the interface's (RFC 9457)."""
+        """The page for a problem with the members of RFC 9457."""
         return self.render(
             "message.html",
             context,
@@ -140,13 +139,13 @@ class Pages:
 
 
 def note_reader(context: RequestContext) -> None:
-    """Show the times of this request as its reader prefers, or else in the time zone of their browser."""
+    """Set the time zone and date format of this request: the person's preferences, or else the browser's cookie."""
     preferred = context.session.preferences if isinstance(context.session, Visitor) else Preferences()
     READER.set(Reader(zone_of(preferred.time_zone or _cookie(context, ZONE_COOKIE)), preferred.date_format))
 
 
 def _cookie(context: RequestContext, name: str) -> str:
-    """What the browser has kept for us under a name; empty for nothing."""
+    """The value of a cookie; empty if it is missing."""
     sent = context.headers.get(b"cookie", b"").decode("latin-1")
     pairs = (pair.strip().partition("=") for pair in sent.split(";"))
     return next((unquote(value) for found, _, value in pairs if found == name), "")

@@ -1,7 +1,7 @@
-"""Every picture of the console: SVG made here, with words in it for those who do not see it, and no style of its own.
+"""All pictures of the console: SVG, with words for people who cannot see it, and without styles.
 
-Colours are classes of the style sheet (``full``, ``h3``), so that light, dark and print follow. Positions are
-attributes. What has links in it is a group; all else is one image.
+Colours are classes of the style sheet (``full``, ``h3``), so that they follow light, dark and print. Positions are
+attributes, because the policy allows no inline style. A picture with links is a group; any other is an image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEATS = 5
 
 
 def tone(level: str | None) -> str:
-    """The class of a status; that of what is out where there is none."""
+    """The class of a status; ``out`` for null."""
     return _TONES.get(level or "", "out")
 
 
@@ -32,7 +32,7 @@ def summary(counts: Counts) -> str:
 
 
 def meter(counts: Counts, size: str = "", name: str = "") -> Markup:
-    """How much of something is full, partial and none, as a bar; ``size`` is thick, thin or empty."""
+    """A bar of the counts by status. ``size`` is ``thick``, ``thin`` or empty."""
     whole = sum(counts[level] for level in LEVELS)
     label = f"{name}: {summary(counts)}" if name else summary(counts)
     parts, left = [], 0.0
@@ -43,14 +43,14 @@ def meter(counts: Counts, size: str = "", name: str = "") -> Markup:
             if left:
                 parts.append(f'<line class="gap" x1="{left:.2f}%" x2="{left:.2f}%" y1="0" y2="100%"/>')
         left += width
-    return Markup(  # noqa: S704 - of numbers and our own classes; the label is escaped
+    return Markup(  # noqa: S704 - numbers and our own classes; the label is escaped
         f'<svg class="meter {size}" role="img" aria-label="{escape(label)}"><title>{escape(label)}</title>'
         f"{''.join(parts)}</svg>"
     )
 
 
 def legend(counts: Counts, more: Sequence[tuple[str, int]] = ()) -> Markup:
-    """The numbers of a meter with their shapes; ``more`` are others, as pairs of words and number."""
+    """The counts of a meter with their shapes. ``more`` are further pairs of words and number."""
     lines = [
         f'<li class="{level}"><i aria-hidden="true">{_SHAPES[level]}</i><b>{counts[level]:,}</b> '
         f"{escape(text(f'status.{level.upper()}').lower())}</li>"
@@ -61,7 +61,7 @@ def legend(counts: Counts, more: Sequence[tuple[str, int]] = ()) -> Markup:
 
 
 def growth(before: float, after: float, name: str) -> Markup:
-    """What a share is, and what it would be, both in percent."""
+    """A bar of a share now, and of its growth, both in percent."""
     label = escape(name)
     return Markup(  # noqa: S704 - as above
         f'<svg class="meter thin" role="img" aria-label="{label}"><title>{label}</title>'
@@ -91,7 +91,7 @@ def matrix(
     href: Callable[[str, str], str],
     chosen: tuple[str, str] | None = None,
 ) -> Markup:
-    """Counts for each pair of a row and a column, shaded by how many; what counts leads to ``href`` of the pair."""
+    """The counts of pairs of row and column, as shaded cells. Each cell but empty ones links to ``href(row, column)``."""
     most = max((counts.get((row.id, column.id), 0) for row in rows for column in columns), default=0)
     is_long = any(len(column.label) > _WIDE_LABEL for column in columns)
     top = 84 if is_long else 26
@@ -128,7 +128,7 @@ def matrix(
 
 
 class Node(NamedTuple):
-    """A control in a neighbourhood: ``level`` is its status, ``tag`` what its framework is called."""
+    """A control in a neighbourhood: ``level`` is its status, ``tag`` the identifier of its framework."""
 
     id: str
     label: str
@@ -138,7 +138,7 @@ class Node(NamedTuple):
 
 
 class Tie(NamedTuple):
-    """What leads from one control to another: ``is_full`` for a full match, ``is_live`` where a result rests on it."""
+    """A line between two controls: ``is_full`` for a full match, ``is_live`` if coverage follows over it."""
 
     source: str
     target: str
@@ -161,7 +161,7 @@ def neighbourhood(
     me: str,
     href: Callable[[str], str],
 ) -> Markup:
-    """Controls in layers from left to right, and what leads from one to the next. ``me`` is the one in the middle."""
+    """Controls in layers from left to right, with lines between them. ``me`` is the id of the one in the middle."""
     rows = max(map(len, layers), default=1)
     height = rows * _STEP_Y
     places: dict[tuple[int, str], tuple[float, float]] = {}
@@ -204,7 +204,7 @@ def neighbourhood(
 
 
 class Point(NamedTuple):
-    """A moment on a timeline: where it is, from 0 to 1, and what it says."""
+    """A moment on a timeline: its position from 0 to 1, its label and its tone."""
 
     at: float
     label: str
@@ -212,7 +212,7 @@ class Point(NamedTuple):
 
 
 def timeline(name: str, about: str, points: Sequence[Point], spans: Sequence[tuple[float, float, str]] = ()) -> Markup:
-    """Moments on a line, and spans between two of them as pairs of places from 0 to 1 with the class of a meaning."""
+    """Moments on a line. ``spans`` are start, end and tone of the parts between them."""
     parts = ['<line class="grid" x1="1%" x2="99%" y1="24" y2="24"/>']
     parts += [
         f'<rect class="f {kind}" x="{1 + 98 * start:.2f}%" y="20" width="{98 * max(end - start, 0):.2f}%" '
@@ -242,9 +242,9 @@ def square(
     href: Callable[[int, int], str] | None = None,
     size: int = 5,
 ) -> Markup:
-    """Counts, or words, in a square of two values from 1 to ``size``, the worse the redder: vendors now, risks one day.
+    """A matrix of two values from 1 to ``size``, the worse the redder, with counts or words in its cells.
 
-    What is in a cell leads to ``href`` of its two values, if there is one.
+    A cell that is not empty links to ``href`` of its two values, if ``href`` is not null.
     """
     cell, parts = 56, []
     for y in range(size, 0, -1):
@@ -282,8 +282,8 @@ def _short(words: str, most: int) -> str:
 
 
 def _group(name: str, about: str, box: str, inner: str, width: float) -> Markup:
-    """A picture with links in it, which may be wider than the page."""
-    return Markup(  # noqa: S704 - what is not ours was escaped where it was put in
+    """A picture with links, which may be wider than the page."""
+    return Markup(  # noqa: S704 - the callers have escaped everything else
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(text("picture.of", name=name))}">'
         f'<svg viewBox="{box}" width="{width:g}" class="fit-to" role="group" aria-label="{escape(name)}">'
         f"<title>{escape(name)}</title><desc>{escape(about)}</desc>{inner}</svg></div>"

@@ -1,4 +1,4 @@
-"""Where a person goes after signing in: a path of this instance, and nowhere else."""
+"""The path to return to after signing in: one of this instance only."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _LONGEST = 1_000
 
 
 def safe_path(text: str) -> str:
-    """``text`` where it is a path under ``/app/`` or ``/account/``, with or without a query; else empty.
+    """``text`` if it is a path under ``/app/`` or ``/account/``, with or without a query; else an empty string.
 
-    Whatever a browser might read as another host or leave the two folders with is refused: two slashes, backslashes,
-    steps upwards, and the same in escapes. What is allowed is listed; a scheme or a blank is not among it.
+    Refused is everything that a browser might take for another host or for a path elsewhere: double slashes,
+    backslashes, ``..``, and their escapes. The allowed characters are listed, without colon and blank.
     """
     if len(text) > _LONGEST or _PATH.fullmatch(text) is None:
         return ""
     path = text.partition("?")[0]
-    for _ in range(2):  # also what was escaped twice
+    for _ in range(2):  # text may be escaped twice
         path = unquote(path)
     if "//" in path or "\\" in path or not path.isprintable() or any(part in (".", "..") for part in path.split("/")):
         return ""

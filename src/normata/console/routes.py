@@ -1,4 +1,4 @@
-"""All pages of the console, put together."""
+"""The routes of all pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from normata.settings import Settings
 
 
 def console_routes(services: Services, settings: Settings, operations: Iterable[Operation]) -> Iterator[Route]:
-    """The routes of the pages, and of their styles and scripts. The pages ask and change by ``operations``."""
+    """The routes of pages, styles and scripts. Pages read and change with ``operations``."""
     assets = Assets()
     site = Site(settings.public_url, is_chosen=settings.has_public_url)
     provider = single_sign_on(settings)
@@ -78,7 +78,7 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
 
 
 def _of_provider(console: Console, configuration: Configuration) -> Iterator[Endpoint]:
-    # Only where there is a provider: to import the client of one takes a while.
+    # Importing the client takes a while, so only do so if there is a provider.
     from normata.console.sign_in.oidc import SingleSignOn  # noqa: PLC0415
     from normata.identity.openid.provider import Provider  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
-"""What the values of a state mean to a reader: a tone of the style sheet and a shape, for a word that has both.
+"""The meaning of states for readers: a tone of the style sheet, and a shape.
 
-A value that is not here, such as one of an organization's own, is a word without them.
+Other values, such as an organization's own, are shown as words only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Meaning(NamedTuple):
-    """The class of the style sheet that a value has, and its shape: colour is never alone."""
+    """The tone and the shape of a state. The shape serves people who cannot tell colours apart."""
 
     tone: str
     shape: str
@@ -39,5 +39,5 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 
 def meaning(value: str | None) -> Meaning | None:
-    """What a value of a state means; null for one that says nothing good or bad."""
+    """The meaning of a state; null if it is neither good nor bad, or not known."""
     return _MEANINGS.get(value or "")

@@ -1,4 +1,4 @@
-"""Styles and scripts: files whose addresses name their contents, so that browsers may keep them for ever."""
+"""Styles and scripts, whose addresses contain a hash of their content, so that browsers can cache them for ever."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from normata.core.http.pages import content_page
 
 FOLDER = Path(__file__).with_name("static")
 _PREFIX = "/static/"
-_FOR_EVER = b"public, max-age=31536000, immutable"  # a year, the most that RFC 9111 knows of
+_FOR_EVER = b"public, max-age=31536000, immutable"  # a year
 _TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
 
 
 class Assets:
-    """The files of the folder ``static``, read once.
+    """The files of the folder ``static``, which are read once.
 
-    ``normata.css`` is at ``/static/normata.3f2a9c1b8d07.css/``: when it changes, so does its address, and no page can
-    meet the wrong one.
+    ``normata.css`` is at ``/static/normata.3f2a9c1b8d07.css/``. A new content has a new address, so that no page can
+    get an old style sheet.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Every sentence of the console, in one file."""
+"""All texts of the console, from one file."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ _ENGLISH = Path(__file__).with_name("texts.en.json")
 
 
 def text(key: str, /, **values: object) -> str:
-    """The sentence ``key``, with ``{name}`` replaced by the value of this name. Raises KeyError for an unknown one.
+    """The text ``key``, with ``{name}`` replaced by the value of that name. Raises KeyError for an unknown key.
 
-    It is markup where a value is: then the other values are escaped.
+    If a value is markup, the result is markup, and the other values are escaped.
     """
     sentence = english()[key]
     marked = any(isinstance(value, Markup) for value in values.values())
-    return Markup(sentence).format(**values) if marked else sentence.format(**values)  # noqa: S704 - of our own making
+    return Markup(sentence).format(**values) if marked else sentence.format(**values)  # noqa: S704 - our own text
 
 
 def counted(key: str, count: int, /, **values: object) -> str:
-    """The sentence ``key`` for so many things: ``key.one`` for one of them, where there is such a sentence."""
+    """The text ``key`` for a count: ``key.one`` for 1 if it exists, else ``key``."""
     chosen = f"{key}.one" if count == 1 and has_text(f"{key}.one") else key
     return text(chosen, count=f"{count:,}", **values)
 
 
 def has_text(key: str) -> bool:
-    """Whether there is a sentence ``key``."""
+    """Whether there is a text ``key``."""
     return key in english()
 
 
 def refusal(cause: str) -> str:
-    """What a person reads of a refused sign-in."""
+    """The message for a refused sign-in, by its cause."""
     texts = english()
     return texts.get(f"refused.{cause}", texts["refused.other"])
 
 
 @cache
 def english() -> Mapping[str, str]:
-    """All of them, by their keys."""
+    """All texts by key."""
     found: dict[str, str] = json.loads(_ENGLISH.read_text("utf-8"))
     return found

@@ -12,27 +12,27 @@ from normata.core.schema.addresses import email_key
 from normata.identity.errors import SignInRefused
 from normata.identity.sign_in.attempt_counts import COUNT_WRITES, Quota, count_attempt
 
-_ADDRESSES = 20  # times as many as an account: behind one address may be an office, or a proxy
-_MAX_REFUSED = 10_000  # keys that are refused without asking the database again
+_ADDRESSES = 20  # times the limit of an account, since an office or a proxy may be behind one address
+_MAX_REFUSED = 10_000  # keys that are refused without a query
 
 
 class Throttles:
-    """Counts attempts by account and by address; those to accounts that do not exist like the others.
+    """Counts sign-in attempts by account and by address, also for accounts that do not exist.
 
-    It counts before anything is compared, so that attempts that are made at once are all counted. Whoever knows an
-    email address can use its attempts up; links and passkeys go on, since these cannot be guessed.
+    Attempts are counted before anything is compared, so that simultaneous ones all count. Whoever knows an email
+    address can use up its attempts. Links and passkeys still work then, because they cannot be guessed.
     """
 
     def __init__(self, changes: Changes, per_minute: int) -> None:
         self._changes = changes
         self._per_minute = per_minute
-        # When a key that has used up its attempts may try again: a flood of further ones writes nothing.
+        # When a refused key may try again. A flood of further attempts writes nothing to the database.
         self._refused: dict[str, float] = {}
 
     async def count(self, address: str, email: str | None = None) -> None:
-        """Count an attempt that comes from an address, and with ``email`` one to guess the password of that account.
+        """Count an attempt from an address, and with ``email`` an attempt to guess the password of that account.
 
-        Raises SignInRefused. What is refused for the address does not count for the account.
+        Raises SignInRefused. An attempt that is refused for its address does not count for the account.
         """
         if not self._per_minute:
             return
@@ -51,6 +51,6 @@ class Throttles:
             self._require(exceeded, wait)
 
     def _require(self, quota: Quota, wait: float) -> None:
-        """Raise SignInRefused where the next attempt has to wait."""
+        """Raise SignInRefused if the next attempt has to wait."""
         if wait > 0:
             raise SignInRefused(quota.cause, wait=ceil(wait))

@@ -1,4 +1,4 @@
-"""The writes and lookups of the pages, for the rights in the database."""
+"""The tables and lookups that the pages use, for the rights in the database."""
 
 from __future__ import annotations
 

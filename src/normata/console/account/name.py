@@ -1,4 +1,4 @@
-"""The names and addresses of a person."""
+"""Changing one's name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(VisibleName)
 
 
 async def change_name(page_request: PageRequest) -> Response:
-    """Give the person another name, which every organization of theirs shows from then on."""
+    """Change the person's name, which all of their organizations show from then on."""
     visitor = await page_request.required_visitor()
     form = await page_request.form()
     try:

@@ -1,4 +1,4 @@
-"""The account page: the person, their organizations, their means of sign-in, and their sessions."""
+"""The account page: the person, their organizations, their ways to sign in, and their sessions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _FRESH = timedelta(hours=1)
 
 
 async def show_account(page_request: PageRequest) -> Response:
-    """The page."""
+    """Show the account page."""
     return await account_page(page_request, await page_request.required_visitor())
 
 
 async def account_page(
     page_request: PageRequest, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
 ) -> Response:
-    """The page, with the faults of the last form, and the token that was created."""
+    """The account page, with the faults of the last form, and the token just created; it is shown this once."""
     found = await page_request.console.services.database.read(
         lambda transaction: _read(transaction, visitor), TenantScope(users=(visitor.user_id,))
     )
@@ -55,7 +55,7 @@ async def account_page(
 
 @cache
 def _zones() -> tuple[str, ...]:
-    """The time zones that are proposed: those of places, and UTC; not the many that are other names of them."""
+    """The time zones to choose from: UTC and those that are named after places, without abbreviations such as EST."""
     return ("UTC", *sorted(name for name in time_zones() if "/" in name and not name.startswith("Etc/")))
 
 
@@ -85,14 +85,14 @@ async def end_session(page_request: PageRequest) -> Response:
 def require_fresh(visitor: Visitor) -> None:
     """Raise SignInRefused unless the person has signed in recently.
 
-    Means of sign-in outlive the session. So a person who finds an open browser must not be able to add any.
+    A password, a passkey or a token outlives the session: whoever finds an open browser must not be able to add one.
     """
     if not is_fresh(visitor):
         raise SignInRefused("not_fresh")
 
 
 def is_fresh(visitor: Visitor) -> bool:
-    """Whether the person has signed in a short while ago."""
+    """Whether the person has signed in recently enough to change how they sign in."""
     return visitor.signed_in_at >= format_timestamp(datetime.fromisoformat(now()) - _FRESH)
 
 

@@ -1,4 +1,4 @@
-"""Choosing, changing and removing one's password."""
+"""Setting, changing and removing one's password."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from normata.identity.sign_in import passwords
 async def change_password(page_request: PageRequest) -> Response:
     """Set a new password, and end the person's other sessions.
 
-    It takes the password so far, where there is one; else, or where the person signed in with a link, a sign-in of a
-    short while ago. Raises SignInRefused.
+    The form must contain the current password. If there is none, or if the person signed in with a link, a recent
+    sign-in is enough. Raises SignInRefused.
     """
     page_request.require_local_sign_in()
     visitor = await page_request.required_visitor()
     form = await page_request.form()
     found = await page_request.console.services.database.look_up(passwords.PASSWORD_OF_USER, visitor.user_id)
     if not found:
-        raise NotSignedIn  # removed a moment ago
+        raise NotSignedIn  # the account was removed a moment ago
     account, hashing = found[0], page_request.console.hashing
     if account.hash is None or await _is_by_link(page_request, visitor):
         require_fresh(visitor)
@@ -52,7 +52,7 @@ async def change_password(page_request: PageRequest) -> Response:
 
 
 async def _is_by_link(page_request: PageRequest, visitor: Visitor) -> bool:
-    """Whether the person signed in with a link a short while ago, as who has forgotten their password does."""
+    """Whether the person signed in with a link recently, as people do who have forgotten their password."""
     if not is_fresh(visitor):
         return False
     means = await page_request.console.services.database.read(

@@ -1,4 +1,4 @@
-"""How a person wants times and pages to look."""
+"""How a person wants dates and pages to look."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELDS = {wire_names(User)[name] for name in Preferences._fields}
 
 
 async def change_preferences(page_request: PageRequest) -> Response:
-    """Change those preferences that the form has; a field that is empty takes one back."""
+    """Change the preferences that the form contains. An empty field resets its preference."""
     visitor = await page_request.required_visitor()
     form = await page_request.form()
     try:

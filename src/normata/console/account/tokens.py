@@ -1,4 +1,4 @@
-"""Making and revoking one's own access tokens: how a person who has signed in gets the first one."""
+"""Creating and revoking one's own access tokens: this is how a person gets their first token."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from normata.errors import NotFound
 from normata.identity.sessions.sessions import Visitor
 from normata.identity.tokens import commands, tokens
 
-LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # by what the form sends
+LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # the form sends days
 SCOPES = get_args(TokenScope)
 _LONGEST_NAME = 100
 
 
 async def make_token(page_request: PageRequest) -> Response:
-    """Create a token, and show it, once. It outlives the session, so it takes a sign-in of a short while ago.
+    """Create a token, and show it once. It outlives the session, so the sign-in must be recent.
 
-    Raises SignInRefused, and NotFound for an organization that the person is no member of.
+    Raises SignInRefused, and NotFound for an organization that the person is not a member of.
     """
     visitor = await page_request.required_visitor()
     require_fresh(visitor)
@@ -50,7 +50,7 @@ async def make_token(page_request: PageRequest) -> Response:
 
 
 async def revoke_token(page_request: PageRequest) -> Response:
-    """End one of the person's own tokens. Repeating it is harmless. Raises NotFound."""
+    """Revoke one of the person's own tokens. Revoking it again changes nothing. Raises NotFound."""
     visitor = await page_request.required_visitor()
     form = await page_request.form()
     token_id = form.get("token", "")
@@ -61,7 +61,7 @@ async def revoke_token(page_request: PageRequest) -> Response:
 
 
 def _organization(visitor: Visitor, wanted: str) -> str | None:
-    """The organization that a token is to be narrowed to; null for all. Raises NotFound."""
+    """The id of the organization that a token is restricted to; null for all of them. Raises NotFound."""
     if not wanted:
         return None
     if wanted not in {membership.organization_id for membership in visitor.memberships}:

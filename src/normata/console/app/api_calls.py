@@ -1,4 +1,4 @@
-"""The calls of operations by pages and forms, and their outcomes."""
+"""The operations that pages and forms call, and their outcomes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from normata.errors import SlugTaken
 Query = Mapping[str, str | Sequence[str]]
 
 _NOTHING: Query = {}
-# What a form is shown again with. Everything else has a page of its own.
+# With these statuses the form is shown again. Every other error has a page of its own.
 _SHOWN_IN_FORMS = frozenset({400, 403, 409, 412, 422})
 
 
 class ApiQuery(NamedTuple):
-    """A read of a page: an operation by its id, with its query, and the id in its path.
+    """A read that a page makes: the id of the operation, its query, and the id in its path.
 
     The organization need not be named: it is that of the page.
     """
@@ -31,21 +31,21 @@ class ApiQuery(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """A body other than JSON of a model: its media type, which the operation must accept, and its bytes."""
+    """A body that is not JSON of a model: its media type, which the operation must accept, and its bytes."""
 
     media_type: str
     content: bytes
 
 
 class ApiCall(NamedTuple):
-    """A read as a request to the API: its method, and its whole URL."""
+    """A read as a request to the API: its method and its full URL."""
 
     method: str
     address: str
 
 
 def pairs_of(query: Query) -> list[tuple[str, str]]:
-    """The names and values of a query; an empty value is left out."""
+    """The names and values of a query, without empty values."""
     pairs = []
     for name, value in query.items():
         values = [value] if isinstance(value, str) else value
@@ -54,14 +54,14 @@ def pairs_of(query: Query) -> list[tuple[str, str]]:
 
 
 def address_of(base: str, path: str, row_id: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """The address of an operation's path, with an id in it and a query."""
+    """The URL of an operation, with an id in its path, and a query."""
     query = f"?{urlencode(pairs)}" if pairs else ""
     return f"{base}{path.replace('{id}', quote(row_id, safe=''))}{query}"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The refusal of a change. ``faults`` has the faults of fields, by their names on the wire."""
+    """Why a change was refused. ``faults`` maps fields, by their names on the wire, to messages."""
 
     status: int
     code: str
@@ -71,9 +71,9 @@ class Refusal:
 
     @classmethod
     def of(cls, error: Exception, whole: str = "") -> Refusal | None:
-        """The refusal that an exception is; null if a form can do nothing about it.
+        """The refusal for an error; null if correcting the form would not help.
 
-        ``whole`` is the field of the form that is the whole body of the request, where one is.
+        ``whole`` names the form field that becomes the whole body of the request, if there is one.
         """
         error_type = error_type_of(error)
         if error_type is None or error_type.status not in _SHOWN_IN_FORMS:
@@ -85,22 +85,22 @@ class Refusal:
         return cls(error_type.status, error_type.code, error_type.title, str(error), faults)
 
     def below(self, place: str) -> Refusal:
-        """The same, with the names as they are below a place: ``assessments/0/justification`` is `justification`."""
+        """The same with names relative to ``place``: ``assessments/0/justification`` becomes ``justification``."""
         shortened = {name.removeprefix(f"{place}/"): message for name, message in self.faults.items()}
         return Refusal(self.status, self.code, self.title, self.detail, shortened)
 
 
 class Outcome(NamedTuple):
-    """The outcome of a change: the API's answer, or the refusal."""
+    """The outcome of a change: the answer of the operation, or why it was refused."""
 
     answer: Any
     refusal: Refusal | None = None
 
 
 class FilledFrom(NamedTuple):
-    """What a form was filled with: the ``part`` of the answer to a question, by its entity tag.
+    """What a form was filled from: a ``part`` of an answer, with the entity tag that it had then.
 
-    With it a change is refused where that part is another one by now, as ``If-Match`` does where an operation heeds it.
+    A change is refused if the part has another tag now. It is for operations that do not support ``If-Match``.
     """
 
     api_query: ApiQuery
@@ -109,12 +109,12 @@ class FilledFrom(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The fields of a form, in their order; of one that is repeated all values."""
+    """The fields of a form in their order, with all values of a repeated one."""
 
     pairs: Sequence[tuple[str, str]]
 
     def get(self, name: str, default: str = "") -> str:
-        """The last value of a field, without blanks around it."""
+        """The last value of a field, without surrounding whitespace; ``default`` if the field is missing."""
         return next((value.strip() for key, value in reversed(self.pairs) if key == name), default)
 
     def all(self, name: str) -> list[str]:
@@ -122,10 +122,10 @@ class Fields(NamedTuple):
         return [value for key, value in self.pairs if key == name]
 
     def has(self, name: str) -> bool:
-        """Whether there is such a field."""
+        """Whether the form contains a field."""
         return any(key == name for key, _ in self.pairs)
 
 
 def tag_of(answer: Any) -> str:
-    """The entity tag of what an operation has answered, for a form to send back as ``If-Match``."""
+    """The entity tag of an operation's answer, which a form sends back as ``If-Match``."""
     return entity_tag(encode(answer), "identity").decode()

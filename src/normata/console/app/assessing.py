@@ -1,4 +1,4 @@
-"""Forms that assess one control or all selected ones, with a preview of the effect."""
+"""Forms that assess one control, or all selected ones with a preview of the effect."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from normata.console.app.organization_request import OrganizationRequest
 from normata.core.http.problems import InvalidRequest
 
 _ONE = "assessments/0"
-_NOT_ASSESSED = "-"  # a radio button's value; an empty one leaves the status as it is
-_UNDO_REFUSED = {"nothing_to_undo": "nothing_to_undo", "in_use": "undo_in_use"}  # what the page says then
-_FEW = 5  # requirements that one sentence names
-EXCLUDED = "EXCLUDED"  # what a form says of a control that does not apply, in place of a status
+_NOT_ASSESSED = "-"  # the value of a radio button; an empty value leaves the status unchanged
+_UNDO_REFUSED = {"nothing_to_undo": "nothing_to_undo", "in_use": "undo_in_use"}  # error codes, and their texts
+_FEW = 5  # requirements that one sentence lists
+EXCLUDED = "EXCLUDED"  # in the field of the status: the control does not apply
 
 
 async def assess_one(page_request: OrganizationRequest) -> Response:
-    """Assess one control, or clear its assessment. Fields that the form leaves out stay as they are.
+    """Assess one control, or clear its assessment. Fields that are missing in the form stay unchanged.
 
-    ``step`` is ``take_back`` where the assessment is to go.
+    ``step`` is ``take_back`` to clear the assessment.
     """
     form, control_id = await page_request.fields(), page_request.param("id")
     filled_from = filled_from_of(form, control_id)
@@ -40,7 +40,7 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
 
 
 async def assess_many(page_request: OrganizationRequest) -> Response:
-    """Assess all selected controls in the same way: first as a preview, then for real."""
+    """Assess all selected controls in the same way: preview it first, then do it."""
     form = await page_request.fields()
     if form.get("step") == "undo":
         return await _undo(page_request, form)
@@ -54,14 +54,14 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
         if outcome.refusal is None:
             change_id = outcome.answer["changeId"]
             notice = None if change_id is None else assessed_notice(page_request, change_id)
-            done = "assessed_many" if notice is None else ""  # the note that offers Undo says it as well
+            done = "assessed_many" if notice is None else ""  # the note with Undo reports it, too
             return page_request.back(form, page_request.path("controls"), done, notice)
     adopted = (
         await page_request.ask_one(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
     )["items"]
     summaries = [ApiQuery("getFrameworkCoverage", id=framework["id"]) for framework in adopted]
     now = await page_request.ask(*summaries)
-    if outcome is None:  # what was refused just now is not tried again
+    if outcome is None:  # no preview of what was just refused
         outcome = await page_request.preview("assessControls", summaries, body=body)
     assessed, then, effects = outcome.answer or (None, [], None)
     return page_request.page(
@@ -79,7 +79,7 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
 
 
 async def _undo(page_request: OrganizationRequest, form: Fields) -> Response:
-    """Restore the assessments that controls had before one change of many."""
+    """Undo one change of many assessments."""
     outcome = await page_request.change("undoAssessments", body={"changeId": form.get("assessed")})
     refusal = outcome.refusal
     if refusal is not None and refusal.code not in _UNDO_REFUSED:
@@ -89,7 +89,7 @@ async def _undo(page_request: OrganizationRequest, form: Fields) -> Response:
 
 
 def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
-    """The assessment that a form was filled with, by its moment; null if the form does not have that."""
+    """The assessment that a form was filled from, tagged with its time of change; null if the form does not name it."""
     if not form.has("assessed_at"):
         return None
     api_query = ApiQuery("getControl", id=control_id)
@@ -99,10 +99,10 @@ def filled_from_of(form: Fields, control_id: str) -> FilledFrom | None:
 
 
 def assessment_from(form: Fields) -> dict[str, Any]:
-    """The assessment in a form, as the body of the API; missing fields are left out."""
+    """The assessment in a form, as a body of the API, without fields that the form does not contain."""
     assessment: dict[str, Any] = {}
     status = form.get("coverageStatus")
-    if status == EXCLUDED:  # one choice says both: how far, or that it does not apply
+    if status == EXCLUDED:  # one radio group chooses a status, or that the control does not apply
         assessment["isApplicable"] = False
     elif status:
         assessment["coverageStatus"] = None if status == _NOT_ASSESSED else status
@@ -111,7 +111,7 @@ def assessment_from(form: Fields) -> dict[str, Any]:
     for name in ("coverageGap", "justification", "note"):
         if form.has(name) and (form.get(name) or not form.has("onlyFilled")):
             assessment[name] = form.get(name).replace("\r\n", "\n") or None
-    if form.get("applies") or form.has("hasApplies"):  # a box that is not ticked sends nothing
+    if form.get("applies") or form.has("hasApplies"):  # browsers send nothing for an unticked box
         assessment["isApplicable"] = None if form.get("applies") == "true" else False
     if form.has("hasTakenIn") and status != EXCLUDED:  # of a control outside of the baseline
         assessment["isApplicable"] = True if form.get("takenIn") == "true" else None

@@ -1,4 +1,4 @@
-"""A way out of a conflict: setting a match aside; and having it count again."""
+"""Resolving a conflict: setting a match aside, or counting it again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from normata.console.app.organization_request import OrganizationRequest
 
 
 async def set_aside(page_request: OrganizationRequest) -> Response:
-    """Set a match to a control aside, or have it count again where ``step`` is ``take_up``."""
+    """Set a match to a control aside, or count it again if ``step`` is ``take_up``."""
     form, control_id = await page_request.fields(), page_request.param("id")
     match_id, page = form.get("match"), page_request.path("controls", control_id)
     if form.get("step") == "take_up":

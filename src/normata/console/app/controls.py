@@ -1,4 +1,4 @@
-"""The list of controls, and a control with the explanation of its coverage."""
+"""The list of controls, and the page of a control with the explanation of its coverage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from normata.console.filters import words
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
-# What the address may say of the list; each is a parameter of the operation.
+# The filters of the list, as parameters of the page and of the operation.
 _FILTERS = (
     "frameworks",
     "coverageStatus",
@@ -29,7 +29,7 @@ _FILTERS = (
     "type",
     "search",
 )
-# What each filter is called, and which options it has.
+# The label of each filter, and its options.
 _WORDS = {
     "frameworks": "field.framework",
     "coverageStatus": "field.coverageStatus",
@@ -47,7 +47,7 @@ _OPTIONS = dict.fromkeys(_WORDS, "yes_no") | {
     "hasGap": "noted",
     "type": "types",
 }
-# The views that there are before anybody has saved one.
+# The views that everyone has, before anybody has saved one.
 _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "all": {},
     "gaps": {"type": ["CONTROL"], "isApplicable": ["true"], "effectiveCoverageStatus": ["NONE", "PARTIAL"]},
@@ -60,7 +60,7 @@ _NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}]
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
-    """The controls of the adopted frameworks, with filters; beside them the one that is open, with its form."""
+    """The controls of the adopted frameworks, with filters; next to them the open control with its form."""
     sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
     open_id = sent.get("open", "") if page_request.may("editor") else ""
@@ -103,7 +103,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 
 def _options(adopted: Sequence[Mapping[str, Any]]) -> Mapping[str, list[tuple[str, str]]]:
-    """What the filters offer, as pairs of a value and its words."""
+    """The options of each filter: pairs of value and label."""
     return {
         "frameworks": [(one["slug"], one["identifier"]) for one in adopted],
         "levels": [(level, text(f"status.{level}")) for level in COVERAGE_STATUSES],
@@ -114,7 +114,7 @@ def _options(adopted: Sequence[Mapping[str, Any]]) -> Mapping[str, list[tuple[st
 
 
 def _views(page_request: OrganizationRequest, filters: Sequence[tuple[str, str]]) -> list[tuple[str, str, None, bool]]:
-    """The views as tabs; the framework that was chosen stays."""
+    """The built-in views as tabs. Changing the view keeps the framework that is selected."""
     remaining = {name: [value] for name, value in filters if name == "frameworks"}
     now = sorted((name, value) for name, value in filters if name != "frameworks")
     views = []
@@ -130,7 +130,7 @@ def _chips(
     filters: Sequence[tuple[str, str]],
     options: Mapping[str, list[tuple[str, str]]],
 ) -> list[tuple[str, str, str]]:
-    """The filters that count: what each is called, its values as words, and the address without it."""
+    """The active filters: the label, the values as words, and the address without the filter."""
     found: dict[str, list[str]] = {}
     for name, value in filters:
         if name != "search":
@@ -143,13 +143,13 @@ def _chips(
 
 
 def _framework_id(adopted: Sequence[Mapping[str, Any]], chosen: str) -> str:
-    """The framework whose gaps one would work through: the one that was chosen, or else the first; empty for none."""
+    """The framework for "Work through gaps": the one that is selected, or else the first; empty if there is none."""
     named = [one["id"] for one in adopted if chosen in (one["id"], one["slug"], one["identifier"])]
     return next(iter([*named, *(one["id"] for one in adopted)]), "")
 
 
 class _Place(NamedTuple):
-    """Where a row is in its list, and the ids of those before and after it."""
+    """The position of a row in its list, and the ids of its neighbours."""
 
     number: int = 0
     before: str = ""
@@ -165,22 +165,22 @@ def _place(controls: Sequence[Mapping[str, Any]], control_id: str) -> _Place:
 
 
 def _people(members: Mapping[str, Any], owner_id: str | None) -> list[tuple[str, str]]:
-    """Whom one can choose as an owner: members, and whoever it is."""
+    """Who can be chosen as owner: the members, and the present owner even if they were removed."""
     return [(one["id"], one["name"]) for one in members["items"] if not one["removedAt"] or one["id"] == owner_id]
 
 
 def reasons_for(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The reasons for which a control may apply, and those that it has: pairs of a value and its words."""
+    """The reasons to choose from, and those that the assessment has already: pairs of value and label."""
     return [(reason, words(reason)) for reason in dict.fromkeys((*REASONS, *coverage.get("reasons", ())))]
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """A control: its assessment, why it is covered, what would lift it, what rests on it, and what is done about it."""
+    """The page of a control: its assessment, why it is covered, what would lift it, what it supports, its records."""
     return await control_page(page_request, page_request.param("id"), return_to=page_request.query.get("return_to", ""))
 
 
 class SettingAside(NamedTuple):
-    """What was typed to set a match aside, and why that was refused; nothing where nobody has tried."""
+    """What was entered to set a match aside, and why it was refused; empty if nothing was entered."""
 
     match_id: str = ""
     justification: str = ""
@@ -199,9 +199,9 @@ async def control_page(
     setting_aside: SettingAside = _NOT_TRIED,
     return_to: str = "",
 ) -> Response:
-    """The page of a control, and why what was ``typed`` into its form was refused, where it was.
+    """The page of a control, with the values ``typed`` into its form and why they were refused, if they were.
 
-    The form leads to ``return_to`` in the end.
+    After saving, the form returns to ``return_to``.
     """
     control, why = await page_request.ask(
         ApiQuery("getControl", id=control_id), ApiQuery("explainCoverage", id=control_id)
@@ -249,11 +249,11 @@ async def control_page(
     )
 
 
-_DEEPEST = 40  # steps below each other that are shown; nobody follows more
+_DEEPEST = 40  # levels of the tree: nobody reads a deeper one
 
 
 class Branch(NamedTuple):
-    """A step of a proof, and the steps that it rests on. One that is shown above already has no branches again."""
+    """A step of a proof with its premises. A step that was shown before has no branches again."""
 
     step: Mapping[str, Any]
     premises: tuple[Branch, ...]
@@ -261,9 +261,9 @@ class Branch(NamedTuple):
 
 
 def as_tree(proof: Sequence[Mapping[str, Any]]) -> Branch | None:
-    """The proof with its last step at the top; null for an empty one.
+    """The proof as a tree with its last step as the root; null for an empty proof.
 
-    Each step comes after those that it rests on, so that the tree ends.
+    Each step comes after its premises, so the tree is finite.
     """
     if not proof:
         return None

@@ -1,4 +1,4 @@
-"""What is due, for the person or for everybody."""
+"""What is due, for one person or for everyone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _USUAL = "30d"
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """What is overdue, and what is due within some days, soonest first."""
+    """The page of what is overdue or due within a period, by date."""
     wanted = {name: page_request.query.get(name, "") for name in ("within", "mine", "page", "limit")}
     found = await page_request.ask_one(ApiQuery("listDue", wanted))
     groups = _groups(found["items"])
@@ -38,7 +38,7 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 
 def _groups(due: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """What is due, soonest first, by how soon: ``late``, within a ``week``, or ``later``."""
+    """What is due, by urgency: ``late``, within a ``week``, or ``later``. Each group is sorted by date."""
     in_a_week = as_local(now()).date() + timedelta(days=7)
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for one in due:

@@ -1,4 +1,4 @@
-"""Events in readable form: the name of each row, and the changes in words."""
+"""Events as people read them: rows by their names, and changes in words."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from normata.console.texts import has_text, text
 from normata.records.archive.queries import KINDS
 from normata.records.fields import fields_of
 
-# Kinds of rows that have names.
+# Kinds whose rows have names.
 _NAMED = frozenset({*KINDS, "memberships", "users", "frameworks", "controls", "controlCoverages"})
-# Kinds of rows that are known by what they are about: its sort, and the field that names it.
+# Kinds whose rows are named after another one: its kind, and the field with its id.
 _ABOUT: Mapping[str, tuple[str, str]] = {
     "controlCoverages": ("controls", "controlId"),
     "frameworkAdoptions": ("frameworks", "frameworkId"),
 }
-# What the fields of rows besides records name.
+# The kinds that reference fields name, of rows that are no records.
 _TARGETS: Mapping[str, str] = {"controlId": "controls", "frameworkId": "frameworks", "ownerId": "memberships"}
-# What is in every event of a row, and means nothing to a reader.
-UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessedAt"})  # the event itself says them
-_EMPTY: tuple[Any, ...] = (None, "", [], {})  # what a new row need not tell
-_CALLED = ("name", "title", "identifier", "email")  # the fields that say what a row is called
+# Fields that need not be shown, since each event has its own time and row.
+UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessedAt"})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})  # not shown for a new row
+_CALLED = ("name", "title", "identifier", "email")  # the fields with the name of a row, best first
 _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
-_FEW = 3  # fields that are shown without a click
-_SHORT = 60  # characters of a text whose changes are seen at once
-_LONGEST = 20_000  # characters of texts that are compared
+_FEW = 3  # fields shown without a click
+_SHORT = 60  # longer texts are shown as a difference
+_LONGEST = 20_000  # characters in all; longer texts are not compared
 _TOKEN = re.compile(r"[A-Z]+(_[A-Z]+)*", re.ASCII)
-_TOKENS = frozenset({"reasons", "type", "level", "matchLevel"})  # fields of rows besides records with values of a set
+_TOKENS = frozenset({"reasons", "type", "level", "matchLevel"})  # enum fields of rows that are no records
 
 
 class Field(NamedTuple):
-    """A field that an event has changed: what it is called, its values, and of a long text what has become of it."""
+    """A changed field: its label, its values, and for a long text the ``pieces`` of the difference."""
 
     label: str
     before: Any
@@ -50,9 +50,9 @@ class Field(NamedTuple):
 
 
 class Line(NamedTuple):
-    """An event, the steps to the page of what it is about, if there is one, and what it has changed.
+    """An event in readable form; ``steps`` lead to the page of the row, and are null if it has none.
 
-    ``label`` is what people call that, ``of`` the id of the user whose it is; empty if the event does not tell.
+    ``label`` is the name of the row, ``of`` the id of the user it belongs to; both are empty if the event has neither.
     """
 
     event: Mapping[str, Any]
@@ -64,21 +64,21 @@ class Line(NamedTuple):
 
     @property
     def few(self) -> list[Field]:
-        """The fields that are shown at once; of something new, what it is called is enough."""
+        """The fields that are always visible. For a new row they are none: its name is enough."""
         return [] if self.names_record or self.event["after"] is None else self.fields[:_FEW]
 
 
 async def lines_of(page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """Events as they are read."""
+    """Events in readable form, in the same order."""
     named = await names_of(page_request, (one for event in events for one in _named(event)))
     return [_line(event, named) for event in events]
 
 
 def value_text(names: Mapping[str, str], raw: Any, longest: int = 0) -> str:
-    """A value as people read it: a name for the id of a person, words for flags, a dash for nothing.
+    """A value as people read it: the name for a person's id, a word for a flag, a dash for nothing.
 
-    Texts and documents are cut where they have more than ``longest`` characters, if that is given. A function, and no
-    macro: a page has a thousand values.
+    A text or document longer than ``longest`` is cut; 0 means no limit. This is a function because a macro would be too
+    slow for the thousand values of a page.
     """
     if raw is None:
         return _NOTHING
@@ -95,19 +95,19 @@ def value_text(names: Mapping[str, str], raw: Any, longest: int = 0) -> str:
 
 
 def _known(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event says of its row."""
+    """All fields of the row that an event contains, with their latest values."""
     return {**(event["before"] or {}), **(event["after"] or {})}
 
 
 def _about(event: Mapping[str, Any]) -> tuple[str, str | None]:
-    """What an event is about, by its sort and id; of what is taken back or left, that is all that there still is."""
+    """The kind and id of the row that an event is about; for an assessment or adoption, of its control or framework."""
     target, field = _ABOUT.get(event["kind"], ("", ""))
     named = _known(event).get(field)
     return (target, named) if named else (event["kind"], event["recordId"])
 
 
 def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """What an event is about, and what its fields name."""
+    """All rows that an event names, as pairs of kind and id."""
     about = _about(event)
     if about[0] in _NAMED:
         yield about
@@ -119,15 +119,15 @@ def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def _targets(kind: str) -> Mapping[str, str]:
-    """The sorts of rows that fields of a kind name."""
+    """The kinds that the reference fields of a kind refer to, by field."""
     found = KINDS.get(kind)
     return _TARGETS if found is None else {field.name: field.target for field in fields_of(found) if field.target}
 
 
 def _line(event: Mapping[str, Any], named: Named) -> Line:
-    """An event by what its row is called now, or by what the event says of it."""
+    """An event with the present name of its row, or else with the name in the event."""
     before, after, known = event["before"] or {}, event["after"] or {}, _known(event)
-    unshown = {*UNSHOWN, _ABOUT.get(event["kind"], ("", ""))[1]}  # what it is about is in its sentence
+    unshown = {*UNSHOWN, _ABOUT.get(event["kind"], ("", ""))[1]}  # the sentence names the control or framework already
     names = [name for name in known if name not in unshown and (event["before"] or known[name] not in _EMPTY)]
     fields = [_field(event["kind"], name, before.get(name), after.get(name), named) for name in names]
     called_so = next((known[name] for name in _CALLED if known.get(name)), "")
@@ -136,14 +136,14 @@ def _line(event: Mapping[str, Any], named: Named) -> Line:
     if called is None or event["kind"] == "memberships":
         steps = steps_to(event["kind"], event["recordId"], known)
     else:
-        steps = called.steps or None  # a control whose framework was left has none
+        steps = called.steps or None  # a control of a framework that is no longer adopted has no page
     names_record = event["before"] is None and any(name in _CALLED for name in names)
     shown = called.words if called else str(called_so)
     return Line(event, steps, shown, known.get("userId") or "", fields, names_record)
 
 
 def _field(kind: str, name: str, before: Any, after: Any, named: Named) -> Field:
-    """A change in words; of a text that was long before the pieces."""
+    """A change in words. Long texts also get the difference as pieces."""
     pieces: Sequence[Piece] = ()
     if isinstance(before, str) and isinstance(after, str) and _SHORT < len(before) + len(after) < _LONGEST:
         pieces = difference(before, after)
@@ -152,12 +152,12 @@ def _field(kind: str, name: str, before: Any, after: Any, named: Named) -> Field
 
 
 def field_label(name: str) -> str:
-    """What people call a field of a row, by its name on the wire."""
+    """The label of a field, by its name on the wire."""
     return text(f"field.{name}") if has_text(f"field.{name}") else label(name)
 
 
 def _in_words(kind: str, name: str, value: Any, named: Named) -> Any:
-    """A value without what programs call it: the name of what it refers to, the words of a token."""
+    """A value for people: names in place of ids, words in place of tokens."""
     if isinstance(value, list):
         return [_in_words(kind, name, one, named) for one in value]
     if not isinstance(value, str) or not value:

@@ -1,4 +1,4 @@
-"""Events: what was done in the organization, by whom, and what seals it."""
+"""Events: who did what in the organization, and the checkpoint that seals them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from normata.core.db.types import now
 from normata.core.schema.table import tables
 
 _LIMIT = "50"
-# The filters, and what they are called.
+# The filters, with the keys of their labels.
 _FILTERS: Mapping[str, str] = {
     "from": "app.events.from",
     "to": "app.events.to",
@@ -32,7 +32,7 @@ _FILTERS: Mapping[str, str] = {
 }
 _SEAL = "getEventCheckpoint"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-# Proposals: events may have others.
+# The actions to choose from. Events may have others.
 _ACTIONS = (
     "accept",
     "adopt",
@@ -55,7 +55,7 @@ _ACTIONS = (
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """What was done, newest first, and the checkpoint. Others than admins see the checkpoint, and the reason why."""
+    """The events, newest first, and the checkpoint. Those who are not admins see the checkpoint only, and why."""
     if not page_request.may("admin"):
         return page_request.page("app/events.html", seal=await page_request.ask_one(ApiQuery(_SEAL)), events=None)
     chosen = {name: page_request.query.get(name, "") for name in (*_FILTERS, "page")}
@@ -89,12 +89,12 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 
 async def checkpoint_file(page_request: OrganizationRequest) -> Response:
-    """The checkpoint as a file: the signed note."""
+    """The checkpoint as a file to download: a signed note."""
     return await page_request.file(_SEAL, "")
 
 
 def _after(day: str) -> str:
-    """The day after ``day``, which is the last that is wanted; another text as it is."""
+    """The day after ``day``, since the filter includes its last day; any other text unchanged."""
     try:
         return (date.fromisoformat(day) + timedelta(days=1)).isoformat() if _DAY.fullmatch(day) else day
     except (ValueError, OverflowError):

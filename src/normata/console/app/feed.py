@@ -1,4 +1,4 @@
-"""What changed, as sentences: what somebody did alike to several things is one of them, and each day has its own."""
+"""Recent changes as sentences by day: similar changes of one user are one sentence."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from normata.console.texts import has_text, text
 from normata.records.archive.queries import KINDS
 
 _ASSESSMENTS = "controlCoverages"
-# Of these the event says whose it is, and nothing that people would look for.
+# Rows of these kinds are about one user only, and of no interest to others.
 _OMITTED = frozenset({"sessions", "tokens", "notifications"})
 
 
 @dataclass(slots=True)
 class Sentence:
-    """Who did what to how many things. ``label`` and ``steps`` are those of the first of them."""
+    """Who did what to how many rows. ``label`` and ``steps`` are those of the first one."""
 
     user_id: str
     who: str
@@ -36,13 +36,13 @@ class Sentence:
 
     @property
     def did(self) -> str:
-        """The verb: what people call the action, in the past."""
+        """The action as a verb in the past tense."""
         key = f"did.{self.action}"
         return text(key) if has_text(key) else action_words(self.action).lower()
 
     @property
     def things(self) -> str:
-        """What it was done to, where that is several things, or something that has no name."""
+        """The object of the sentence: a count of rows, or a noun for one row without a name."""
         one, several = f"feed.one.{self.kind}", f"feed.several.{self.kind}"
         if self.count == 1:
             record = KINDS.get(self.kind)
@@ -52,7 +52,7 @@ class Sentence:
 
     @property
     def what(self) -> str:
-        """The sort of the one thing, before its name; empty for controls, whose names say it."""
+        """The noun before the name of a single row; empty where the name speaks for itself."""
         if self.kind in (_ASSESSMENTS, "controls", "frameworkAdoptions", "frameworks"):
             return ""
         key, record = f"feed.one.{self.kind}", KINDS.get(self.kind)
@@ -62,12 +62,12 @@ class Sentence:
 
     @property
     def results(self) -> list[tuple[str, int]]:
-        """Of assessments: how many of each status, the best first."""
+        """For assessments: how many have each status, the best status first."""
         return [(level, self.levels[level]) for level in ("FULL", "PARTIAL", "NONE") if self.levels[level]]
 
 
 class Day(NamedTuple):
-    """A day of the reader's, and what was done then, newest first."""
+    """A day in the reader's time zone, with its sentences, newest first."""
 
     name: str
     date: str
@@ -75,7 +75,7 @@ class Day(NamedTuple):
 
 
 def days_of(lines: Sequence[Line], names: Mapping[str, str], moment: str) -> list[Day]:
-    """Events, newest first, as sentences by day; ``moment`` is now."""
+    """Events, newest first, as sentences by day. ``moment`` is the present time, for "today" and "yesterday"."""
     today = as_local(moment).date()
     shown = (line for line in lines if line.event["kind"] not in _OMITTED)
     by_day = groupby(shown, key=lambda line: as_local(line.event["at"]).date())
@@ -85,7 +85,7 @@ def days_of(lines: Sequence[Line], names: Mapping[str, str], moment: str) -> lis
 def happenings_of(
     lines: Sequence[Line], names: Mapping[str, str], moment: str
 ) -> list[tuple[str, list[tuple[Sentence, Line]]]]:
-    """The same with a sentence for each event, beside the event itself: days by their names."""
+    """The same with one sentence for each event: pairs of the day's name and its sentences with their events."""
     today = as_local(moment).date()
     by_day = groupby(lines, key=lambda line: as_local(line.event["at"]).date())
     return [
@@ -103,7 +103,7 @@ def _name(day: date, today: date) -> str:
 
 
 def _sentences(lines: Iterable[Line], names: Mapping[str, str]) -> Iterator[Sentence]:
-    """What one did alike on one day, each once, in the order of its last time."""
+    """The events of one day, with similar ones of one user merged, in the order of the latest."""
     found: dict[tuple[str, str, str], Sentence] = {}
     for line in lines:
         event = line.event

@@ -1,4 +1,4 @@
-"""Pages of frameworks: the list, the preview of an adoption, and the crosswalk of two."""
+"""The pages of frameworks: the list, one framework, the preview of an adoption, and the crosswalk of two."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from normata.core.http.problems import InvalidRequest
 
 _MAX_PAGE = 100
 _MOST_WINS = 6
-_MOST_COMPARED = 4  # adopted frameworks that are looked through for the pair with most matches
-_MAX_PAGES = 20  # of the controls of a framework in a crosswalk
+_MOST_COMPARED = 4  # adopted frameworks that are searched for the pair with the most matches
+_MAX_PAGES = 20  # of controls, for each framework in a crosswalk
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
-    """The frameworks that the organization can see, adopted or not."""
+    """The frameworks that the organization can see, whether adopted or not."""
     wanted = {name: page_request.query.get(name, "") for name in ("search", "page")}
     (found,) = await page_request.ask(ApiQuery("listFrameworks", wanted))
     return page_request.page(
@@ -31,7 +31,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """An adopted framework: its coverage in counts, as a whole and below each category."""
+    """An adopted framework with its coverage, in total and by category."""
     framework_id = page_request.param("id")
     summary, framework, report, listed = await page_request.ask(
         ApiQuery("getFrameworkCoverage", id=framework_id),
@@ -57,18 +57,18 @@ def _share(part: int, whole: int) -> float:
 
 
 def _wins(next_steps: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
-    """What closes most, each with the share that would be full, in percent, after it alone."""
+    """The best next steps, each with the percentage that would be covered fully after it alone."""
     full = counts["effective"]["full"]
     return [(one, _share(full + one["closes"], counts["applicable"])) for one in next_steps[:_MOST_WINS]]
 
 
 async def preview(page_request: OrganizationRequest) -> Response:
-    """The preview of adopting a framework."""
+    """The preview of adopting a framework, or of changing its baseline."""
     return await _previewed(page_request, page_request.query.get("baseline"), None)
 
 
 async def _previewed(page_request: OrganizationRequest, baseline: str | None, refusal: Refusal | None) -> Response:
-    """The page of an adoption with a baseline: empty for none, null for the one that it has."""
+    """The preview with a baseline: an empty string for none, null for the one adopted now."""
     framework_id = page_request.param("id")
     query = {} if baseline is None else {"baseline": baseline}
     found, listed = await page_request.ask(
@@ -88,7 +88,7 @@ async def _previewed(page_request: OrganizationRequest, baseline: str | None, re
 
 
 async def adopt_or_leave(page_request: OrganizationRequest) -> Response:
-    """Adopt a framework, or leave it where ``step`` says so."""
+    """Adopt a framework, or leave it, as ``step`` says."""
     page_request.require("admin")
     form, framework_id = await page_request.fields(), page_request.param("id")
     is_leaving = form.get("step") == "leave"
@@ -109,7 +109,7 @@ async def adopt_or_leave(page_request: OrganizationRequest) -> Response:
 
 
 async def show_crosswalk(page_request: OrganizationRequest) -> Response:
-    """How two adopted frameworks match: how many matches lead from each part of one to each part of the other."""
+    """How two adopted frameworks match: the number of matches between each part of one and each part of the other."""
     (found,) = await page_request.ask(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
     adopted = found["items"]
     by_slug = {one["slug"]: one for one in adopted}
@@ -137,11 +137,11 @@ async def show_crosswalk(page_request: OrganizationRequest) -> Response:
 async def _best_pair(
     page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any]], one: Mapping[str, Any] | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The two adopted frameworks with the most matches between them; ``one`` of them, where that is chosen."""
+    """The two adopted frameworks with the most matches between them. ``one`` is one of the two, if not null."""
     best: Counter[tuple[str, str]] = Counter()
     by_id = {framework["id"]: framework for framework in adopted}
     by_size = sorted(adopted, key=lambda framework: (framework["_count"]["controls"], framework["id"]))
-    order = [framework["id"] for framework in by_size]  # the smaller one has the rows: there is more room across
+    order = [framework["id"] for framework in by_size]  # the smaller one becomes the rows: a page has more room across
     for framework in by_size[:_MOST_COMPARED]:
         controls, _ = await _controls(page_request, framework)
         for control in controls:
@@ -164,7 +164,7 @@ def _drawn(
     all_rows: Sequence[Mapping[str, Any]],
     all_columns: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The matrix as a picture and as a table, and the matches of the cell that is open."""
+    """The matrix as a picture and as a table, and the matches of the selected cell."""
     cells = _cells(all_rows, all_columns, one)
     above, beside = {row for row, _ in cells}, {column for _, column in cells}
     rows = [control for control in _parts(all_rows) if control["id"] in above]
@@ -199,7 +199,7 @@ def _pair(
     rows: Sequence[Mapping[str, Any]],
     columns: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The matches of a cell: from what is below its row to what is below its column."""
+    """The matches of a cell, which lead from below its row to below its column."""
     by_id = {control["id"]: control for control in rows}
     matches = []
     for control in columns:
@@ -222,7 +222,7 @@ def _pair(
 
 
 async def _controls(page_request: OrganizationRequest, framework: Mapping[str, Any]) -> tuple[list[Any], bool]:
-    """The controls of a framework, and whether these are all: of a very large one only the first are shown."""
+    """The controls of a framework, and whether they are complete: a very large one is cut."""
     pages = -(-framework["_count"]["controls"] // _MAX_PAGE)
     api_queries = [
         ApiQuery("listControls", {"frameworks": framework["id"], "page": str(number + 1)})
@@ -233,7 +233,7 @@ async def _controls(page_request: OrganizationRequest, framework: Mapping[str, A
 
 
 def _counted(controls: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> Mapping[str, int]:
-    """How many matches lead from ``source`` into controls of another framework, and how many of these they reach."""
+    """How many requirements there are, and how many of them have a full match or only partial ones from ``source``."""
     reached: Counter[str] = Counter()
     for control in controls:
         if control["children"]:
@@ -250,14 +250,14 @@ def _counted(controls: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -
 
 
 def _parts(controls: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The controls that others are directly below, in catalog order: a row or a column each."""
+    """The controls that have children, in catalog order. Each becomes a row or a column."""
     return [one for one in controls if one["children"] and any(child for child in one["children"])]
 
 
 def _cells(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[Mapping[str, Any]], one: Mapping[str, Any]
 ) -> Mapping[tuple[str, str], int]:
-    """How many matches lead from below a part of ``one`` to below a part of the other framework."""
+    """The number of matches from below each part of ``one`` to below each part of the other framework."""
     above = {control["id"]: control["parentId"] for control in rows}
     cells: defaultdict[tuple[str, str], int] = defaultdict(int)
     for control in columns:

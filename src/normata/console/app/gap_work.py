@@ -1,4 +1,4 @@
-"""Working through the gaps of a framework: one control at a time, saved on the way to the next."""
+"""Working through the gaps of a framework, one control at a time: saving leads to the next one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ONE = "assessments/0"
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The gap that the address names, or the first one."""
+    """Show the gap that the address names, or else the first one."""
     return await _page(
         page_request, await _gaps(page_request), page_request.query.get("at", ""), page_request.query.get("number", "")
     )
 
 
 async def assess(page_request: OrganizationRequest) -> Response:
-    """Assess the control that is shown, and go to the next gap."""
+    """Assess the control, and go to the next gap."""
     form = await page_request.fields()
     control_id, following, number = form.get("control"), form.get("next"), form.get("number")
     assessment = assessment_from(form)
@@ -37,7 +37,7 @@ async def assess(page_request: OrganizationRequest) -> Response:
     refusal = outcome.refusal.below(_ONE)
     gaps = await _gaps(page_request)
     if refusal.code == "precondition_failed" or all(gap["id"] != control_id for gap in gaps["gaps"]):
-        # Somebody else has assessed it, or has closed the gap: its own page shows what is there now.
+        # Somebody else assessed it, or closed the gap. Its own page shows the present values.
         return await control_page(page_request, control_id, refusal=refusal, typed=assessment, return_to=onwards)
     return await _page(page_request, gaps, control_id, number, refusal=refusal, typed=assessment)
 
@@ -59,7 +59,7 @@ async def _page(
     gaps = report["gaps"]
     index = next((index for index, gap in enumerate(gaps) if gap["id"] == control_id), None)
     if index is None and gaps:
-        # What was to come next is no gap any more: what has taken its place is, or else the first one.
+        # The gap of the address is closed. Another one has its position now; else begin again.
         wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
         index = wanted if wanted < len(gaps) else 0
     if index is None:

@@ -1,4 +1,4 @@
-"""The overview: where the organization stands, what is due, and what has changed."""
+"""The overview: coverage, what is due, and recent changes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from normata.core.db.types import now
 
 _MOST_EVENTS, _MOST_DUE = "60", "100"
 _WEEKS = 4
-_ENOUGH_ASSESSED = 10  # controls, until somebody knows how it goes
+_ENOUGH_ASSESSED = 10  # controls; after that, people know how to go on
 
 
 class CalendarDay(NamedTuple):
-    """A day of the calendar, what is due then, and whether some of that is the reader's."""
+    """A day of the calendar with what is due; ``is_mine`` if some of it is the reader's."""
 
     date: date
     is_today: bool
@@ -35,7 +35,7 @@ class CalendarDay(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of a new organization: its text is ``home.step.<key>``, and ``steps`` lead to where one does it."""
+    """A step of the checklist. Its text is ``home.step.<key>``; ``steps`` lead to the page for it, if not null."""
 
     key: str
     steps: tuple[str, ...] | None
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The adopted frameworks with their coverage, what the person has to do, and what was done."""
+    """The adopted frameworks with their coverage, the person's work, and recent changes."""
     api_queries = {
         "frameworks": ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
         "known": ApiQuery("listFrameworks", {"limit": "5"}),
@@ -86,7 +86,7 @@ def _ready(counts: Mapping[str, Any]) -> str:
 
 
 def _next_audit(audits: Sequence[Mapping[str, Any]], moment: str) -> Mapping[str, Any] | None:
-    """The audit that begins next; null if none is planned."""
+    """The audit that starts next; null if none is planned."""
     return min(
         (one for one in audits if (one["started"] or "") >= moment), key=lambda one: one["started"], default=None
     )
@@ -97,7 +97,7 @@ def _days_between(moment: str, at: str) -> int:
 
 
 def _weeks(due: Sequence[Mapping[str, Any]], mine: Sequence[Mapping[str, Any]], moment: str) -> list[list[CalendarDay]]:
-    """The weeks from this one on, Monday first."""
+    """The next weeks of the calendar, beginning with the present one; a week begins on Monday."""
     today = as_local(moment).date()
     monday = today - timedelta(days=today.weekday())
     own = {(one["kind"], one["id"]) for one in mine}
@@ -118,7 +118,7 @@ def _checklist(
     summaries: Sequence[Mapping[str, Any]],
     people: Mapping[str, Any] | None,
 ) -> list[Step]:
-    """What a new organization does first, for those who can; nothing once all of it is done."""
+    """What a new organization does first, for admins; empty for others, and once everything is done."""
     if people is None:
         return []
     assessed = sum(one["counts"]["applicable"] - one["counts"]["withoutAssessment"] for one in summaries)

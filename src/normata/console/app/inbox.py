@@ -1,4 +1,4 @@
-"""The inbox: the person's notifications of this organization."""
+"""The inbox: the person's notifications from this organization."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from normata.notifications.texts import sentence
 
 _LIMIT = "50"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_MAY_BE_LEFT = ("frameworks", "controls")  # what has no page where the framework is not adopted any more
+_MAY_BE_LEFT = ("frameworks", "controls")  # a row of these has a page only while its framework is adopted
 _MARKS = {"read": "markNotificationRead", "unread": "markNotificationUnread"}
 
 
 class Line(NamedTuple):
-    """A notification in words: its two texts, and the steps to the page of what it is about, if there is one."""
+    """A notification in words. ``steps`` lead to the page of its row, and are null if it has none."""
 
     id: str
     title: str
@@ -37,12 +37,12 @@ class Line(NamedTuple):
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The person's notifications, newest first."""
+    """Show the person's notifications, newest first."""
     return await _page(page_request)
 
 
 async def mark(page_request: OrganizationRequest) -> Response:
-    """Mark one as read or unread, or all up to a moment as read, as ``step`` says."""
+    """Mark one as read or unread, or all up to a point in time as read, as ``step`` says."""
     form = await page_request.fields()
     step = form.get("step")
     if step == "all":
@@ -75,14 +75,14 @@ async def _page(page_request: OrganizationRequest, refusal: Refusal | None = Non
 
 
 async def lines_of(page_request: OrganizationRequest, notifications: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """Notifications in words. What is about a framework or a control leads nowhere that is not there any more."""
+    """Notifications in words, with links to the rows that still have a page."""
     wanted = (_entity_of(one) for one in notifications)
     named = await names_of(page_request, (entity for entity in wanted if entity[0] in _MAY_BE_LEFT))
     return [_line(one, named) for one in notifications]
 
 
 def _line(notification: Mapping[str, Any], named: Named) -> Line:
-    """One whose texts are not known here says at least what it is about."""
+    """A notification in words. One of an unknown type shows its type and the name of its row."""
     payload = notification["payload"]
     params = payload.get("params") or {}
     title = sentence(payload.get("titleKey"), {name: _in_words(value) for name, value in params.items()})
@@ -92,7 +92,7 @@ def _line(notification: Mapping[str, Any], named: Named) -> Line:
     return Line(
         notification["id"],
         title or (f"{label_text}: {about}" if about else label_text),
-        Markup(body or ""),  # noqa: S704 - a text of ours, with values that are escaped
+        Markup(body or ""),  # noqa: S704 - our own text, with escaped values
         _steps(_entity_of(notification), named),
         notification["createdAt"],
         notification["readAt"] is None,
@@ -119,5 +119,5 @@ def _in_words(value: Any) -> str:
 
 
 def _as_markup(value: Any) -> Markup:
-    """The same with the time in UTC as a title."""
+    """A value in words, as markup; a time has a tooltip with its UTC time."""
     return when(value) if is_moment(value) else escape(_in_words(value))

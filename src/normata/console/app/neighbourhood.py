@@ -1,4 +1,4 @@
-"""A control's neighbourhood: what covers it, what covers that, and what it covers itself, as its proof tells."""
+"""The neighbourhood of a control: what covers it, what covers that, and what it covers, according to its proof."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from normata.console.app.organization_request import OrganizationRequest
 from normata.console.pictures import Node, Tie, neighbourhood
 from normata.console.texts import text
 
-_MOST = 8  # controls below each other: more are in the table of the matches alone
+_MOST = 8  # controls in a layer; the table of matches lists all
 
 
 class Row(NamedTuple):
-    """A control of the neighbourhood, and what it is to the one in the middle."""
+    """A control of the neighbourhood, and its relation to the one in the middle."""
 
     node: Node
     relation: str
 
 
 class Neighbourhood(NamedTuple):
-    """The picture, and the same as a table."""
+    """The picture, and the same content as a table."""
 
     picture: Markup
     rows: list[Row]
@@ -31,7 +31,7 @@ class Neighbourhood(NamedTuple):
 def neighbourhood_of(
     page_request: OrganizationRequest, control: Mapping[str, Any], why: Mapping[str, Any]
 ) -> Neighbourhood | None:
-    """What is around a control, two steps towards what covers it and one beyond; null if nothing is."""
+    """The neighbourhood: two layers that cover the control, and one that it covers. Null if there are none."""
     me = _node(control, control["effectiveCoverageStatus"])
     levels = {(step["control"]["id"]): step for step in why["proof"]}
     near: dict[str, Node] = {}

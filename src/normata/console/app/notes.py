@@ -1,7 +1,7 @@
-"""Notes of what was just done that offer to undo it.
+"""Notes that report a change just made, and offer to undo it.
 
-What a note is about is in the address, so that it works without script. It is signed with the secret of the session:
-nobody else can make a link that claims something was done here.
+A note's content is in the address, so that it works without a script. It is signed with the secret of the session, so
+that nobody else can make a link that claims a change.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from normata.console.page_request import SESSION_COOKIE
 
 
 def proof_of(page_request: OrganizationRequest, what: str, values: Sequence[str]) -> str:
-    """What proves that a page of this session wrote these values into an address."""
+    """The signature that proves that a page of this session put these values into an address."""
     signed = "\0".join([page_request.membership.organization_id, what, *values])
     return hmac.digest(page_request.cookie(SESSION_COOKIE).encode(), signed.encode(), "sha256").hex()[:32]
 
 
 def is_proved(page_request: OrganizationRequest, what: str, values: Sequence[str]) -> bool:
-    """Whether the address has the proof of these values."""
+    """Whether the signature in the address is valid for these values."""
     proof = page_request.query.get("proof", "")
     return hmac.compare_digest(proof.encode(), proof_of(page_request, what, values).encode())
 
 
 def assessed_notice(page_request: OrganizationRequest, change_id: str) -> Query:
-    """What the address has after many controls were assessed."""
+    """The parameters of the note after many controls were assessed."""
     return {"assessed": change_id, "proof": proof_of(page_request, "assessed", [change_id])}
 
 
 def assessed_note(page_request: OrganizationRequest) -> str:
-    """The change of assessments that the page offers to undo; empty for none."""
+    """The id of the change that the page offers to undo; empty for none."""
     change_id = page_request.query.get("assessed", "")
     return change_id if change_id and is_proved(page_request, "assessed", [change_id]) else ""

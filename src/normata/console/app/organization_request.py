@@ -1,7 +1,7 @@
-"""A request to a page of an organization: it calls operations as the person who has signed in.
+"""A request to a page of an organization: it calls operations as the person who is signed in.
 
-It does not use the database itself. A page shows the answers of operations, with the same checks as over HTTP; a form
-makes changes with operations.
+A page has no access to the database of its own. It shows answers of operations and makes changes with operations, with
+the same checks as over HTTP.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from normata.errors import InsufficientRole, NotFound
 from normata.identity.secrets import new_secret
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
-_NOTES = frozenset({"done", "undo", "restored", "assessed", "proof"})  # what a page shows of what was just done
+_NOTES = frozenset({"done", "undo", "restored", "assessed", "proof"})  # parameters of the note about the last change
 _UNREAD = "countUnreadNotifications"
-_MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
+_MAX_FIELDS = 600  # of a form: 500 selected controls, and the fields of the assessment
 
 
 class OrganizationRequest(PageRequest):
-    """A request of a member to a page of an organization."""
+    """A member's request to a page of an organization."""
 
     def __init__(
         self, console: Console, request: HttpRequest, visitor: Visitor, membership: SignedInMembership
@@ -67,45 +67,45 @@ class OrganizationRequest(PageRequest):
         self.person = visitor
         self.membership = membership
         self.api_calls: list[ApiCall] = []
-        self.unread: int | None = None  # notifications of the person; not known before something was asked
+        self.unread: int | None = None  # unread notifications of the person; null before the first call of ``ask``
         self.context.organization_id = membership.organization_id
 
-    # --- Who, and where
+    # --- Caller and address
 
     def may(self, least: Role) -> bool:
-        """Whether the person's role allows what takes at least ``least``."""
+        """Whether the person's role is ``least`` or higher."""
         return role_suffices(self.membership.role, least)
 
     def require(self, least: Role) -> None:
-        """Raise InsufficientRole unless the person's role allows what takes at least ``least``."""
+        """Raise InsufficientRole unless the person's role is ``least`` or higher."""
         if not self.may(least):
             raise InsufficientRole(f"This takes the role {least} or a larger one in the organization.")
 
     def param(self, name: str) -> str:
-        """A parameter of the path, decoded. Raises NotFound for one that nothing can have."""
+        """A parameter of the path, decoded. Raises NotFound if it is empty or contains a null character."""
         value = unquote(self.request.path_params[name])
         if not value or "\0" in value:
             raise NotFound
         return value
 
     def path(self, *steps: str, query: Query | None = None) -> str:
-        """A path of the organization's pages, without the prefix: ``path("controls", control_id)``."""
+        """A path of the organization's pages, without the application's prefix: ``path("controls", control_id)``."""
         within = "".join(f"{quote(step, safe='')}/" for step in steps)
         pairs = urlencode(pairs_of(query or {}))
         return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}{pairs and '?'}{pairs}"
 
     @property
     def here(self) -> str:
-        """The path of this request with its query, without the prefix."""
+        """The path and query of this request, without the prefix."""
         query = self.request.scope["query_string"].decode("latin-1")
         return f"{self.context.raw_path}?{query}" if query else self.context.raw_path
 
     def link(self, **changed: object) -> str:
-        """The path of this page with these parameters of the query set, and without those that are null."""
+        """The path of this page with some parameters of the query replaced; null removes one."""
         return self.context.prefix + self.here_with(**changed)
 
     def here_with(self, **changed: object) -> str:
-        """The same without the prefix: for a form to come back to."""
+        """The same without the prefix, as forms send it to come back."""
         pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
         remaining = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
         remaining += [(name, value) for name, value in changed.items() if value is not None]
@@ -113,7 +113,7 @@ class OrganizationRequest(PageRequest):
         return f"{path}?{urlencode(remaining)}" if remaining else path
 
     def _request(self, *, row_id: str = "", query: Any = None, body: Any = None, **more: Any) -> Request:
-        """A request to an operation, from this person in this organization."""
+        """The request to an operation, from this person in this organization."""
         roles = {self.membership.organization_id: self.membership.role}
         return Request(
             caller=Caller(self.person.user_id, self.person.user_name, "", "admin", None, roles, {}),
@@ -128,13 +128,13 @@ class OrganizationRequest(PageRequest):
             **more,
         )
 
-    # --- Asking
+    # --- Reads
 
     async def ask(self, *api_queries: ApiQuery) -> list[Any]:
         """The answers of operations, all from one snapshot. Raises the errors of the operations."""
         requests = self._requests(api_queries)
         is_first = self.unread is None
-        if is_first:  # every page shows it: it is asked along with what the page asks first, and is no request of it
+        if is_first:  # every page shows the count: read it in the same snapshot, and not as an API call of the page
             requests.append(self._count_of_unread())
 
         def work(transaction: Transaction) -> list[Any]:
@@ -155,13 +155,13 @@ class OrganizationRequest(PageRequest):
         return await self._answers(operations, answers)
 
     def _turn(self, requests: Iterable[tuple[ReadOperation, Request]]) -> AbstractAsyncContextManager[None]:
-        """The turn of a page with long reads; others need none."""
+        """Waits for a turn if an operation is expensive; else does not wait."""
         if not any(operation.is_dear(request.query) for operation, request in requests):
             return nullcontext()
         return self.console.services.long_reads.turn(self.membership.organization_id, self.person.user_id)
 
     def _requests(self, api_queries: Sequence[ApiQuery]) -> list[tuple[ReadOperation, Request]]:
-        """The operations of questions, each with its request. Raises InvalidRequest and InsufficientRole."""
+        """The operations with their requests. Raises InvalidRequest and InsufficientRole."""
         requests = []
         for api_query in api_queries:
             operation = self.console.operations[api_query.operation]
@@ -185,7 +185,7 @@ class OrganizationRequest(PageRequest):
 
     @staticmethod
     async def _answers(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
-        """The answers in wire form; a report is made on a thread of its own."""
+        """The answers in wire form. Reports are formatted on a thread, so that other requests do not wait."""
         for number, operation in enumerate(operations):
             if operation.formats is not None:
                 answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])
@@ -204,7 +204,7 @@ class OrganizationRequest(PageRequest):
         except ValidationError as error:
             raise InvalidRequest.of_validation("query", error) from None
 
-    # --- Changing
+    # --- Changes
 
     async def change(
         self,
@@ -220,11 +220,12 @@ class OrganizationRequest(PageRequest):
         dry_run: bool = False,
         checks_only: bool = False,
     ) -> Outcome:
-        """Make a change as the interface makes it, or try it, or check the body. Raises what no form can mend.
+        """Make a change with an operation. Raises the errors that correcting the form would not help against.
 
-        ``if_match`` is the entity tag of what the form was filled with, ``filled_from`` the same for an operation that
-        does not heed it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the body
-        of an operation that takes other bodies than JSON.
+        ``if_match`` is the entity tag that the form was filled with; ``filled_from`` is the same for an operation that
+        does not support it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the
+        body of an operation that takes other bodies than JSON. With ``dry_run`` the change is rolled back; with
+        ``checks_only`` only the input is checked.
         """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
@@ -232,7 +233,7 @@ class OrganizationRequest(PageRequest):
             if filled_from is not None:
                 operation = self._unless_changed(operation, filled_from)
             request, sent = self._change_request(operation, row_id, body, query or {})
-            if checks_only:  # the form has faults already: nothing runs for those that only a transaction can find
+            if checks_only:  # the form has faults already, so no transaction has to look for more
                 return Outcome(None)
             if upload is not None:
                 reading = operation.body_formats[upload.media_type].read
@@ -251,7 +252,7 @@ class OrganizationRequest(PageRequest):
         return Outcome(answer.content)
 
     def _unless_changed(self, operation: ChangeOperation, filled_from: FilledFrom) -> ChangeOperation:
-        """The operation, refused where what was seen is another by now: that is looked at within the change itself."""
+        """The operation with a check that the form is up to date. It runs in the transaction of the change."""
         ((reading, api_query),) = self._requests([filled_from.api_query])
 
         def work(unit: UnitOfWork, request: Request) -> Any:
@@ -262,7 +263,7 @@ class OrganizationRequest(PageRequest):
         return replace(operation, work=work)
 
     async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
-        """What a change would answer, what the questions would after it, and its effects, as dry runs call them.
+        """What a change would answer, what ``api_queries`` would answer after it, and its effects; from a dry run.
 
         Raises what :meth:`change` raises.
         """
@@ -286,7 +287,7 @@ class OrganizationRequest(PageRequest):
     def _change_request(
         self, operation: ChangeOperation, row_id: str, body: Mapping[str, Any] | None, query: Query
     ) -> tuple[Request, Mapping[str, Any]]:
-        """The request, and its body as a client would have sent it. Raises InvalidRequest with all faults."""
+        """The request, and its body as a client would send it. Raises InvalidRequest with all faults."""
         faults: list[FieldFault] = []
         of_organization = {"organizationId": self.membership.organization_id}
         read_query = read_body = None
@@ -314,19 +315,19 @@ class OrganizationRequest(PageRequest):
 
     @staticmethod
     def new_key() -> str:
-        """A key for a form: however often it is sent, its change is made once."""
+        """A new key for a form, so that its change is made once, however often it is sent."""
         return new_secret()
 
     async def fields(self) -> Fields:
-        """The fields of the form that was sent. Raises what :meth:`form` raises."""
+        """The fields of the form. Raises what :meth:`form` raises."""
         return Fields(await self.form_pairs(_MAX_FIELDS))
 
-    # --- Answering
+    # --- Answers
 
     def page(
         self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
     ) -> Response:
-        """A page of the organization as the answer."""
+        """Render a page of the organization."""
         return super().page(
             template,
             status=status,
@@ -348,7 +349,7 @@ class OrganizationRequest(PageRequest):
         )
 
     async def file(self, operation_id: str, row_id: str) -> Response:
-        """A report as a file to download, in the format that the address names. Raises what the operation does."""
+        """A report as a file to download, in the format that the address names. Raises the errors of the operation."""
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
         assert operation.formats is not None  # noqa: S101 - as above
@@ -369,9 +370,9 @@ class OrganizationRequest(PageRequest):
         return Response(made.body, headers={**HEADERS, **headers})
 
     def go(self, path: str, done: str = "", notice: Query | None = None) -> Response:
-        """Have the browser get a path of ours, which then says what was done: the text ``app.done.<done>``.
+        """Redirect to one of our paths, whose page then shows the text ``app.done.<done>``.
 
-        ``notice`` has whatever else the page needs to say so.
+        ``notice`` has the further parameters that the note needs.
         """
         pairs = pairs_of({"done": done, **(notice or {})})
         if pairs:
@@ -380,13 +381,13 @@ class OrganizationRequest(PageRequest):
         return self.redirect(path)
 
     def back(self, form: Fields, otherwise: str, done: str = "", notice: Query | None = None) -> Response:
-        """Have the browser get the page that the form was on, or another path where it does not say."""
+        """Redirect to the page that the form came from; to ``otherwise`` if it does not say, or is not one of ours."""
         wanted, _, fragment = form.get("return_to").partition("#")
         bare, _, query = wanted.partition("?")
         path = safe_path(bare)
         if not path.startswith("/app/"):
             return self.go(otherwise, done, notice)
-        # Put together anew, so that it is a query whatever it was.
+        # Parse and encode the query again, so that nothing but a query can come from the form.
         pairs = [(name, value) for name, value in parse_qsl(query) if name not in _NOTES]
         path += f"?{urlencode(pairs)}" if pairs else ""
         return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, notice)

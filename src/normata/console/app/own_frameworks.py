@@ -1,4 +1,4 @@
-"""Frameworks of the organization's own: made from a file, after a preview; and changed."""
+"""Frameworks of the organization's own: importing one from a file, after a preview, and changing it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMedi
 from normata.errors import Forbidden
 
 _IMPORT = "importCatalog"
-_FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # without a file it may be either
-_ROOM = 2**16  # bytes of a form besides its file
-_MAX_CARRIED = 3 * 2**20  # characters of a file that a page keeps
+_FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # a form without a file may be either
+_ROOM = 2**16  # bytes of the form besides the file
+_MAX_CARRIED = 3 * 2**20  # characters of the file in the page
 _MAX_PARTS = 10
 _EDITED = ("name", "identifier", "version", "description")
 
 
 class File(NamedTuple):
-    """A file that was sent: what it is called, its media type by the ending of that, its bytes.
+    """An uploaded file. Its media type follows from the ending of its name, and is null for an unknown one.
 
-    It is ``carried`` by the page; that is empty if the file is too large.
+    The preview page carries the file in the form field ``carried``, which is empty if the file is too large.
     """
 
     name: str
@@ -44,7 +44,7 @@ class File(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The form of an upload. ``file`` is null if none was chosen, ``previewed`` the mark of what was previewed."""
+    """The form of an upload. ``file`` is null if none was chosen; ``previewed`` is the mark of the previewed input."""
 
     step: str
     name: str
@@ -54,21 +54,21 @@ class Sent(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What is to be imported, as a mark: of another file, or under another name, it is another."""
+        """A hash of the input. It changes with the file, its name and the options."""
         assert self.file is not None  # noqa: S101 - narrows the type
         parts = (self.file.digest, self.file.media_type or "", str(self.skip_unknown), self.name)
         return sha256("\0".join(parts).encode()).hexdigest()
 
 
 async def show_upload(page_request: OrganizationRequest) -> Response:
-    """The form that takes a file."""
+    """Show the form that takes a file."""
     return await _upload_page(page_request, Sent("", "", skip_unknown=False, file=None))
 
 
 async def upload(page_request: OrganizationRequest) -> Response:
     """Preview the import of a file, or import it, as ``step`` says.
 
-    The preview page contains the file, so that it need not be chosen again. Changed input is previewed first.
+    The preview page contains the file, so nobody has to choose it again. Input that has changed is previewed first.
     """
     sent = await _sent(page_request)
     if sent.file is None or not sent.file.media_type:
@@ -95,12 +95,12 @@ async def upload(page_request: OrganizationRequest) -> Response:
 
 
 async def show_edit(page_request: OrganizationRequest) -> Response:
-    """The form that changes a framework of the organization's own. Raises Forbidden for another one."""
+    """Show the form that changes a framework of the organization's own. Raises Forbidden for a centralized one."""
     return await _edit_page(page_request)
 
 
 async def edit(page_request: OrganizationRequest) -> Response:
-    """Rename a framework."""
+    """Change the name, identifier, version and description of a framework."""
     form, framework_id = await page_request.fields(), page_request.param("id")
     typed = {name: form.get(name).replace("\r\n", "\n") or None for name in _EDITED if form.has(name)}
     filled_from = FilledFrom(
@@ -151,7 +151,7 @@ async def _edit_page(
 
 
 def _endings(page_request: OrganizationRequest) -> list[str]:
-    """How the names of files end that can be imported."""
+    """The file name endings of all import formats."""
     return [ending for one in _import(page_request).body_formats.values() for ending in one.endings]
 
 
@@ -162,7 +162,7 @@ def _import(page_request: OrganizationRequest) -> ChangeOperation:
 
 
 async def _sent(page_request: OrganizationRequest) -> Sent:
-    """The form that was sent. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
+    """The form of an upload. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
     operation = _import(page_request)
     limit = operation.body_limit or 0
     media_type = page_request.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -170,7 +170,7 @@ async def _sent(page_request: OrganizationRequest) -> Sent:
         raise UnsupportedMediaType(text("problem.form"))
     page_request.context.body_limit = limit + _MAX_CARRIED + _ROOM
     try:
-        # What is not the file is bounded by the parser, and all of it by the limit of the request.
+        # The parser limits everything but the file; the limit of the request applies to all of it.
         async with page_request.request.form(max_files=1, max_fields=_MAX_PARTS, max_part_size=_MAX_CARRIED) as form:
             return Sent(
                 _field(form, "step"),
@@ -189,7 +189,7 @@ def _field(form: FormData, name: str) -> str:
 
 
 async def _file(form: FormData, formats: Mapping[str, BodyFormat], limit: int) -> File | None:
-    """The file that was chosen, else the one that the page has kept. Raises TooLarge and InvalidRequest."""
+    """The file that was chosen, or else the one that the page carries. Raises TooLarge and InvalidRequest."""
     chosen = form.get("file")
     if isinstance(chosen, UploadFile) and chosen.filename:
         content = await chosen.read()
@@ -205,16 +205,16 @@ async def _file(form: FormData, formats: Mapping[str, BodyFormat], limit: int) -
 
 
 def _packed(name: str, media_type: str | None, content: bytes) -> File:
-    """A file that was chosen."""
+    """A chosen file, packed for the page to carry."""
     packed = b64encode(zlib.compress(content)).decode()
     carried = packed if len(packed) <= _MAX_CARRIED else ""
     return File(name, media_type, content, carried, sha256(content).hexdigest())
 
 
 def _unpacked(name: str, media_type: str | None, carried: str, limit: int) -> File:
-    """A file that a page has carried.
+    """The file that a page has carried.
 
-    Raises TooLarge before it is unpacked to more than it may have, and InvalidRequest.
+    Raises InvalidRequest, and TooLarge before unpacking more than the limit.
     """
     unpacking = zlib.decompressobj()
     try:

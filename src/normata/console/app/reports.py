@@ -1,4 +1,4 @@
-"""Reports of a framework: to read, to print, and as files."""
+"""Reports about a framework: to read, to print and to download."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 
-_FEW = 200  # rows that are rendered in a few milliseconds
-_LENGTHS = ("12", "25", "50")  # of plans, in steps
+_FEW = 200  # rows; rendering them takes a few milliseconds
+_LENGTHS = ("12", "25", "50")  # numbers of steps of a plan
 
 
 async def show_gaps(page_request: OrganizationRequest) -> Response:
@@ -26,7 +26,7 @@ async def show_gaps(page_request: OrganizationRequest) -> Response:
 
 
 async def show_plan(page_request: OrganizationRequest) -> Response:
-    """What to assess to close the gaps of a framework in few steps."""
+    """The plan that closes many gaps of a framework with few assessments."""
     steps = page_request.query.get("steps", _LENGTHS[0])
     plan = await page_request.ask_one(ApiQuery("getGapPlan", {"steps": steps}, id=page_request.param("id")))
     lengths = [
@@ -43,16 +43,16 @@ async def show_applicability(page_request: OrganizationRequest) -> Response:
 
 
 async def _page(page_request: OrganizationRequest, template: str, rows: Sequence[Any], **values: Any) -> Response:
-    """The page of a report; one of many rows is made on a thread, so that nobody else waits for it."""
+    """The page of a report. One with many rows is rendered on a thread, so that other requests do not wait."""
     render = partial(page_request.page, template, **values)
     return render() if len(rows) <= _FEW else await asyncio.to_thread(render)
 
 
 async def gaps_file(page_request: OrganizationRequest) -> Response:
-    """The gaps as a file."""
+    """The gaps as a file to download."""
     return await page_request.file("getFrameworkGaps", page_request.param("id"))
 
 
 async def applicability_file(page_request: OrganizationRequest) -> Response:
-    """The statement of applicability as a file."""
+    """The statement of applicability as a file to download."""
     return await page_request.file("getStatementOfApplicability", page_request.param("id"))

@@ -34,9 +34,9 @@ OrganizationHandler = Callable[[OrganizationRequest], Awaitable[Response]]
 
 
 class Page(NamedTuple):
-    """A page of every organization. ``path`` is within it, and ends with a slash unless it is empty.
+    """A page of each organization. ``path`` is below the organization's, and ends with a slash unless it is empty.
 
-    ``role`` is the least with which one sees it.
+    ``role`` is the lowest role that may see it.
     """
 
     path: str
@@ -80,7 +80,7 @@ PAGES: tuple[Page, ...] = (
     Page("records/{kind}/", get=lists.show_list),
     Page(
         "new/{kind}/", get=editing.show_new, post=editing.make, role="editor"
-    ),  # any id is one of a record: "new", too
+    ),  # not "records/{kind}/new/": a record may have the id "new"
     Page("records/{kind}/{id}/", get=details.show_one),
     Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor"),
     Page("archive/", get=archive.show, post=archive.archive_or_restore),
@@ -88,7 +88,7 @@ PAGES: tuple[Page, ...] = (
 
 
 def app_endpoints(console: Console) -> Iterator[Endpoint]:
-    """The endpoints of all pages; fixed paths before those that have an id in the same place."""
+    """The endpoints of all pages. Fixed paths come before those with an id in the same place."""
     yield Endpoint(console, "/app/", get=start.choose)
     for page in sorted(PAGES, key=lambda page: (page.path.count("{"), page.path)):
         get, post = (handler and of_organization(handler, page.role) for handler in (page.get, page.post))
@@ -97,9 +97,9 @@ def app_endpoints(console: Console) -> Iterator[Endpoint]:
 
 
 def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
-    """A page of an organization, for its members alone: it answers others as if it did not exist.
+    """A page of an organization, for its members only: for others it does not exist (404).
 
-    Members with a smaller role than ``least`` get 403.
+    Members with a role lower than ``least`` get 403.
     """
 
     async def answer(page_request: PageRequest) -> Response:

@@ -10,14 +10,14 @@ from normata.records.base import Restorable
 Steps = tuple[str, ...]
 
 _NOTHING: Mapping[str, Any] = {}
-# Kinds besides records that have a page of their own: the steps before the id.
+# Kinds with pages of their own, besides records: the steps before the id.
 _PAGES: Mapping[str, Steps] = {
     "controls": ("controls",),
     "frameworks": ("frameworks",),
     "memberships": ("settings", "members"),
 }
 _CLASSES = {"Control": "controls", "Framework": "frameworks"}
-# Kinds whose page is that of something that they belong to: the steps before its id, and the field that has it.
+# Kinds shown on another row's page: the steps before the id of that row, and the field with the id.
 _BELONGING: Mapping[str, tuple[Steps, str]] = {
     "controlCoverages": (("controls",), "controlId"),
     "frameworkAdoptions": (("frameworks",), "frameworkId"),
@@ -25,9 +25,9 @@ _BELONGING: Mapping[str, tuple[Steps, str]] = {
 
 
 def steps_to(kind: str, row_id: str | None, values: Mapping[str, Any] = _NOTHING) -> Steps | None:
-    """The steps of the path to a row's page, after the organization; null if it has none.
+    """The steps of the path to a row's page, below the organization; null if it has none.
 
-    ``kind`` is the row's name on the wire, such as ``tasks``, and ``values`` has what is known of its fields.
+    ``kind`` is the name on the wire, such as ``tasks``; ``values`` has the fields that are known.
     """
     if not row_id:
         return None
@@ -40,9 +40,9 @@ def steps_to(kind: str, row_id: str | None, values: Mapping[str, Any] = _NOTHING
 
 
 def entity_of(entity_type: str | None, row_id: str | None) -> tuple[str, str]:
-    """The kind and the id of a row that is named by the class of its table, as notifications do: ``Task``.
+    """The kind and id of a row whose table is named by its class, such as ``Task``, as notifications do.
 
-    Both are empty if there is none.
+    The kind is empty if the class is unknown, the id if ``row_id`` is null.
     """
     if entity_type in _CLASSES:
         return _CLASSES[entity_type], row_id or ""

@@ -1,4 +1,4 @@
-"""Finds controls, records, members, frameworks and pages by their words: as a page, and for the palette as JSON."""
+"""Search for controls, records, members, frameworks and pages: as a page, and as JSON for the command palette."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from normata.core.http.roles import Role
 from normata.core.schema.text import fold
 from normata.records.archive.queries import KINDS
 
-_MOST = 8  # of each group
-_MOST_DIGITS = 4  # that may have dots between them
-_LOOKED_AT = 40  # controls, of which those come first that have the words in their name
+_MOST = 8  # results in each group
+_MOST_DIGITS = 4  # of an identifier typed without dots
+_LOOKED_AT = 40  # controls to rank: those with the words in their name come first
 
 
 class SearchResult(NamedTuple):
-    """Something that was found: what it is called, what it is, and the path of its page.
+    """A search result: its name, what it is, and the path of its page.
 
-    ``other_words`` are further ones that it is found by.
+    ``other_words`` are further words that find it.
     """
 
     label: str
@@ -41,7 +41,7 @@ Groups = list[tuple[str, Sequence[SearchResult]]]
 
 
 async def find(page_request: OrganizationRequest) -> Response:
-    """What has all words of ``search``, at most eight of each sort. Whoever asks for JSON gets it as that."""
+    """Results that contain all words of ``search``, at most eight a group. Answers JSON if the request accepts it."""
     wanted = page_request.query.get("search", "").strip()
     groups = await _groups(page_request, wanted) if wanted else []
     if page_request.context.headers.get(b"accept", b"").startswith(b"application/json"):
@@ -94,12 +94,12 @@ async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
 
 
 def _is_called(wanted: str, found: Sequence[SearchResult]) -> bool:
-    """Whether something is called as was typed, from the beginning of a word: that comes before what merely has it."""
+    """Whether a name contains the text from the beginning of a word: such groups come first."""
     return any(f" {fold(wanted)}" in f" {fold(one.label)} {one.other_words}" for one in found)
 
 
 def _spelled_out(wanted: str) -> list[str]:
-    """The identifiers that somebody may mean who leaves out what is between letters and digits: A.5.15 for ``a515``."""
+    """The identifiers meant by somebody who leaves out punctuation, such as A.5.15 for ``a515``."""
     parts = re.fullmatch(r"([a-z]{1,4})[.-]?(\d[\d.-]{0,8})", fold(wanted))
     if parts is None:
         return []
@@ -115,7 +115,7 @@ def _spelled_out(wanted: str) -> list[str]:
 
 
 def _squeezed(identifier: str) -> str:
-    """Its letters and digits alone, without zeros before numbers."""
+    """Letters and digits only, without leading zeros of numbers."""
     return re.sub(r"[\W_]", "", re.sub(r"(?<!\d)0+(?=\d)", "", fold(identifier)))
 
 
@@ -175,7 +175,7 @@ def _member(page_request: OrganizationRequest, one: Mapping[str, Any]) -> Search
 
 
 def _framework(page_request: OrganizationRequest, one: Mapping[str, Any]) -> SearchResult:
-    # What is not adopted has no page but that which tells what adopting it would bring.
+    # A framework that is not adopted has no page but the preview of its adoption.
     steps = () if one["isAdopted"] else ("adoption",)
     return SearchResult(one["name"], one["identifier"], page_request.path("frameworks", one["id"], *steps))
 

@@ -1,4 +1,4 @@
-"""The sidebar: groups of places, in order. Places that the person may not see are left out."""
+"""The sidebar: groups of places, in order, without those that the person may not see."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normata.records.archive.queries import KINDS
 
 
 class Place(NamedTuple):
-    """A part of the console; its path is within the organization. ``letter`` is the key that goes there after ``g``."""
+    """An entry of the sidebar, with its path below the organization. Typing ``g`` and ``letter`` goes there."""
 
     key: str
     path: str
@@ -22,22 +22,22 @@ class Place(NamedTuple):
 
     @property
     def is_kind(self) -> bool:
-        """Whether it is the list of a kind of records; its key is then the kind's path."""
+        """Whether it is the list of a kind of records. Its key is then the path of the kind."""
         return self.key in KINDS
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The label in the sidebar."""
         return kind_words(self.key) if self.is_kind else text(f"app.section.{self.key}")
 
     @property
     def one(self) -> str:
-        """What people call one record of the kind."""
+        """The name of one record of the kind."""
         return KINDS[self.key].words().capitalize()
 
 
 class Group(NamedTuple):
-    """Places that belong together; a group without a key has no heading."""
+    """Places that belong together. A group with an empty key has no heading."""
 
     key: str
     places: tuple[Place, ...]
@@ -45,7 +45,6 @@ class Group(NamedTuple):
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys of its places."""
         return frozenset(place.key for place in self.places)
 
 
@@ -107,12 +106,12 @@ GROUPS: tuple[Group, ...] = (
     ),
 )
 PLACES: tuple[Place, ...] = tuple(place for group in GROUPS for place in group.places)
-QUICK: tuple[Place, ...] = tuple(place for place in PLACES if place.key in ("home", "controls", "due"))  # on a phone
-NEW: tuple[Place, ...] = tuple(  # what people make most
+QUICK: tuple[Place, ...] = tuple(place for place in PLACES if place.key in ("home", "controls", "due"))  # on phones
+NEW: tuple[Place, ...] = tuple(  # in the menu for new records
     place for place in PLACES if place.key in ("tasks", "auditItems", "policies", "assets", "vendors", "incidents")
 )
 
 
 def groups_for(may: Callable[[Role], bool]) -> list[Group]:
-    """The groups with the places that somebody may see."""
+    """The groups with the places that the person may see."""
     return [group._replace(places=tuple(place for place in group.places if may(place.role))) for group in GROUPS]

@@ -1,4 +1,4 @@
-"""The start of the console: redirects to the organization, or offers a choice."""
+"""The start page: it redirects to the person's organization, or lets them choose one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from normata.errors import NotFound
 
 
 async def choose(page_request: PageRequest) -> Response:
-    """Lead to the person's only organization, or have them choose one of several.
+    """Redirect to the person's only organization, or let them choose one.
 
-    Whoever has just accepted an invitation (``joined``) comes to its organization, which says so; who is ``new`` reads
-    there how to sign in next time.
+    After accepting an invitation (``joined``), the person gets to its organization, with a note. ``new`` is for a new
+    account: the note then says how to sign in next time.
     """
     visitor = await page_request.required_visitor()
     joined = [one for one in visitor.memberships if one.organization_id == page_request.query.get("joined")]

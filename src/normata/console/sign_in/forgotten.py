@@ -1,4 +1,4 @@
-"""Mailing a link to a person who has forgotten their password."""
+"""Mailing a sign-in link to somebody who has forgotten their password."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from normata.identity.sign_in import links
 from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
 _log = structlog.get_logger("normata")
-_sending: set[asyncio.Task[None]] = set()  # the event loop holds tasks weakly
+_sending: set[asyncio.Task[None]] = set()  # the event loop holds only weak references to tasks
 
 
 async def show_forgotten(page_request: PageRequest) -> Response:
-    """The form that asks for an address, and what happens once it was sent."""
+    """Show the form for the email address, and after sending it what happens next."""
     _require_mail(page_request)
     is_sent = page_request.query.get("sent") == "true"
     return page_request.page("forgotten.html", visitor=await page_request.visitor(), is_sent=is_sent)
 
 
 async def mail_link(page_request: PageRequest) -> Response:
-    """Mail a link to an address, if somebody has an account with it. Raises SignInRefused.
+    """Mail a link to an address if it belongs to an account. Raises SignInRefused.
 
-    The answer is the same, and takes as long, if nobody has.
+    The answer and its time are the same without an account, so that nobody can find out who has one.
     """
     _require_mail(page_request)
     form = await page_request.form()

@@ -20,7 +20,7 @@ _LONGEST_NAME = 500
 
 
 async def show_invitation(page_request: PageRequest) -> Response:
-    """Say who is invited to what, and ask whether to accept. Only the button accepts."""
+    """Show who is invited to which organization. Only the button accepts, since mail scanners open links."""
     secret = page_request.query.get("secret", "")
     row = await _open_invitation(page_request, secret)
     visitor = await page_request.visitor()
@@ -36,11 +36,11 @@ async def show_invitation(page_request: PageRequest) -> Response:
 
 
 async def accept_invitation(page_request: PageRequest) -> Response:
-    """Accept it. Raises SignInRefused.
+    """Accept an invitation. Raises SignInRefused.
 
-    Somebody who is new is signed in. Somebody who has an account has to sign in to it first. The link proves no more
-    than that one knows the link, as whoever has made the invitation does; and it may be somebody else who has accepted
-    an earlier one and so has the account with this address.
+    A new person is signed in. Somebody who has an account must sign in first, because the link proves no more than
+    knowing it: whoever made the invitation knows it, too, and the account with this address may belong to somebody
+    else, who accepted an earlier invitation.
     """
     page_request.require_local_sign_in()
     form = await page_request.form()
@@ -48,7 +48,7 @@ async def accept_invitation(page_request: PageRequest) -> Response:
     try:
         return await _accept(page_request, await _open_invitation(page_request, secret), name)
     except ConstraintViolation:
-        # Somebody with this address has accepted another invitation at the same moment: now there is such a user.
+        # Another invitation to this address was accepted at the same moment. The user exists now, so try again.
         return await _accept(page_request, await _open_invitation(page_request, secret), name)
     except InvitationClosed:
         raise SignInRefused("invitation_unknown") from None
@@ -76,20 +76,20 @@ async def _accept(page_request: PageRequest, row: Any, name: str) -> Response:
         scope=reach,
         writes=invitations.ACCEPTING_WRITES,
     )
-    return page_request.redirect(joined)  # or, for whoever has not signed in, to the page to sign in on
+    return page_request.redirect(joined)  # whoever is not signed in gets to the sign-in page from there
 
 
 def _must_sign_in(row: Any, visitor: Visitor | None) -> bool:
-    """Whether the account that an invitation is for is not the one that this browser is signed in to.
+    """Whether the invitation is for an account that this browser is not signed in to.
 
-    Nobody can sign in to one that was removed, so its invitation brings it back.
+    Nobody can sign in to a removed account. The invitation restores it.
     """
     has_account = row.user_id is not None and row.user_removed_at is None
     return has_account and (visitor is None or visitor.user_id != row.user_id)
 
 
 async def _open_invitation(page_request: PageRequest, secret: str) -> Any:
-    """The invitation with this secret. Raises SignInRefused unless it is open."""
+    """The open invitation with this secret. Raises SignInRefused if there is none."""
     found = await invitations.find_open(page_request.console.services.database, secret)
     if found is None:
         raise SignInRefused("invitation_unknown")

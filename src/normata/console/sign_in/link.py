@@ -1,4 +1,4 @@
-"""Signing in with a link that the command line has printed, or that was mailed."""
+"""Signing in with a link, which the command line has printed or a mail contains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from normata.identity.sign_in import links as sign_in_links
 
 
 async def show_link(page_request: PageRequest) -> Response:
-    """Ask whether to sign in. Only the button uses the link up: a scanner of mail, or a preview, opens it as well."""
+    """Ask whether to sign in. Only the button uses the link up, because mail scanners and previews open it, too."""
     secret = page_request.query.get("secret", "")
     row = await _open_link(page_request, secret)
     return page_request.page(
@@ -43,7 +43,7 @@ async def use_link(page_request: PageRequest) -> Response:
 
 
 async def _open_link(page_request: PageRequest, secret: str) -> Any:
-    """The link with this secret. Raises SignInRefused unless it is good."""
+    """The valid link with this secret. Raises SignInRefused."""
     if not is_secret(secret):
         raise SignInRefused("link_malformed")
     found = await page_request.console.services.database.look_up(sign_in_links.SIGN_IN_LINK_LOOKUP, digest_of(secret))

@@ -1,4 +1,4 @@
-"""Signing in with a provider of OpenID Connect: the redirect there, and the callback."""
+"""Single sign-on with a provider of OpenID Connect: the redirect to it, and the callback."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COOKIE = "normata-oidc"
 _KIND = "oidc"
 _LONGEST_CODE = 4_000
 
-# The errors that a provider may send: RFC 6749, section 4.1.2.1, and OpenID Connect Core 1.0, section 3.1.2.6.
+# The errors that a provider may send (RFC 6749, section 4.1.2.1; OpenID Connect Core 1.0, section 3.1.2.6).
 _ERRORS = frozenset(
     {
         *("access_denied", "invalid_request", "invalid_scope", "server_error", "temporarily_unavailable"),
@@ -48,12 +48,12 @@ _log = structlog.get_logger("normata")
 
 @dataclass(frozen=True, slots=True)
 class SingleSignOn:
-    """The pages of a provider: those to go to it, and the one to come back to."""
+    """The pages for single sign-on with a provider."""
 
     provider: Provider
 
     async def start(self, page_request: PageRequest) -> Response:
-        """Send the browser to the provider. Raises SignInRefused."""
+        """Redirect to the provider. Raises SignInRefused."""
         await page_request.console.throttles.count(page_request.address)
         try:
             url, cookie = await self._begin(page_request, return_to=safe_path(page_request.query.get("return_to", "")))
@@ -62,10 +62,10 @@ class SingleSignOn:
         return RedirectResponse(url, 303, {**HEADERS, "Set-Cookie": cookie})
 
     async def connect(self, page_request: PageRequest) -> Response:
-        """Have a person who has signed in by other means go to the provider, to be known by it from then on.
+        """Connect the account of a signed-in person with the provider, so that they can sign in with it from now on.
 
-        The answer is a page with a link to it: browsers do not follow a form to another site, see the policy of pages.
-        Raises SignInRefused.
+        The answer is a page with a link to the provider, because the policy of pages (``form-action``) forbids
+        redirecting a form to another site. Raises SignInRefused.
         """
         visitor = await page_request.required_visitor()
         require_fresh(visitor)
@@ -76,7 +76,7 @@ class SingleSignOn:
         return page_request.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
 
     async def disconnect(self, page_request: PageRequest) -> Response:
-        """Have the provider's person be the visitor's no more. Raises NotFound."""
+        """Disconnect the visitor's account from the provider. Raises NotFound."""
         visitor = await page_request.required_visitor()
         identity = (await page_request.form()).get("identity", "")
         await page_request.change_own(
@@ -85,7 +85,7 @@ class SingleSignOn:
         return page_request.redirect(START)
 
     async def finish(self, page_request: PageRequest) -> Response:
-        """Sign in whom the provider names, or connect them. Raises SignInRefused."""
+        """Sign in the person whom the provider names, or connect them. Raises SignInRefused."""
         answer = _answer(page_request)
         attempt = await _attempt_data(page_request, answer)
         try:
@@ -101,10 +101,11 @@ class SingleSignOn:
         return response
 
     async def _begin(self, page_request: PageRequest, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
-        """The address to go to, and the cookie that goes with it. Raises ProviderFailed.
+        """The URL of the provider, and the cookie for this attempt. Raises ProviderFailed.
 
-        What the answer has to match is stored in the database for ten minutes. The cookie binds it to this browser:
-        somebody could otherwise have another's browser bring an answer that signs in as them (RFC 6749, section 10.12).
+        The values that the callback must match are stored in the database for ten minutes. The cookie binds the attempt
+        to this browser. Otherwise an attacker could make a victim's browser use the attacker's callback, and so sign it
+        in as the attacker (RFC 6749, section 10.12).
         """
         request = await self.provider.authorization_request()
         browser = new_secret()
@@ -125,7 +126,7 @@ class SingleSignOn:
         return request.url, page_request.console.site.cookie(COOKIE, browser, max_age=lifetime)
 
     async def _connect(self, page_request: PageRequest, person: Person, user_id: str) -> Response:
-        """Connect the user who started it with the provider's person. Raises SignInRefused."""
+        """Connect the user who started the attempt with the provider's person. Raises SignInRefused."""
         visitor = await page_request.required_visitor()
         if visitor.user_id != user_id:
             raise SignInRefused("other_browser")
@@ -139,10 +140,9 @@ class SingleSignOn:
         return page_request.redirect(START)
 
     async def _sign_in(self, page_request: PageRequest, person: Person, return_to: str) -> Response:
-        """Begin the session of the user whom the person is.
+        """Start the session of the person's user.
 
-        Two that come at once for the first time may be in each other's way; whoever comes second finds what the first
-        has made.
+        Two first sign-ins at once may collide. The second one then finds the user that the first one has created.
         """
         try:
             return await self._sign_in_once(page_request, person, return_to)
@@ -181,7 +181,7 @@ class SingleSignOn:
 
 
 def _answer(page_request: PageRequest) -> Mapping[str, str]:
-    """What the browser brings. Raises SignInRefused if a parameter is repeated: which of the two would count?"""
+    """The parameters of the callback. Raises SignInRefused if one is repeated, since it would be ambiguous."""
     pairs = parse_qsl(page_request.request.url.query, keep_blank_values=True)
     answer = dict(pairs)
     if len(answer) != len(pairs):
@@ -190,7 +190,7 @@ def _answer(page_request: PageRequest) -> Mapping[str, str]:
 
 
 async def _attempt_data(page_request: PageRequest, answer: Mapping[str, str]) -> dict[str, Any]:
-    """The data stored for this answer, which can be used once. Raises SignInRefused."""
+    """The stored data of the attempt, which can be used once. Raises SignInRefused."""
     state = answer.get("state", "")
     if not is_secret(state):
         raise SignInRefused("oidc_answer")
@@ -206,7 +206,7 @@ async def _attempt_data(page_request: PageRequest, answer: Mapping[str, str]) ->
 
 
 def _code(answer: Mapping[str, str]) -> str:
-    """The code of an answer. Raises SignInRefused if the provider sends an error instead."""
+    """The authorization code of the callback. Raises SignInRefused if it has an error instead."""
     error = answer.get("error")
     if error is not None:
         raise SignInRefused(f"provider_{error}" if error in _ERRORS else "provider_error")
@@ -217,7 +217,7 @@ def _code(answer: Mapping[str, str]) -> str:
 
 
 def _failure(page_request: PageRequest, error: ProviderFailed) -> Response:
-    """The page that reports a failure of the provider, with the request's id."""
+    """The page that reports a failure of the provider, with the id of the request."""
     is_down = isinstance(error, ProviderUnreachable)
     page_request.context.problem, page_request.context.reason = "provider_failed", error.cause
     _warn(page_request, "sign_in_provider_failed", cause=error.cause)

@@ -1,4 +1,4 @@
-"""Signing in with a passkey. It takes the script of the page; everything else works without."""
+"""Signing in with a passkey. Only this way to sign in needs the script."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from normata.identity.sign_in import passkeys
 from normata.identity.sign_in.webauthn import RelyingParty, challenge_of
 
 _KIND = "passkey"
-_SIGN_IN = ""  # whom a challenge to sign in is for: that is not known yet
+_SIGN_IN = ""  # a challenge to sign in is for no user yet
 
 
 async def sign_in_options(page_request: PageRequest) -> Response:
-    """What the script needs to ask the browser for a signature, with a new challenge."""
+    """The options with which the script asks the browser for a signature, with a new challenge."""
     party = relying_party(page_request)
     challenge = await begin_challenge(page_request, _SIGN_IN)
     return JsonResponse(party.request_options(challenge), headers=dict(HEADERS))
 
 
 async def use_passkey(page_request: PageRequest) -> Response:
-    """Sign in with what the browser has signed. Raises SignInRefused."""
+    """Sign in with the signature of the browser. Raises SignInRefused."""
     party = relying_party(page_request)
     form = await page_request.form()
     answer = answer_of(form)
@@ -53,7 +53,7 @@ async def use_passkey(page_request: PageRequest) -> Response:
 
 
 def relying_party(page_request: PageRequest) -> RelyingParty:
-    """Who asks for passkeys. Raises SignInRefused if there are none."""
+    """The relying party. Raises SignInRefused if passkeys are not possible."""
     page_request.require_local_sign_in()
     if page_request.console.passkeys is None:
         raise SignInRefused("passkeys_impossible")
@@ -61,7 +61,7 @@ def relying_party(page_request: PageRequest) -> RelyingParty:
 
 
 async def begin_challenge(page_request: PageRequest, user_id: str) -> str:
-    """A new challenge for a user, or for whoever signs in. It counts as an attempt. Raises SignInRefused."""
+    """A new challenge for a user, or, with an empty id, to sign in. Counts as an attempt. Raises SignInRefused."""
     await page_request.console.throttles.count(page_request.address)
     challenge = new_secret()
     await page_request.console.services.changes.make(
@@ -74,7 +74,7 @@ async def begin_challenge(page_request: PageRequest, user_id: str) -> str:
 
 
 def answer_of(form: Mapping[str, str]) -> dict[str, Any]:
-    """What the script has sent: a credential, as browsers write it in JSON. Raises SignInRefused."""
+    """The credential that the script has sent as JSON. Raises SignInRefused."""
     try:
         answer = orjson.loads(form.get("credential", ""))
     except ValueError:
@@ -85,12 +85,9 @@ def answer_of(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def finish_challenge(page_request: PageRequest, answer: Mapping[str, Any], user_id: str) -> str:
-    """The challenge that an answer is to. It was made for the same user, and is good for nothing any more.
-
-    Raises SignInRefused.
-    """
+    """The challenge of an answer, which must be for this user. It cannot be used again. Raises SignInRefused."""
     challenge = challenge_of(answer)
-    # By itself: what is refused after it must not bring the challenge back.
+    # In a transaction of its own: if the sign-in is refused later, the challenge must stay used up.
     data = await page_request.console.services.changes.make(
         lambda unit: sign_in_attempts.finish(unit, _KIND, challenge),
         actor=page_request.actor(None),

@@ -18,16 +18,16 @@ from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
 
 async def use_password(page_request: PageRequest) -> Response:
-    """Sign in with an email address and a password.
+    """Sign in with an email address and a password. Raises SignInRefused.
 
-    Who has no account, or no password, gets the same answer as for a wrong one, after as long. Raises SignInRefused.
+    Without an account or a password, the answer and its time are those of a wrong password.
     """
     page_request.require_local_sign_in()
     form = await page_request.form()
     email, password = form.get("email", "").strip(), form.get("password", "")
     return_to = form.get("return_to", "")
     found = await _account(page_request, email)
-    is_right = await proves(page_request, email, password, found)  # also where nothing was found: it takes as long
+    is_right = await proves(page_request, email, password, found)  # also without an account, to take the same time
     if found is None or not is_right:
         page_request.note_refusal(SignInRefused("password_wrong"))
         message = refusal("password_wrong")
@@ -47,9 +47,9 @@ async def use_password(page_request: PageRequest) -> Response:
 
 
 async def proves(page_request: PageRequest, email: str, password: str, found: Any | None) -> bool:
-    """Whether a password is that of an account, as it was ``found``. It counts as an attempt.
+    """Whether a password is that of the account ``found``. False for null. Counts as an attempt.
 
-    Raises SignInRefused, also where too many passwords of this address wait to be compared: that counts for nothing.
+    Raises SignInRefused, also if too many passwords from this address wait to be compared; that is no attempt.
     """
     hashing = page_request.console.hashing
     async with hashing.turn(page_request.address):

@@ -1,4 +1,4 @@
-"""Starting a session after a sign-in, the same for all means."""
+"""Starting a session after a sign-in of any kind."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
 from normata.identity.sessions import sessions
 from normata.identity.sign_in_model import Means
 
-START = "/account/"  # where a person can see to how they sign in
-HOME = "/app/"  # where a person goes who was on the way to nothing else
+START = "/account/"  # ways to sign in are managed here
+HOME = "/app/"  # the default after signing in
 
 
 def _nothing(_unit: UnitOfWork) -> None:
-    """Nothing has to be done besides."""
+    """The default of ``Proof.work``."""
 
 
 class Proof(NamedTuple):
     """Who a person has proved to be, and by what means.
 
-    ``work`` is made in the same unit of work as the session: it uses up what was proved with, and may raise
-    SignInRefused. ``writes`` has what it writes, ``organizations`` those in which it changes something. The id of a
-    person who is new is known before.
+    ``work`` runs in the same unit of work as the session: it uses up the proof, and may raise SignInRefused. ``writes``
+    declares what it writes, and ``organizations`` where. The id of a new user is chosen before.
     """
 
     means: Means
@@ -40,10 +39,10 @@ class Proof(NamedTuple):
 
 
 async def start_session(page_request: PageRequest, proof: Proof, return_to: str = "") -> Response:
-    """Begin a session, and send the browser on to ``return_to`` where that is safe.
+    """Start a session, and redirect to ``return_to`` if that is a safe path, else to the default.
 
-    The session has a new secret, and one that the browser had before ends: nobody can have prepared it. Raises what the
-    work of the proof raises.
+    The session has a new secret, and the previous session of the browser ends, so that nobody can have prepared it
+    (session fixation). Raises the errors of ``proof.work``.
     """
     before = await page_request.visitor()
 
@@ -72,7 +71,7 @@ async def start_session(page_request: PageRequest, proof: Proof, return_to: str 
 
 
 async def sign_out(page_request: PageRequest) -> Response:
-    """End the session of this browser, and have the browser forget it. Without one that is harmless."""
+    """End the session of this browser, if any, and delete its cookie."""
     visitor = await page_request.visitor()
     if visitor is not None:
         await page_request.change_own(visitor, lambda unit: sessions.end(unit, visitor.session_id), sessions.END_WRITES)

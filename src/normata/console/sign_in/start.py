@@ -1,4 +1,4 @@
-"""The page to sign in on."""
+"""The sign-in page."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from normata.console.return_path import safe_path
 
 
 async def start(page_request: PageRequest) -> Response:
-    """The ways to sign in."""
+    """Show the ways to sign in."""
     return await start_page(page_request, return_to=page_request.query.get("return_to", ""))
 
 
 async def start_page(
     page_request: PageRequest, *, return_to: str, status: int = 200, email: str = "", message: str = ""
 ) -> Response:
-    """The ways to sign in, and what was wrong with the last attempt."""
+    """The page with the ways to sign in, and a ``message`` about the last attempt."""
     console, return_to = page_request.console, safe_path(return_to)
     query = f"?return_to={quote(return_to, safe='')}" if return_to else ""
     return page_request.page(

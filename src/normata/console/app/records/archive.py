@@ -1,4 +1,4 @@
-"""The pages of the archive: its list, and archiving and restoring of one record or many."""
+"""The archive: its list, and archiving and restoring one record or many."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STEPS = ("archive", "restore")
 
 
 class Refused(NamedTuple):
-    """A record that nothing was done to: what it is called, where that is known, and why."""
+    """A record that was not archived or restored: its name if known, and why."""
 
     record: RecordName
     name: Called | None
@@ -46,7 +46,7 @@ class Refused(NamedTuple):
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """What is archived: who did it, when and why, and what stands in the way of a restore."""
+    """The archived records: who archived each, when and why, and what prevents a restore."""
     sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
     undo_queries = UndoQueries(page_request)
@@ -82,7 +82,7 @@ def _kinds() -> list[tuple[str, str]]:
 def _chips(
     page_request: OrganizationRequest, filled: Sequence[tuple[str, str]], called: Mapping[str, Mapping[str, str]]
 ) -> list[tuple[str, str, str]]:
-    """The filters that count: what each is called, its values as words, and the address without it."""
+    """The active filters: the label, the values as words, and the address without the filter."""
     values: dict[str, list[str]] = {}
     for name, value in filled:
         if name in _LABELS:
@@ -94,9 +94,9 @@ def _chips(
 
 
 async def archive_or_restore(page_request: OrganizationRequest) -> Response:
-    """Archive or restore what a form names: one record, those selected, or all that one action has archived.
+    """Archive or restore the records that a form names: one, those selected, or all of one archive action.
 
-    ``step`` says which; ``mode`` is ``each`` where some may be refused and the others done.
+    ``step`` says which. With ``mode`` ``each``, those that are not refused are done; else all or none.
     """
     form = await page_request.fields()
     if not page_request.may("editor"):
@@ -122,12 +122,12 @@ async def archive_or_restore(page_request: OrganizationRequest) -> Response:
 
 
 def _named(form: Fields) -> Sequence[RecordName]:
-    """The records that a form names: the one of the button that was pressed, or else those selected."""
+    """The records that a form names: the one whose button was pressed, or else those selected."""
     return [split(value) for value in dict.fromkeys(form.all("only") or form.all("selected"))]
 
 
 def _without_selection(form: Fields) -> Fields:
-    """The form, to lead back to a page on which nothing is selected any more: script keeps that in its address."""
+    """The form without the selection in its return address, which the script keeps there."""
     path, _, query = form.get("return_to").partition("?")
     remaining = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
     return Fields([("return_to", f"{path}?{remaining}" if remaining else path)])
@@ -140,7 +140,7 @@ def _selected_records(records: Sequence[RecordName], archive_id: str = "") -> Ma
 
 
 def _notice(page_request: OrganizationRequest, outcome: Outcome) -> Query:
-    """What the address has afterwards."""
+    """The parameters of the note after an archiving or a restore."""
     answer = outcome.answer
     if not answer["done"]:
         return {"done": "no_record_done"}
@@ -152,7 +152,7 @@ def _notice(page_request: OrganizationRequest, outcome: Outcome) -> Query:
 async def _refused(
     page_request: OrganizationRequest, form: Fields, records: Sequence[RecordName], refusal: Refusal
 ) -> Response:
-    """The page that says which records were refused, and why; the others can be done then."""
+    """The page that lists the refused records with their reasons, and offers to do the others."""
     archive_id = form.get("archiveId")
     if archive_id and not records:
         left = await page_request.ask_one(ApiQuery("listArchive", {"archiveId": archive_id}))

@@ -35,17 +35,17 @@ from normata.console.texts import has_text, text
 from normata.core.db.types import now
 from normata.records.fields import Field, fields_of, referring_to
 
-_MAX_REFERRERS = "10"  # of each kind
+_MAX_REFERRERS = "10"  # of each kind and field
 _MAX_HISTORY = "20"
-_SHORT = 5_000  # characters that are rendered in a few milliseconds
-_OURS = ("id", "organizationId", "archivedAt", "shortId")  # said elsewhere on the page, or of no use to people
+_SHORT = 5_000  # characters; rendering them takes a few milliseconds
+_OURS = ("id", "organizationId", "archivedAt", "shortId")  # shown elsewhere on the page, or of no interest
 _LONG = ("prose", "document")
 _TIMES = frozenset({"createdAt", "updatedAt"})
-_NOT_SHOWN = UNSHOWN | {"archivedAt"}  # of an event
+_NOT_SHOWN = UNSHOWN | {"archivedAt"}  # fields of an event
 
 
 class Referrers(NamedTuple):
-    """The records of a kind that refer to this one by one of their fields: a page of them, and what they are called."""
+    """A page of the records of a kind that refer to this one by one of their fields."""
 
     kind: KindNames
     field: str
@@ -55,7 +55,7 @@ class Referrers(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What has become of a field: its value before, where that is known, and after; of a long text the ``pieces``."""
+    """A changed field: its value before, null if unknown, and after; ``pieces`` is the difference of long texts."""
 
     field: Field
     label: str
@@ -65,7 +65,7 @@ class Change(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The short fields that have a value: what people look at, what the record refers to, and what few people need."""
+    """The short fields with a value: those of general interest, references, and those that few people need."""
 
     shown: Sequence[Field]
     referred: Sequence[Field]
@@ -73,7 +73,7 @@ class Facts(NamedTuple):
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """A record, live or archived."""
+    """Show a record, live or archived."""
     kind, record_id = kind_of(page_request), page_request.param("id")
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
@@ -123,7 +123,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
 
 
 async def _written(texts: Mapping[str, Any]) -> Mapping[str, Markup]:
-    """The markup of texts, by the names of their fields; of long ones on a thread, so that nobody else waits."""
+    """The markup of texts by field. Long ones are rendered on a thread, so that other requests do not wait."""
     found = {name: written for name, written in texts.items() if isinstance(written, str)}
 
     def render() -> Mapping[str, Markup]:
@@ -147,7 +147,7 @@ def _has(record: Mapping[str, Any], field: Field) -> bool:
 def _named(
     record: Mapping[str, Any], fields: Sequence[Field], events: Sequence[tuple[Mapping[str, Any], Sequence[Change]]]
 ) -> Iterator[tuple[str, str | None]]:
-    """What the page names: what the record refers to now, and has referred to, and who has changed it."""
+    """All rows that the page names, as pairs of kind and id: references now and before, and who changed them."""
     for field in fields:
         yield field.target, record[field.name] if field.target else None
     for event, changes in events:
@@ -158,7 +158,7 @@ def _named(
 
 
 async def _events(kind: Kind, events: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Sequence[Change]]]:
-    """Events with what they changed; where these are long texts on a thread, so that nobody else waits."""
+    """Events with their changes. Long texts are compared on a thread, so that other requests do not wait."""
     found = [(event, list(_changes(kind, event))) for event in events]
     long = [change for _, changes in found for change in changes if change.field.sort in _LONG]
 
@@ -179,7 +179,7 @@ def _as_text(value: Any) -> str:
 
 
 def _changes(kind: Kind, event: Mapping[str, Any]) -> Iterator[Change]:
-    """What an event has changed; nothing of one that has made the record, or archived or restored it."""
+    """The changes of an event; none if it created the record."""
     if event["before"] is None or event["after"] is None:
         return
     for field in fields_of(kind):
@@ -188,5 +188,5 @@ def _changes(kind: Kind, event: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def did(action: str) -> str:
-    """What somebody did to a record, in the past."""
+    """An action as a verb in the past tense."""
     return text(f"did.{action}") if has_text(f"did.{action}") else action_words(action).lower()

@@ -29,12 +29,12 @@ from normata.console.texts import text
 from normata.records.fields import Field
 from normata.records.writing import MAX_DOCUMENT_BYTES
 
-# A form has a byte of a request in up to three of its own.
+# URL encoding takes up to three bytes for one.
 _MAX_FORM = 3 * MAX_DOCUMENT_BYTES
 
 
 async def show_new(page_request: OrganizationRequest) -> Response:
-    """The form of a new record. The address may fill fields in: ``?policyId=…``."""
+    """Show the form of a new record. Parameters of the address fill fields in: ``?policyId=…``."""
     kind = kind_of(page_request)
     entries = [_new_entry(field, page_request.query.get(field.name)) for field in form_fields(kind)]
     return await _page(page_request, kind, entries, Started(key=page_request.new_key(), zone=zone_name()))
@@ -60,7 +60,7 @@ async def make(page_request: OrganizationRequest) -> Response:
 
 
 async def show_edit(page_request: OrganizationRequest) -> Response:
-    """The form of a record. One that is archived is read-only: its page says so."""
+    """Show the form of a record. An archived one is read-only, so this redirects to its page, which says so."""
     kind, record_id = kind_of(page_request), page_request.param("id")
     record = await page_request.ask_one(ApiQuery(getting(kind), id=record_id))
     if record["archivedAt"] is not None:
@@ -69,7 +69,7 @@ async def show_edit(page_request: OrganizationRequest) -> Response:
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Change what the person has changed of a record, unless somebody else was faster: then say what they did."""
+    """Save the fields that the person has changed. If the record has changed meanwhile, show what others changed."""
     kind, record_id, form = kind_of(page_request), page_request.param("id"), await _sent(page_request)
     api_query = ApiQuery(getting(kind), id=record_id)
     record = await page_request.ask_one(api_query)
@@ -91,7 +91,7 @@ async def change(page_request: OrganizationRequest) -> Response:
         return page_request.back(form, page_request.path("records", kind.path, record_id), done)
     if refusal.code != "precondition_failed":
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
-    # What they changed stands in the form now, but where the person has changed the same: that stays, theirs is shown.
+    # The form gets the values of others, except where the person has changed the same field: it then shows both.
     record = await page_request.ask_one(api_query)
     theirs, started = _filled(kind, record, zone)
     mine = {entry.field.name for entry in changed}
@@ -123,7 +123,7 @@ async def _page(
     at_fields = {name.partition("/")[0]: message for name, message in reversed(faults.items())}
     named = [name for name in by_name if record is None and name in page_request.query]
     layout = form_layout(kind, named)
-    # What is wrong, what others have changed and what was looked for is to be seen.
+    # Unfold the sections with faults, changes of others and searches.
     to_be_seen = {*at_fields, *theirs, *(name for name, words in find.items() if words)}
     return page_request.page(
         "app/record_form.html",
@@ -147,15 +147,15 @@ async def _page(
 
 
 async def _sent(page_request: OrganizationRequest) -> Fields:
-    """The form that was sent. Raises what :meth:`OrganizationRequest.fields` raises."""
+    """The form. Raises what :meth:`OrganizationRequest.fields` raises."""
     page_request.context.body_limit = _MAX_FORM
     return await page_request.fields()
 
 
 def _asks_to_find(form: Fields) -> bool:
-    """Whether the form is to come back with more to choose from, rather than be saved.
+    """Whether to show the form again with more choices, rather than save it.
 
-    That is so where "Find" was pressed, and where somebody has written something to find and pressed Enter.
+    That is so if "Find" was pressed, or Enter after typing something to find.
     """
     step = form.get("step")
     wanted = {name: form.get(name) for name, _ in form.pairs if name.startswith("find.")}
@@ -176,7 +176,7 @@ def _filled(kind: Kind, record: Mapping[str, Any], zone: str) -> tuple[Sequence[
 
 
 def _with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal | None:
-    """What the interface refuses, along with what could not be sent to it."""
+    """The refusal of the operation with the faults of values that could not be sent; null if there are neither."""
     if refusal is None and not faults:
         return None
     if refusal is None or (faults and refusal.status != 400):

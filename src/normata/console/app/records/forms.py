@@ -1,7 +1,7 @@
-"""The form of a record: how its values stand in it, and how they are read from it again.
+"""The form of a record: how values are written into it, and read from it.
 
-A form knows what it was filled with by a mark for each field. So a change sends what the person has changed, and
-nothing else; and where somebody else was faster, the page can say which fields they have changed.
+The form contains a hash of each field's first value, its mark. So a change sends only the fields that the person has
+changed, and after a conflict the page can show which fields others have changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AS_TEXT, AS_JSON = "text", "json"  # how a document is written
 
 
 class Entry(NamedTuple):
-    """A field of a form, and what stands in it. ``written`` tells of a document whether it is a text or JSON."""
+    """A field of a form with its content. ``written`` says of a document whether it is text or JSON."""
 
     field: Field
     shown: str
@@ -39,9 +39,9 @@ class Entry(NamedTuple):
 
 
 class Started(NamedTuple):
-    """What a form began with: the record's entity tag and marks, or the key under which a record is made once.
+    """What a form began with: entity tag and marks of the record, or the idempotency key for a new one.
 
-    ``zone`` is where its times are.
+    ``zone`` is the name of the time zone of its times.
     """
 
     tag: str = ""
@@ -51,19 +51,19 @@ class Started(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a form asks for: values by their names, and what is wrong with those that cannot even be sent."""
+    """The values to send, by field, and the faults of those that cannot be sent."""
 
     values: Mapping[str, Any]
     faults: Mapping[str, str]
 
 
 def form_fields(kind: Kind) -> Sequence[Field]:
-    """The fields that people fill in."""
+    """The fields that people can fill in."""
     return [field for field in fields_of(kind) if field.is_writable]
 
 
 def entry_of(field: Field, value: Any, zone: str) -> Entry:
-    """How a value stands in the form, whose times are those of ``zone``."""
+    """A value as content of the form; times are in the zone of this name."""
     match field.sort:
         case "flag":
             return Entry(field, "true" if value else "")
@@ -77,7 +77,7 @@ def entry_of(field: Field, value: Any, zone: str) -> Entry:
 
 
 def typed_entry(field: Field, form: Fields) -> Entry | None:
-    """What the person has left in the form; null if it does not have the field."""
+    """What the person has entered for a field; null if the form does not contain the field."""
     name = field.name
     if field.sort == "flag":
         return Entry(field, "true" if form.has(name) else "") if name in form.all("flags") else None
@@ -92,17 +92,17 @@ def typed_entry(field: Field, form: Fields) -> Entry | None:
 
 
 def started_with(record: Mapping[str, Any], entries: Sequence[Entry], zone: str) -> Started:
-    """What the form of a record begins with, which has these entries."""
+    """What a form begins with that shows these entries of a record."""
     return Started(tag_of(record), marks_of(entries), zone=zone)
 
 
 def marks_of(entries: Sequence[Entry]) -> str:
-    """What the form was filled with, as one value of it."""
+    """The marks of the entries, as the value of a form field."""
     return json.dumps({entry.field.name: _mark(entry) for entry in entries}, separators=(",", ":"))
 
 
 def known_marks(form: Fields) -> Mapping[str, str]:
-    """The marks that a form has brought back; none if it has none that can be read."""
+    """The marks that a form has sent back; none if they are missing or not readable."""
     try:
         found = orjson.loads(form.get("marks"))
     except ValueError:
@@ -111,12 +111,12 @@ def known_marks(form: Fields) -> Mapping[str, str]:
 
 
 def is_marked(entry: Entry, marks: Mapping[str, str]) -> bool:
-    """Whether this is what the form was filled with."""
+    """Whether the content is what the form was filled with."""
     return marks.get(entry.field.name) == _mark(entry)
 
 
 def read(entries: Sequence[Entry], zone: str, record: Mapping[str, Any] | None = None) -> Read:
-    """What is to be sent to the interface; of a new record, where ``record`` is null, nothing that is empty."""
+    """The values to send for these entries. For a new record, where ``record`` is null, empty ones are left out."""
     values: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for entry in entries:
@@ -131,9 +131,9 @@ def read(entries: Sequence[Entry], zone: str, record: Mapping[str, Any] | None =
 
 
 def _value(entry: Entry, zone: tzinfo, before: Any) -> Any:
-    """The value of a field, as a change sends it. Raises ValueError with a reason fit for the person.
+    """The value of a field to send. Raises ValueError with a message for the person.
 
-    What is no number or no time is sent as it is: the interface says what is wrong with it.
+    Text that is no number or time is sent unchanged, because the operation explains what is wrong.
     """
     field, shown = entry.field, entry.shown
     if field.sort == "flag":
@@ -148,7 +148,7 @@ def _value(entry: Entry, zone: tzinfo, before: Any) -> Any:
 
 
 def _document(entry: Entry, before: Any) -> Any:
-    """The patch that makes the document of what was there (RFC 7396)."""
+    """The merge patch (RFC 7396) from the document before to the one in the form. Raises ValueError."""
     if entry.written != AS_JSON:
         return entry.shown
     try:
@@ -158,7 +158,7 @@ def _document(entry: Entry, before: Any) -> Any:
     try:
         patch = patch_between(before, document)
         is_whole = is_same(merge_patch(before, patch), document)
-    except RecursionError:  # the interface takes far less
+    except RecursionError:  # the operation allows much less nesting
         raise ValueError(text("record.deep_json")) from None
     if not is_whole:
         raise ValueError(text("record.null_in_json"))
@@ -177,7 +177,7 @@ def _number(shown: str) -> float | str:
 
 
 def _moment(shown: str, zone: tzinfo = UTC) -> str:
-    """A day, or a time as a browser has it, to the minute or finer, in a zone unless it has an offset."""
+    """A timestamp from a day, or from a browser's local time in this zone; other text unchanged."""
     try:
         return parse_timestamp(shown)
     except ValueError:
@@ -191,7 +191,7 @@ def _moment(shown: str, zone: tzinfo = UTC) -> str:
 
 
 def _local(field: Field, moment: str, zone: tzinfo) -> str:
-    """A moment as browsers write it: a day, or where the time matters a time in a zone, as short as it can be."""
+    """A timestamp as browsers write it: a day, or, for a field with times, the local time in its shortest form."""
     if not field.has_time:
         return day_of(moment, zone).isoformat()
     local = datetime.fromisoformat(moment).astimezone(zone).replace(tzinfo=None)
@@ -200,12 +200,12 @@ def _local(field: Field, moment: str, zone: tzinfo) -> str:
 
 
 def _as_token(words: str) -> str:
-    """A value of one's own, as tokens are written: `waiting for vendor` becomes ``WAITING_FOR_VENDOR``."""
+    """Words as a token: ``waiting for vendor`` becomes ``WAITING_FOR_VENDOR``."""
     return re.sub(r"[\s_-]+", "_", words.strip()).upper()
 
 
 def _lines(typed: str) -> str:
-    """Browsers send a line's end as two characters."""
+    r"""The text with ``\n`` as line ends; browsers send ``\r\n``."""
     return typed.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -219,7 +219,7 @@ def _without_ends(shown: str) -> str:
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {"count": _count, "number": _number}
 
-# What browsers do to a value that nobody has touched makes no difference.
+# Browsers change values that nobody has touched. Marks ignore that.
 _PLAIN: Mapping[str, Callable[[str], str]] = {"prose": _lines, "document": _lines, "moment": _moment}
 
 

@@ -1,4 +1,4 @@
-"""The kind that a page is about, and the words for it: all of them follow from its declaration."""
+"""The kind that a page is about, and its words, which follow from its declaration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = type[Restorable]
 
 
 class KindNames(NamedTuple):
-    """What templates show of a kind: its path, and its name for one record and for several."""
+    """The path of a kind, and its names in singular and plural, for templates."""
 
     path: str
     one: str
@@ -33,12 +33,12 @@ def kind_of(page_request: OrganizationRequest) -> Kind:
 
 
 def kind_names(kind: Kind) -> KindNames:
-    """What templates show of a kind."""
+    """The names of a kind, for templates."""
     return KindNames(kind.path, kind.words(), kind.plural())
 
 
 def label(field: Field | str) -> str:
-    """What people call a field: what the texts have, or else what its name says (``dueDate`` is `Due date`)."""
+    """The label of a field: from the texts, or else from its name (``dueDate`` becomes ``Due date``)."""
     name = field if isinstance(field, str) else field.name
     key = f"record.field.{name}"
     if has_text(key):
@@ -52,22 +52,22 @@ def label(field: Field | str) -> str:
 
 
 def title_of(kind: Kind) -> Field:
-    """The field that people know a record by."""
+    """The field with the name of a record."""
     return next(field for field in fields_of(kind) if field.is_title)
 
 
 def listing(kind: Kind) -> str:
-    """The id of the operation that lists a kind."""
+    """The id of the operation that lists the records of a kind."""
     return list_id(kind)
 
 
 def getting(kind: Kind) -> str:
-    """The id of the operation that gets a record."""
+    """The id of the operation that reads a record."""
     return f"get{kind.__name__}"
 
 
 def making(kind: Kind) -> str:
-    """The id of the operation that makes a record."""
+    """The id of the operation that creates a record."""
     return f"create{kind.__name__}"
 
 

@@ -1,6 +1,6 @@
-"""Which fields of a kind matter first, and where on its pages each of them stands.
+"""Which fields of a kind come first, and where each field is on its pages.
 
-A rule finds them by the declaration of a kind. Where people would choose otherwise, the kind is listed here.
+A rule finds them from the declaration of the kind. Kinds for which it does badly are listed here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from normata.console.app.records.kinds import Kind
 from normata.records.fields import Field, fields_of
 
 _MOST_FIRST = 5
-# The fields that a form shows first, of kinds for which the rule finds others than people would.
+# The first fields of the form, for kinds where the rule chooses badly.
 _FIRST: Mapping[str, tuple[str, ...]] = {
     "auditItems": ("name", "type", "status", "deadline", "findings"),
     "audits": ("name", "type", "frameworkId", "started", "notes"),
@@ -23,12 +23,12 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
 }
 _LONG = ("prose", "document")
 _CHOSEN = ("token", "flag", "reference", "moment")
-# What the program fills in, or only other systems know.
+# Filled in by the program, or known to other systems only.
 _SELDOM = frozenset({"slug", "order", "categoryOrder"})
 
 
 class FormLayout(NamedTuple):
-    """The fields of a form: those that matter first, written and chosen ones apart, then the rest, then the seldom."""
+    """The fields of a form: the first ones, split into typed and chosen ones, then the rest, then the rarely used."""
 
     written: Sequence[Field]
     chosen: Sequence[Field]
@@ -37,7 +37,7 @@ class FormLayout(NamedTuple):
 
 
 def form_layout(kind: Kind, named: Iterable[str] = ()) -> FormLayout:
-    """Where each field of a form stands. Those that an address has ``named`` stand with the first, to be seen."""
+    """The layout of a form. The fields in ``named``, which the address fills in, are among the first, to be seen."""
     fields = [field for field in fields_of(kind) if field.is_writable]
     first = {field.name for field in first_of(kind)} | {
         field.name for field in fields if field.name in set(named) and not is_seldom(field)
@@ -53,7 +53,7 @@ def form_layout(kind: Kind, named: Iterable[str] = ()) -> FormLayout:
 
 @cache
 def first_of(kind: Kind) -> tuple[Field, ...]:
-    """The fields that matter first, at most five."""
+    """The first fields of the form, at most five."""
     fields = [field for field in fields_of(kind) if field.is_writable and not is_seldom(field)]
     if kind.path in _FIRST:
         return tuple(field for field in fields if field.name in _FIRST[kind.path])
@@ -62,7 +62,7 @@ def first_of(kind: Kind) -> tuple[Field, ...]:
 
 
 def _rank(field: Field) -> int:
-    """What a record is called, where it stands, whose it is, when it is due, and its text; then the others."""
+    """Where a field comes: title, status, responsible member, due date, long text, then the others."""
     order = (
         field.is_title,
         field.name == "status",
@@ -77,11 +77,11 @@ def _rank(field: Field) -> int:
 
 
 def by_sort(fields: Iterable[Field]) -> list[Field]:
-    """What it is, whose and what about, when; then what was written, long texts last."""
+    """Fields in reading order: states, references and dates, then typed values, long texts last."""
     order = ("token", "flag", "reference", "moment", "text", "number", "foreign", "count", "prose", "document")
     return sorted(fields, key=lambda field: order.index(field.sort))
 
 
 def is_seldom(field: Field) -> bool:
-    """Whether few people ever look at it: what the program makes itself, and ids in other systems."""
+    """Whether few people need the field: the program makes it, or it is an id in another system."""
     return field.name in _SELDOM or (field.sort == "foreign" and not field.target)

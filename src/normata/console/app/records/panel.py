@@ -1,4 +1,4 @@
-"""What stands beside a list of records: the one that is open, with a form for what changes most."""
+"""The panel beside a list of records: the open record, with a form for the fields that change most."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from normata.console.markdown import markdown
 from normata.console.states import meaning
 from normata.records.fields import Field, fields_of
 
-_LONGEST = 5_000  # characters of a text: what is longer is read on its own page
+_LONGEST = 5_000  # characters of a text; its own page shows a longer one
 _OMITTED = frozenset({"id", "organizationId", "archivedAt", "createdAt", "updatedAt", "shortId"})
 
 
 class Panel(NamedTuple):
-    """A record that is open, its place in the list, and what is shown of it.
+    """The open record, its neighbours in the list, and what the panel shows of it.
 
-    ``quick`` are the fields that can be changed here; ``started`` is what the form begins with.
+    ``quick`` are the fields that can be changed here; ``started`` is what their form begins with.
     """
 
     record: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Panel(NamedTuple):
 async def panel_of(
     page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> Panel:
-    """What is shown of a record beside the list that has ``records``."""
+    """The panel for a record, beside a list with ``records``."""
     ids = [one["id"] for one in records]
     at = ids.index(record["id"]) if record["id"] in ids else -1
     zone = zone_name()
@@ -82,7 +82,7 @@ async def panel_of(
 
 
 def marks_of_state(record: Mapping[str, Any], fields: Sequence[Field]) -> list[Field]:
-    """The fields that say where a record stands: states that mean something, and flags that are set."""
+    """The fields that show the state of a record: tokens with a meaning, and flags that are set."""
     tokens = [field for field in fields if field.sort == "token" and meaning(record[field.name])]
     tokens.sort(key=lambda field: field.name != "status")
     return [*tokens, *(field for field in fields if field.sort == "flag" and record[field.name])]

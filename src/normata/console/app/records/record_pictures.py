@@ -1,4 +1,4 @@
-"""The picture of a record, for kinds that have one: how an incident went on, and what relying on a vendor risks."""
+"""Pictures of records: the timeline of an incident, and the risk matrix of a vendor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normata.console.app.records.kinds import Kind, label
 from normata.console.filters import moment, moment_text
 from normata.console.texts import counted, text
 
-# The moments of an incident, each with the class of what it begins: unnoticed, open, dealt with.
+# The moments of an incident, each with the tone that it begins: unnoticed, open, resolved.
 _MOMENTS: Mapping[str, str] = {
     "occurredAt": "none",
     "detectedAt": "partial",
@@ -23,15 +23,15 @@ _MOMENTS: Mapping[str, str] = {
     "closedAt": "full",
 }
 _DEADLINE, _NOTIFIED = "notificationDeadline", "authorityNotifiedAt"
-_LEAST = 2  # moments, for a line between them
+_LEAST = 2  # moments that a timeline needs
 _SCALE = range(1, 6)
-_HOUR, _DAY = 60, 1440  # minutes
+_HOUR, _DAY = 60, 1440  # in minutes
 
 
 class RecordPicture(NamedTuple):
-    """A picture with its name, a sentence about it, and the same as a table: its heads and its rows.
+    """A picture with its name, a sentence about it, and the same content as a table: head and rows.
 
-    Beside one that is not wide there is room for the table.
+    The table is beside a picture that is not wide.
     """
 
     name: str
@@ -43,7 +43,7 @@ class RecordPicture(NamedTuple):
 
 
 def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture | None:
-    """The picture of a record at the moment ``at``; null if its kind has none, or it has too little to show."""
+    """The picture of a record at the time ``at``; null if its kind has none, or if values are missing."""
     match kind.path:
         case "incidents":
             return _course(record, at)
@@ -56,7 +56,7 @@ def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture 
 
 
 def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
-    """What happened when. The steps are alike: the first hours matter most, and have no room on a line of days."""
+    """The timeline of an incident, with equal steps: the first hours matter most, and would not fit a scale."""
     found = sorted((record[name], name) for name in _MOMENTS if record[name])
     if len(found) < _LEAST:
         return None
@@ -79,7 +79,7 @@ def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
 
 
 def _notice(record: Mapping[str, Any], at: str) -> str:
-    """How much time there is, or was, to notify the authority; empty if nobody has to be."""
+    """How much time is, or was, left to notify the authority; empty if there is no deadline."""
     deadline, notified = record[_DEADLINE], record[_NOTIFIED]
     if not deadline:
         return ""
@@ -101,7 +101,7 @@ def _between(before: str, after: str) -> str:
 
 
 def _risk(record: Mapping[str, Any]) -> RecordPicture | None:
-    """Probability and impact, before and after treatment."""
+    """The probability and impact of a vendor's risk, before and after treatment."""
     cells: dict[tuple[int, int], str] = {}
     rows: list[list[str]] = []
     for state in ("inherent", "residual"):

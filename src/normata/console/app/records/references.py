@@ -1,4 +1,4 @@
-"""What records refer to, by name: to be shown as links, and to be chosen from."""
+"""The rows that records refer to, by name: as links and as choices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from normata.console.texts import text
 from normata.records.archive.queries import KINDS
 from normata.records.fields import Field
 
-_MOST = 100  # ids of one question, and names to choose from
-_BY_IDENTIFIER = ("controls", "controlCoverages")  # people know these by identifier and name
+_MOST = 100  # ids in one query, and choices in a list
+_BY_IDENTIFIER = ("controls", "controlCoverages")  # shown with identifier and name
 
 Named = Mapping[tuple[str, str], "Called"]
 
 
 class Called(NamedTuple):
-    """Something with a name. ``steps`` lead to its page; they are empty if it has none, or none to be seen.
+    """A row with its name. ``steps`` lead to its page; they are empty if there is none that the person can open.
 
-    ``note`` says why it is not live; it is empty if it is.
+    ``note`` says why the row is not live, and is empty if it is.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Called(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What can be chosen for a reference: the first of ``total`` that ``find`` finds, and what is chosen already."""
+    """The choices for a reference: of ``total`` matches for the search ``find`` the first ones, and the present one."""
 
     options: Sequence[Called]
     total: int
@@ -39,12 +39,12 @@ class Choice(NamedTuple):
 
     @property
     def is_part(self) -> bool:
-        """Whether there is more to choose from than is shown."""
+        """Whether to offer a search, because not all choices are listed."""
         return bool(self.find) or self.total > _MOST
 
 
 def queries_for_names(wanted: Iterable[tuple[str, str | None]]) -> list[ApiQuery]:
-    """The questions for what things are called, live or not: pairs of their sort and their id."""
+    """The queries for the names of rows, live or not, from pairs of kind and id."""
     ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for target, row_id in wanted:
         if target and row_id:
@@ -57,7 +57,7 @@ def queries_for_names(wanted: Iterable[tuple[str, str | None]]) -> list[ApiQuery
 
 
 async def names_of(page_request: OrganizationRequest, wanted: Iterable[tuple[str, str | None]]) -> Named:
-    """What things are called, by their sort and id; what is not to be seen is left out."""
+    """The names of rows by kind and id. Rows that the person cannot see are missing."""
     api_queries = queries_for_names(wanted)
     answers = await page_request.ask(*api_queries) if api_queries else []
     return {
@@ -68,7 +68,7 @@ async def names_of(page_request: OrganizationRequest, wanted: Iterable[tuple[str
 
 
 def called(target: str, item: Mapping[str, Any]) -> Called:
-    """The name of a thing of this sort, as an operation answers it."""
+    """A row of this kind with its name, from the answer of ``listNames``."""
     words, identifier = item["label"], item["identifier"]
     if target in _BY_IDENTIFIER:
         words = f"{identifier} {words}"
@@ -87,7 +87,7 @@ def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
         return "records", target, item["id"]
     if target == "controlCoverages":
         return "controls", item["controlId"]
-    if target == "frameworks" and not item["isLive"]:  # what adopting it again would bring
+    if target == "frameworks" and not item["isLive"]:  # the preview of adopting it again
         return target, item["id"], "adoption"
     if target == "memberships" and item["isLive"]:
         return "settings", "members", item["id"]
@@ -97,9 +97,9 @@ def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
 async def choices_of(
     page_request: OrganizationRequest, fields: Sequence[Field], chosen: Mapping[str, str], find: Mapping[str, str]
 ) -> Mapping[str, Choice]:
-    """What can be chosen for fields that are references, by their names.
+    """The choices for reference fields, by field.
 
-    ``chosen`` has what is chosen already, ``find`` what to look for where there is too much to choose from.
+    ``chosen`` has the present ids, ``find`` the searches of fields with too many choices.
     """
     if not fields:
         return {}

@@ -1,4 +1,4 @@
-"""The note after an archiving or a restore, with what undoes it."""
+"""The note after archiving or restoring, with the button that undoes it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from normata.console.app.organization_request import OrganizationRequest
 from normata.records.archive.queries import KINDS
 
 _MOST = 100  # records that an address names
-_LONGEST = 6_000  # characters of them; what is longer, proxies do not take
+_LONGEST = 6_000  # characters; some proxies refuse longer addresses
 
 RecordName = tuple[str, str]  # kind and id
 
 
 class Undo(NamedTuple):
-    """What was done to how many records, and the fields of the form that takes it back.
+    """What was done to how many records, and the form fields of the button that undoes it.
 
-    ``labels`` has what some of them are called.
+    ``labels`` are the names of some of them.
     """
 
     what: str
@@ -31,12 +31,12 @@ class Undo(NamedTuple):
 
 
 def archived_notice(page_request: OrganizationRequest, archive_id: str) -> Query:
-    """What the address has after records were archived."""
+    """The parameters of the note after records were archived."""
     return {"undo": archive_id, "proof": proof_of(page_request, "undo", [archive_id])}
 
 
 def restored_notice(page_request: OrganizationRequest, records: Sequence[RecordName]) -> Query:
-    """What the address has after records were restored; of too many only that it was done."""
+    """The parameters of the note after records were restored; for too many, the note has no Undo."""
     names = [joined(*record) for record in records]
     if len(names) > _MOST or sum(map(len, names)) > _LONGEST:
         return {"done": "restored_many"}
@@ -49,13 +49,13 @@ def joined(kind: str, record_id: str) -> str:
 
 
 def split(value: str) -> RecordName:
-    """What :func:`joined` has joined; whatever else it is names no record."""
+    """The kind and id of a record from :func:`joined`. Any other value gives a pair that names no record."""
     kind, _, record_id = value.partition(":")
     return kind, record_id
 
 
 class UndoQueries:
-    """What a page has to ask, to show the note: nothing if its address has none, or one that is not ours."""
+    """The queries that the note needs: none if the address has no note, or no valid signature."""
 
     def __init__(self, page_request: OrganizationRequest) -> None:
         query = page_request.request.query_params
@@ -74,7 +74,7 @@ class UndoQueries:
         return [ApiQuery("listNames", {"kind": kind, "id": found}) for kind, found in ids.items()]
 
     def note(self, answers: Sequence[Mapping[str, Any]]) -> Undo | None:
-        """The note, from the answers to the questions; null if there is nothing to take back any more."""
+        """The note from the answers to the queries; null if there is nothing left to undo."""
         total = sum(answer["total"] for answer in answers)
         if not total:
             return None

@@ -1,4 +1,4 @@
-"""Settings: service accounts, which are programs that work in the organization, and their tokens."""
+"""Settings: service accounts and their tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROLES = get_args(ServiceRole)
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
-    """The organization's service accounts."""
+    """List the organization's service accounts."""
     return await _list_page(page_request)
 
 
@@ -37,12 +37,12 @@ async def create(page_request: OrganizationRequest) -> Response:
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """A service account, and its tokens."""
+    """Show a service account with its tokens."""
     return await _account_page(page_request)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Change an account, make or revoke a token of it, or end it, as ``step`` says."""
+    """Change or remove an account, or create or revoke a token of it, as ``step`` says."""
     form, account_id = await page_request.fields(), page_request.param("id")
     match form.get("step"):
         case "change":

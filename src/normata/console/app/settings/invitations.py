@@ -1,4 +1,4 @@
-"""Settings: invitations that are open, and inviting."""
+"""Settings: open invitations, and inviting."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _UNTYPED: Mapping[str, str] = {"email": "", "role": "editor"}
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The invitations that can still be accepted."""
+    """List the open invitations."""
     return await _page(page_request)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Invite somebody, and show the link this once; or withdraw an invitation. ``step`` says which."""
+    """Invite somebody and show the link, this once; or withdraw an invitation. ``step`` says which."""
     form = await page_request.fields()
     if form.get("step") == "withdraw":
         outcome = await page_request.change("revokeInvitation", row_id=form.get("invitation"))

@@ -1,4 +1,4 @@
-"""Settings: members, their roles and responsibilities, and their removal."""
+"""Settings: members, their roles and responsibilities, and removing them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = ("exclude", "only", "include")
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
-    """The members with their roles; also removed ones, if requested."""
+    """List the members with their roles; removed ones, too, if the address asks for them."""
     wanted = {name: page_request.query.get(name, "") for name in ("removed", "page")}
     found = await page_request.ask_one(ApiQuery("listMembers", wanted))
     return page_request.page(
@@ -29,7 +29,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 
 async def show_one(page_request: OrganizationRequest) -> Response:
-    """A member, and their responsibilities."""
+    """Show a member with their responsibilities."""
     return await _page(page_request)
 
 
@@ -52,7 +52,7 @@ async def change(page_request: OrganizationRequest) -> Response:
 
 
 def roles_within(own: str) -> list[Role]:
-    """The roles that somebody with the role ``own`` may give, the smallest first."""
+    """The roles that a member with the role ``own`` may give, the lowest first."""
     return [role for role in ROLES if role_suffices(own, role)]
 
 
@@ -61,7 +61,7 @@ async def _remove(page_request: OrganizationRequest, member_id: str) -> Response
     if outcome.refusal is not None:
         return await _page(page_request, outcome.refusal)
     if outcome.answer["member"]["userId"] == page_request.person.user_id:
-        return page_request.redirect("/app/")  # where they are somebody still
+        return page_request.redirect("/app/")  # they are no longer a member here
     return page_request.go(page_request.path("settings", "members", member_id), "member_removed")
 
 

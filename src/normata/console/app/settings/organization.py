@@ -1,4 +1,4 @@
-"""Settings: the organization itself, its name and its removal."""
+"""Settings: the name of the organization, and its removal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from normata.core.http.problems import InvalidRequest
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The organization, and the person's place in it."""
+    """Show the organization, and the person's role in it."""
     return await _page(page_request)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Rename the organization, or remove it, as ``step`` says. A removal must be confirmed with the slug."""
+    """Rename the organization, or remove it, as ``step`` says. To remove it, the form must contain its slug."""
     page_request.require("admin")
     form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")

@@ -10,12 +10,12 @@ from normata.console.app.people import PEOPLE, names_of, with_all
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The valid tokens; also expired and revoked ones, if requested."""
+    """List the valid tokens; expired and revoked ones, too, if the address asks for them."""
     return await _page(page_request)
 
 
 async def revoke(page_request: OrganizationRequest) -> Response:
-    """End a token of the organization."""
+    """Revoke a token."""
     form = await page_request.fields()
     outcome = await page_request.change("revokeToken", row_id=form.get("token"))
     if outcome.refusal is not None:
