@@ -1,6 +1,6 @@
-"""The program ``normata``, also ``python -m normata``: it can be interrupted at any moment.
+"""The program ``normata``, also ``python -m normata``. It can be interrupted at any time.
 
-Importing the commands takes a while, so this module is prepared for an interrupt before it imports them.
+Importing the commands takes a while, so this module handles an interrupt before it imports them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 
 def main() -> None:
-    """Run the command line. An interrupt ends it with the exit code 130, also while it is still being imported."""
+    """Run the command line. An interrupt, even during the import, ends it with exit code 130."""
     sys.unraisablehook = _interrupt_again
-    # What is imported stays. To search it for reference cycles again and again takes a tenth of a command's start.
+    # Imported objects stay. Searching them for reference cycles would take a tenth of a command's start.
     gc.set_threshold(50_000, 20, 20)
     try:
         from normata.cli.main import main as run  # noqa: PLC0415 - see above
@@ -23,11 +23,11 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python would answer with a traceback while it cleans up
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python would print a traceback during its cleanup
 
 
 def _interrupt_again(lost: Any) -> None:
-    """Interrupt again, in a moment, if a finalizer was interrupted: Python ignores whatever is raised there."""
+    """Interrupt again after a moment if a finalizer was interrupted, because Python ignores what a finalizer raises."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return

@@ -1,4 +1,4 @@
-"""The application, put together: wiring only."""
+"""Creates the application: it only connects the parts."""
 
 from __future__ import annotations
 
@@ -59,13 +59,14 @@ if TYPE_CHECKING:
     from normata.core.http.tracing import Tracing
 
 _PACKAGE = Path(__file__).parent
-_MAKING_TAKES = 120  # seconds at most, on a busy machine
+_MAKING_TAKES = 120  # seconds; more than it takes on a busy machine
 
 
 class Service(Starlette):
-    """Starlette, with our :class:`Gateway` in place of what it puts around an application.
+    """Starlette with :class:`Gateway` in place of its own middleware.
 
-    That is for faults that leave an application. None leaves the gateway, and each layer costs every request.
+    That middleware handles errors that leave the application. None leaves the gateway, and each layer costs every
+    request time.
     """
 
     gateway: Callable[[ASGIApp], ASGIApp]
@@ -79,7 +80,7 @@ class Service(Starlette):
 
 
 def create_app(settings: Settings | None = None) -> Service:
-    """The service as it is shipped. ``settings`` are read from the environment where they are not given.
+    """Create the application. Null settings are read from the environment.
 
     Raises :class:`normata.core.db.database.BadDatabaseUrl`. The database need not be reachable yet.
     """
@@ -112,7 +113,7 @@ def create_app(settings: Settings | None = None) -> Service:
     )
 
     for one in FORGOTTEN:
-        metrics.forgotten(one.name, 0)  # each is there from the start: rates need that
+        metrics.forgotten(one.name, 0)  # rates need a first value of each
     types = (*JOB_TYPES, retention(settings, metrics.forgotten))
     runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
 
@@ -170,18 +171,18 @@ def create_app(settings: Settings | None = None) -> Service:
 
 @cache
 def documentation_files() -> documentation.Files:
-    """The files of the documentation: the wheel has them.
+    """The files of the documentation, which are part of the wheel.
 
-    In a source checkout a process of its own makes them of the source as it is now, since that takes a second of this
-    one's event loop, and memory. Raises OSError and subprocess.SubprocessError where that fails.
+    In a source checkout a process of its own generates them from the present source, because that takes memory and a
+    second of processor, during which the event loop would stand still. Raises OSError and subprocess.SubprocessError.
     """
     names = (documentation.OPENAPI, documentation.REFERENCE)
     if all((_PACKAGE / name).is_file() for name in names):
         return {name: (_PACKAGE / name).read_bytes() for name in names}
     with TemporaryDirectory(prefix="normata-docs-") as folder:
-        subprocess.run(  # noqa: S603 - a module of ours
+        subprocess.run(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", "normata.cli.new_docs", "--package", folder],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # it must find this source, and no other
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # import this source and no other
             stdin=subprocess.DEVNULL,
             timeout=_MAKING_TAKES,
             check=True,
@@ -190,7 +191,7 @@ def documentation_files() -> documentation.Files:
 
 
 async def _figures(database: Database) -> Mapping[str, float]:
-    """The figures of the database as a whole; without those that it has to be asked for where it cannot be reached."""
+    """The metrics of the database as a whole. Without those that need a query if it cannot be reached."""
     found = dict(database.figures())
     with suppress(Unavailable):
         events, age = await database.read(unsealed)
@@ -201,10 +202,10 @@ async def _figures(database: Database) -> Mapping[str, float]:
 
 
 def _tracing(settings: Settings) -> Tracing | None:
-    """What makes spans; null if nobody asks for them. Raises TracingImpossible."""
+    """The tracing; null if the settings ask for none. Raises TracingImpossible."""
     if not settings.tracing:
         return None
     require_possible(settings)
-    from normata.core.http.tracing import Tracing  # noqa: PLC0415 - an extra, which is slow to import
+    from normata.core.http.tracing import Tracing  # noqa: PLC0415 - an optional package that is slow to import
 
     return Tracing()

@@ -1,4 +1,4 @@
-"""The errors of the domain, whether a request, a command or a form causes them. Nothing here depends on HTTP.
+"""The errors of the domain, for requests, commands and forms alike. Nothing here depends on HTTP.
 
 ``core/http/problems.py`` maps each to a response; the command line prints the message.
 """
@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 
 class DomainError(Exception):
-    """The operation cannot be carried out. The message is one sentence, fit for the caller."""
+    """The operation cannot be carried out. The message is one sentence for the caller."""
 
     message: ClassVar[str] = "This cannot be done."
 
@@ -174,7 +174,7 @@ UnavailableReason = Literal["unreachable", "unconfirmed", "crowded", "locked", "
 class Unavailable(Exception):
     """The database cannot be reached, or not in time. Nothing was done; a retry may succeed.
 
-    The message is for people. ``reason`` is one of a few values, so that a metric can count by it.
+    The message is for people. ``reason`` is one of a few values, as a label for a metric.
     """
 
     def __init__(self, message: str, reason: UnavailableReason = "unreachable") -> None:

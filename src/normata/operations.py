@@ -1,4 +1,4 @@
-"""Every operation there is, and the rights in the database that follow from them."""
+"""All operations, and the rights in the database that follow from them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ SECURITY = Security(
     writes=all_writes(
         [
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
-            # Beside the requests.
+            # Written outside of operations.
             update_of(AccessToken, "last_used_at"),
             update_of(Session, "last_used_at"),
             *SEALING_WRITES,
@@ -83,8 +83,8 @@ SECURITY = Security(
             *(write for one in JOB_TYPES for write in one.writes),
             *FORGETTING_WRITES,
             *SIGN_IN_WRITES,
-            *KEY_WRITES,  # by whatever comes with a key, see core/http/change_endpoint.py
-            *ACCEPTING_WRITES,  # by the pages to sign in
+            *KEY_WRITES,  # by every request with an idempotency key, see core/http/change_endpoint.py
+            *ACCEPTING_WRITES,  # by the pages for signing in
         ],
         SUBSCRIBERS,
     ),

@@ -1,4 +1,4 @@
-"""Every setting of the service, once: its name, its default and what it does."""
+"""All settings of the service: name, default and meaning."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing_extensions import override
 
 from normata.errors import BadSetting
 
-# These settings may hold a secret, so they can also be in a file that `NORMATA_<name>_FILE` names.
+# Settings that may contain a secret. A file can contain it as well: `NORMATA_<name>_FILE` is its path.
 SECRETS = ("database_url", "smtp_url", "oidc_client_secret")
 _LARGEST_SECRET = 65_536  # bytes
 
 
 class _Environment(EnvSettingsSource):
-    """Environment variables, and the files that ``…_FILE`` names."""
+    """Environment variables, and the files that ``…_FILE`` variables name."""
 
     @override
     def __call__(self) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class _Environment(EnvSettingsSource):
 
 
 def _secret(variable: str, path: Path) -> str:
-    """The content of a file, without the end of its line. Raises BadSetting, whose message does not contain it."""
+    """The content of a file, without the line end. Raises BadSetting, whose message does not contain the secret."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_SECRET + 1)
@@ -55,9 +55,9 @@ def _secret(variable: str, path: Path) -> str:
 
 
 class Settings(BaseSettings):
-    """Read from environment variables that start with ``NORMATA_``; ``docs/operations.md`` lists them all.
+    """The settings, from environment variables that start with ``NORMATA_``; ``docs/operations.md`` lists them all.
 
-    A secret can also be in a file that a variable names, see :data:`SECRETS`. Raises BadSetting if it cannot be
+    A secret can also be in a file that a variable names, see :data:`SECRETS`. Raises BadSetting if a file cannot be
     read, and pydantic's ValidationError for a value that is not allowed.
     """
 
@@ -344,12 +344,12 @@ class Settings(BaseSettings):
 
     @property
     def has_public_url(self) -> bool:
-        """Whether ``public_url`` was set."""
+        """Whether ``public_url`` is set."""
         return "public_url" in self.model_fields_set
 
     @property
     def event_key_file(self) -> Path:
-        """The path of the key file, by ``event_key`` or its default."""
+        """The path of the key file: ``event_key``, or its default."""
         if self.event_key:
             return Path(self.event_key)
         backend, _, path = self.database_url.partition(":///")
@@ -358,7 +358,7 @@ class Settings(BaseSettings):
 
 
 def _parts(url: str) -> SplitResult | None:
-    """The parts of an address that has a host, and a port that there can be if it names one; else null."""
+    """The parts of a URL with a host and, if it names a port, a valid one; else null."""
     try:
         parts = urlsplit(url)
         is_whole = bool(parts.hostname) and parts.port != 0

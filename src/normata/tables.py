@@ -1,4 +1,4 @@
-"""Every table there is: importing this module defines them all."""
+"""All tables: importing this module defines them."""
 
 from normata.core.changes import idempotency as _idempotency
 from normata.core.changes import jobs as _jobs

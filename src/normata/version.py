@@ -1,6 +1,6 @@
-"""The version: of a release that of its tag, and of any other source that of its commit (PEP 440).
+"""The version: of a release, its tag; of any other source, its commit (PEP 440).
 
-hatchling reads it from here when it builds, so this needs nothing but the standard library.
+hatchling reads it during a build, so this module needs only the standard library.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-_FIRST = "0.1.0"  # what is worked on as long as nothing has been released
+_FIRST = "0.1.0"  # the version in development before the first release
 _ROOT = Path(__file__).parents[2]
-# `git describe --long`: the last tag, the commits since then, the commit, and whether its files were changed.
+# The output of `git describe --long`: the last tag, commits since then, the commit, and whether files were changed.
 _DESCRIBED = re.compile(
     r"(?:v(?P<tag>[0-9.]+(?:(?:a|b|rc)[0-9]+)?)-(?P<since>[0-9]+)-g)?(?P<commit>[0-9a-f]+)(?P<changed>-dirty)?"
 )
@@ -20,19 +20,19 @@ _DESCRIBED = re.compile(
 
 @cache
 def current() -> str:
-    """The version of the program that runs: of its source where that is a checkout, else of what is installed."""
-    from importlib.metadata import version  # noqa: PLC0415 - few commands need it, and it takes a while
+    """The version of the running program: that of its source in a checkout, else of the installed package."""
+    from importlib.metadata import version  # noqa: PLC0415 - few commands need it, and it is slow to import
 
     return of_source(_ROOT) or version("normata")
 
 
 def to_build() -> str:
-    """The version of what is built from this source. Without git and without a release, it is unknown."""
+    """The version for a build from this source; ``0.1.0.dev0+unknown`` without git and without a release."""
     return of_source(_ROOT) or f"{_FIRST}.dev0+unknown"
 
 
 def of_source(root: Path) -> str | None:
-    """The version of a source: a checkout, or one that was unpacked from a release; null if it is neither."""
+    """The version of a source, which is a checkout or an unpacked release; null if it is neither."""
     if (root / ".git").exists():
         return _of_commit(root)
     try:
@@ -43,8 +43,8 @@ def of_source(root: Path) -> str | None:
 
 
 def _of_commit(root: Path) -> str | None:
-    """``0.1.0`` of a commit with the tag ``v0.1.0``, and of one after it ``0.1.1.dev3+5c0fd1e2a9b4``."""
-    # Of the tree whoever runs this has chosen, it runs the code anyway.
+    """The version of a commit: ``0.1.0`` with the tag ``v0.1.0``, or ``0.1.1.dev3+5c0fd1e2a9b4`` three commits on."""
+    # Let git trust the owner of this folder: whoever runs this runs the folder's code anyway.
     git = ("git", "-c", f"safe.directory={root}", "-C", str(root))
     describe = ("describe", "--always", "--long", "--tags", "--dirty", "--abbrev=12", "--match=v[0-9]*")
     try:
@@ -54,7 +54,7 @@ def _of_commit(root: Path) -> str | None:
         tag, commits = found["tag"], found["since"]
         if tag is None:
             commits = _output(*git, "rev-list", "--count", "HEAD")
-    except (OSError, subprocess.SubprocessError):  # there is no git, or nothing has been committed
+    except (OSError, subprocess.SubprocessError):  # no git, or no commit yet
         return None
     if tag is not None and commits == "0" and not found["changed"]:
         return tag

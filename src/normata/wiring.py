@@ -1,4 +1,4 @@
-"""Who follows changes, and what the service does by itself: put together here, once."""
+"""The subscribers of changes, and the jobs of the service, in one place."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ JOB_TYPES: tuple[JobType, ...] = (REMINDERS, LAPSES)
 
 
 def changes_of(database: Database) -> Changes:
-    """The one road for changes of a database."""
+    """The :class:`Changes` of a database, through which all changes go."""
     return Changes(database, SUBSCRIBERS, Notification, coverage_effects)

@@ -91,7 +91,7 @@ def matrix(
     href: Callable[[str, str], str],
     chosen: tuple[str, str] | None = None,
 ) -> Markup:
-    """The counts of pairs of row and column, as shaded cells. Each cell but empty ones links to ``href(row, column)``."""
+    """The counts of pairs of row and column, as shaded cells. A cell with a count links to ``href(row, column)``."""
     most = max((counts.get((row.id, column.id), 0) for row in rows for column in columns), default=0)
     is_long = any(len(column.label) > _WIDE_LABEL for column in columns)
     top = 84 if is_long else 26
