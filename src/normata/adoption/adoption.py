@@ -41,7 +41,7 @@ class _Unchanged(Enum):
     BASELINE = auto()
 
 
-# The baseline of an adoption that names none: what it has stays, and a new adoption has none.
+# A new adoption that names no baseline has none; an existing one keeps its own.
 UNCHANGED: Final = _Unchanged.BASELINE
 NamedBaseline: TypeAlias = str | Literal[_Unchanged.BASELINE] | None
 
@@ -61,7 +61,7 @@ def adopt(
     changes = {one: _adopt(unit, organization_id, one, found) for one, found in baselines.items()}
     result = {framework_id: change == "adopt" for framework_id, change in changes.items()}
     if recompute(unit, organization_id) and not any(changes.values()):
-        # The stored coverage was not what follows from the assessments. Now it is, so the lists show something else.
+        # The stored coverage was out of date and has just been computed, so lists show other values now.
         unit.publish(Change("compute", ControlCoverage, organization_id))
     return result
 
@@ -97,7 +97,7 @@ def leave(unit: UnitOfWork, organization_id: str, framework_id: str) -> bool:
     if framework_id not in unit.scalars(_ADOPTED, {"organization": organization_id}):
         return False
     row = unit.row(_LEAVE, {"organization": organization_id, "framework": framework_id})
-    if row is None:  # somebody else has just left it
+    if row is None:  # another request has just left it
         raise Unavailable("the adoption was changed meanwhile")
     bring_up_to_date(unit, organization_id, Touched(frameworks={framework_id}))
     unit.publish(Change("leave", FrameworkAdoption, organization_id, row.id, before=row._asdict()))

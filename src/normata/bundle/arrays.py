@@ -18,8 +18,8 @@ from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.tables import Table
 
-# These belong to the operator of the service, not to an organization: a token acts as its user everywhere, and audit
-# events are proof. No dump of an organization has them.
+# These belong to the operator of the instance. A token acts as its user in all organizations, and audit events are
+# proof. No dump of an organization contains them.
 OPERATORS_OWN: tuple[type[Table], ...] = (AccessToken, AuditEvent)
 
 _TABLES: tuple[type[Table], ...] = (

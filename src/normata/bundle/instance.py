@@ -69,7 +69,7 @@ def has_everything(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return _HEAD.match(file.read(_HEAD_LENGTH)) is not None
-    except OSError:  # whoever reads the rest will say why
+    except OSError:  # the error is reported where the rest is read
         return False
 
 
@@ -144,7 +144,7 @@ class _Loader:
     def _array(self, name: str, table: type[Table], text: JsonText) -> None:
         statement = _insert(table)
         self.counts[name] = 0
-        if table is UnsealedEvent:  # a trigger has noted all events meanwhile, and most of them are sealed
+        if table is UnsealedEvent:  # the trigger has noted all loaded events, but most of them are sealed
             self._transaction.rows(delete(UnsealedEvent))
         rows: list[dict[str, Any]] = []
         for index, _ in enumerate(text.series("]")):
@@ -196,7 +196,7 @@ def _columns(table: type[Table]) -> dict[str, tuple[str, _ReasonAgainst]]:
 
 
 def _reason_against(column: Column[Any], hint: Any) -> _ReasonAgainst:
-    # No more than that the databases can store it: rules may be stricter now than when the row was made.
+    # Only what the databases cannot store is refused: rules may have become stricter since the row was made.
     plain = next(one for one in (*_parts(get_args(hint)[0]), Any) if one is not type(None))
     values = get_args(plain) if get_origin(plain) is Literal else None
     types = {float: (float, int), int: (int,), str: (str,), bool: (bool,), list: (list,)}.get(

@@ -57,15 +57,15 @@ def load(
         raise FaultyInput(found)
     row_counts = {table.array: RowCounts.of(group) for table, group in groups.items()}
     changes = _changes(groups)
-    # Before the first row is written, as whoever changes an assessment does: or each might wait for the other's rows.
+    # Lock in the order of those who change assessments, before writing rows: else both could wait for each other.
     affected = affected_organizations(unit, changes)
     unit.extend_reach(affected)
     for organization_id in affected:
         lock_coverage(unit, organization_id)
     _write(unit, groups, progress, "import" if sync else "load")
-    affected = affected_organizations(unit, changes)  # with the adoptions that have just been written
+    affected = affected_organizations(unit, changes)  # again, with the adoptions that were just written
     unit.extend_reach(affected)
-    # Coverage is computed by statements that need to know how many rows there are.
+    # The statements that compute coverage need current statistics of these tables.
     unit.analyze({str(ARRAYS[array].__tablename__): one.inserted + one.updated for array, one in row_counts.items()})
     reassessed = {row.final["control_id"] for row in groups.get(ControlCoverage, ()) if row.changed}
     for done, organization_id in enumerate(affected):

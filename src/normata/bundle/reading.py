@@ -16,13 +16,13 @@ from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.documents.files import Unreadable, open_input
 from normata.core.documents.json_text import Rules, StrictDecoder, flaws, mended, place
 
-# The levels of a row, the row itself counted. Pydantic reads no more of them, from the row buffer or from the body of a
-# request. orjson and Pydantic write 254. Python's own json reads and writes some 900.
+# The nesting depth of a row. Pydantic reads no more levels, whether from the row buffer or the body of a request;
+# orjson and Pydantic write 254; Python's own json reads and writes some 900.
 DEEPEST_ROW = 200
 _RULES = Rules(levels=DEEPEST_ROW, faulty=1)
 
 _LONGEST_VALUE = 64 * 2**20  # characters of one row
-_MAX_ROWS = 5_000_000  # of one load: each takes about a kilobyte of memory, whatever it says
+_MAX_ROWS = 5_000_000  # of one load; each takes about a kilobyte of memory
 
 
 def read(paths: Sequence[Path]) -> list[Row]:
@@ -106,7 +106,7 @@ class _Reader:
 
     def _array(self, array: str, text: JsonText, *, is_first: bool) -> None:
         if not is_first:
-            self._add_fault("is given twice")  # and of what has two values nobody can say which one counts
+            self._add_fault("is given twice")  # it is not known which value is meant
             self.is_whole = False
             text.pass_over()
         elif array not in ARRAYS:
@@ -132,7 +132,7 @@ class _Reader:
     def _row(self, array: str, item: dict[str, Any], *, is_sound: bool) -> None:
         values = None
         if is_sound:
-            with suppress(ValueError):  # half of a surrogate pair
+            with suppress(ValueError):  # half of a surrogate pair cannot be encoded
                 values = self._buffer.put(item)
         if values is None:
             for flaw in flaws(item, _RULES):
@@ -148,7 +148,7 @@ class _Reader:
 
 _PIECE = 2**20  # characters
 _BLANKS = re.compile(r"[ \t\n\r]*")
-_LONGEST_TOKEN = 16  # characters of any but a string or a number: \ud83d\ude00, -Infinity
+_LONGEST_TOKEN = 16  # characters, of all but strings and numbers: \ud83d\ude00, -Infinity
 
 
 class JsonText:
@@ -161,7 +161,7 @@ class JsonText:
         self._file = file
         self._text = ""
         self._at = 0
-        self._line, self._column = 1, 1  # of the first character that is held
+        self._line, self._column = 1, 1  # of the first character in the buffer
         self._decoder = StrictDecoder()
         self._is_deep = False
 
@@ -203,7 +203,7 @@ class JsonText:
             except RecursionError:
                 raise Stopped(f"is nested deeper than {DEEPEST_ROW - 1} levels", of_value=True) from None
             else:
-                # A number may go on in the next piece.
+                # The rest of the number may be in the next piece.
                 if end < len(self._text) or not self._read_on():
                     self._is_deep = sum(self._text.count(bracket, self._at, end) for bracket in "[{") > DEEPEST_ROW
                     self._at = end

@@ -10,7 +10,7 @@ from weakref import finalize
 
 from pydantic_core import from_json, to_json
 
-_IN_MEMORY = 16 * 2**20  # bytes; what is smaller needs no disk
+_IN_MEMORY = 16 * 2**20  # bytes; less needs no disk
 
 
 _NO_FILE = BytesIO()
@@ -34,7 +34,7 @@ class RowBuffer:
 
     def put(self, values: Mapping[str, Any]) -> BufferedRow:
         """Store ``values``, which must be what JSON can hold; raises ValueError for half of a surrogate pair."""
-        if not self._is_at_end:  # a seek writes the buffer out, so there should be few
+        if not self._is_at_end:  # a seek writes the buffer out, so avoid it
             self._file.seek(self._end)
             self._is_at_end = True
         start = self._end

@@ -27,7 +27,7 @@ app = typer.Typer(cls=Group, help="Make a backup of the whole database, or resto
 
 _PAGES_AT_ONCE = 1_000
 _NUMBERED = re.compile(r"normata-[0-9]{8}T[0-9]{6}Z\.db")
-_PATIENCE = 5.0  # seconds to wait while SQLite has the file locked
+_PATIENCE = 5.0  # seconds to wait for the lock on a SQLite file
 
 
 @app.command()
@@ -69,7 +69,7 @@ def make(
         version = _copy(source, "rw", part, report_progress)
     echo(f"{file}: a backup of {source}, schema {version}, checked")
     _add_keys(file, database)
-    with suppress(OSError):  # /metrics shows when the last backup was made; whoever may only read goes without
+    with suppress(OSError):  # /metrics reads it; without the right to write there it stays as it is
         last_backup(source).touch()
     if keep is not None:
         for old in sorted(one for one in folder.iterdir() if _NUMBERED.fullmatch(one.name))[:-keep]:
@@ -116,7 +116,7 @@ def restore(
 
     target = _path(database, "use pg_restore")
     _require_other(file, target)
-    if not file.is_file():  # SQLite would wait for a pipe, and has no words for a folder
+    if not file.is_file():  # SQLite would wait for a pipe, and reports nothing useful for a folder
         raise CommandError(f"there is no file {file}")
     output_files.require_replaceable(target, force=force)
     with progress() as report_progress, output_files.part_beside(target) as part:
@@ -125,7 +125,7 @@ def restore(
             raise CommandError(f"{file} was made by a newer version of Normata; upgrade the program")
         with _unused(target):
             output_files.put_in_place(part, target)
-    if version == migrations.head():  # else the command that brings it up to date seals
+    if version == migrations.head():  # else `normata upgrade` seals them
         _seal(target)
     echo(f"{target}: restored from {file}, schema {version}")
     echo("tokens that were revoked since the backup are valid again; `normata token revoke` revokes them")
@@ -172,12 +172,12 @@ def _copy(source: Path, mode: str, part: Path, report_progress: Progress) -> str
 
     try:
         with closing(_connect(source, mode)) as reading, closing(_connect(part, "rw")) as writing:
-            writing.execute("PRAGMA synchronous = OFF")  # it is flushed as a whole, before it gets its name
-            reading.execute("BEGIN")  # one snapshot, or each change by others would make the copy begin again
+            writing.execute("PRAGMA synchronous = OFF")  # the whole file is flushed before it is renamed
+            reading.execute("BEGIN")  # one snapshot; else each change by others would restart the copy
             reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
             reading.backup(writing, pages=_PAGES_AT_ONCE, progress=show)
             reading.execute("ROLLBACK")
-            writing.execute("PRAGMA journal_mode = DELETE")  # so that it is one file
+            writing.execute("PRAGMA journal_mode = DELETE")  # so that the copy is a single file
         report_progress("Checking the copy", 0, 0)
         with closing(_connect(part, "ro")) as copied:
             return _checked(copied, source)
@@ -218,13 +218,13 @@ def _unused(path: Path) -> Iterator[None]:
     with closing(_connect(path, "rw")) as connection:
         try:
             connection.execute("PRAGMA busy_timeout = 0")
-            # Whoever is alone may leave the mode in which all share a log; and the log is gone then.
+            # A sole user can leave WAL mode. The log is deleted then.
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise CommandError(f"{path} is in use, so nothing was restored; stop the service first") from error
-            # Else it is damaged beyond use, and that may be why it is to be replaced.
+            # Else the file is damaged beyond use, which may be why it is being replaced.
         _require_no_log(path)
         yield
 

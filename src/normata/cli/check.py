@@ -31,7 +31,7 @@ from normata.operations import SECURITY
 from normata.settings import Settings
 from normata.tables import Table
 
-Report = Callable[[str, int, int], None]  # a step, how far it has come, and how far it goes; 0 where nobody knows
+Report = Callable[[str, int, int], None]  # the step, its progress and its total; 0 if unknown
 
 _MANY = 50_000  # events that are worth several processes, each of which takes a second to start
 _ORGANIZATIONS_AT_ONCE = 20
@@ -95,7 +95,7 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
         coverage = _each_batch(pool, organizations, report)
         counts = pool.submit(_count_faults_of)
         unsealed = pool.submit(_unsealed_faults_of)
-        # Last of all, and only then, since these have to be looked at one after the other.
+        # At the end, since seals must be checked one after the other.
         seals = database.read_now(lambda transaction: _seals(transaction, {}, report))
         for one in seals:
             reader.add(one.owner, ends.get(one.owner, 0), one.end)
@@ -133,7 +133,7 @@ class _Reader:
     def __init__(self, pool: Workers, report: Report) -> None:
         self._pool = pool
         self._report = report
-        self._lock = Lock()  # processes are done on a thread of their pool's
+        self._lock = Lock()  # callbacks of the process pool run on a thread of its own
         self._done = 0
         self._total = 0
         self._contents: list[Future[Contents]] = []
@@ -188,7 +188,7 @@ def _ends(transaction: Transaction) -> dict[str, int]:
     return {owner: end_of(transaction, owner) for owner in owners(transaction)}
 
 
-# --- What other processes may do
+# --- Work in other processes
 
 
 def _database_faults(database: Database, transaction: Transaction) -> list[str]:
@@ -231,7 +231,7 @@ def _contents_of(_database: Database, transaction: Transaction, part: Part) -> C
     return contents_of(transaction, part)
 
 
-# --- What there is besides
+# --- Other checks
 
 
 def _events_without_place(transaction: Transaction) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_FILE = 64 * 2**20  # bytes
 
-# The names of the fields of an assessment on the command line.
+# The options of the command line, by the fields of an assessment.
 _OPTIONS = {
     "coverageStatus": "STATUS",
     "coverageGap": "--gap",

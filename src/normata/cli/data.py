@@ -47,7 +47,7 @@ def load(files: FilesArgument, database: DatabaseOption = None) -> None:
     with many_objects(), progress() as report_progress:
         rows, faults = reading.read_all(files)
         if faults and not rows:
-            raise FaultyInput(faults)  # without a database, which there may not be
+            raise FaultyInput(faults)  # before a database is opened, which may not exist
         row_counts = changed(
             database, lambda unit: loading.load(unit, rows, report_progress, faults=faults), create=True
         )
@@ -106,7 +106,7 @@ def dump(
 
 
 def _standard_output() -> IO[str]:
-    # JSON is UTF-8 (RFC 8259), whatever the terminal's locale.
+    # JSON is UTF-8 (RFC 8259), whatever the locale of the terminal.
     cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8")
     return cast("IO[str]", _Terminal()) if sys.stdout.isatty() else sys.stdout
 

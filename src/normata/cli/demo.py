@@ -97,7 +97,7 @@ def invitation(transaction: Transaction, base: str, token: str) -> Iterator[str]
     yield "Stop with Ctrl-C."
 
 
-# --- The year that the demo tells of
+# --- The history of the demo
 
 
 def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progress) -> None:

@@ -33,7 +33,7 @@ def load(path: Path | None = None) -> None:
         return
     before = set(os.environ)
     for name, value in _values(path).items():
-        # A secret that comes from a file is set, too: both would contradict each other.
+        # A secret may also come from a file. Setting both would be a contradiction.
         other = name.removesuffix("_FILE") if name.endswith("_FILE") else f"{name}_FILE"
         if name not in before and not (name.startswith("NORMATA_") and other in before):
             os.environ[name] = value

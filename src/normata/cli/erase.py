@@ -56,7 +56,7 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
                 _list(person, found)
                 return
             _ask(erasure_request, person, found)
-        seal_all_now(source)  # what an event has said is sealed before it goes
+        seal_all_now(source)  # seal the events before their content is erased
         erased = change(source, lambda unit: erase(unit, erasure_request, signer))
         _report(erasure_request, erased)
         _scrub(source)

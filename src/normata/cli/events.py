@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normata.events.keys import Note
     from normata.events.verifying import Outcome
 
-_PAUSE = 0.5  # seconds between two looks for new events
+_PAUSE = 0.5  # seconds between two queries for new events
 
 OrganizationArgument = Annotated[
     str | None,
@@ -191,7 +191,7 @@ def accept_rollback(
             except NoSuchOrganization:
                 if organization is None:
                     raise
-                owner, is_known = organization, False  # the older database does not know it
+                owner, is_known = organization, False  # the older database does not know the organization
         return owner, accept(unit, signer, owner, is_known=is_known, reason=reason)
 
     owner, mark = changed(database, work)

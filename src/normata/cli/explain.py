@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Step,
     )
 
-_WIDEST = 10_000  # columns, where the output is no terminal: one line each, for other programs
+_WIDEST = 10_000  # columns if the output is no terminal, so that other programs get one line each
 
 
 def explain(
@@ -192,5 +192,5 @@ def _branch(tree: Tree | None, line: str) -> Tree:
     from rich.text import Text
     from rich.tree import Tree
 
-    text = Text(visible(line))  # no markup: the names of controls are other people's
+    text = Text(visible(line))  # no markup: users choose the names of controls
     return Tree(text) if tree is None else tree.add(text)

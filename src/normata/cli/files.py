@@ -25,7 +25,7 @@ def replacing(path: Path, *, force: bool) -> Iterator[Path]:
     existed = path.exists()
     with part_beside(path) as part:
         yield part
-        require_replaceable(path, force=force or existed)  # it may have become something else meanwhile
+        require_replaceable(path, force=force or existed)  # it may have been replaced meanwhile
         put_in_place(part, path)
 
 
@@ -68,7 +68,7 @@ def part_beside(path: Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(prefix=".normata-", suffix=".part", dir=path.absolute().parent)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None  # its own name would tell nobody anything
+        raise OSError(error.errno, error.strerror, str(path)) from None  # without the name of the temporary file
     os.close(handle)
     part = Path(name)
     try:
@@ -81,7 +81,7 @@ def put_in_place(part: Path, path: Path) -> None:
     """Give a complete file its name, so that after a power cut either this or the previous file exists."""
     _flush(part)
     part.replace(path)
-    with suppress(OSError):  # some file systems cannot flush a folder, and the file is in place
+    with suppress(OSError):  # some file systems cannot flush a folder; the file is in place already
         _flush(path.absolute().parent)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normata.core.changes.unit_of_work import UnitOfWork
 
 _ENDINGS = frozenset((".csv", ".json", ".xlsx", ".yaml", ".yml"))
-_SHOWN = 50  # matches that are named
+_SHOWN = 50  # matches that are listed
 
 
 class _DryRun(Exception):
@@ -91,7 +91,7 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
     if left_out is not None and not skip_unknown:
         fail("--left-out goes with --skip-unknown", code=2)
     path = left_out or Path(f"left-out-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.csv")
-    if skip_unknown and os.path.lexists(path):  # refused before the work, not after it
+    if skip_unknown and os.path.lexists(path):  # check before the work, not after it
         fail(f"{path} exists already; name another file with --left-out")
     with many_objects(), progress() as report_progress:
         published = read_published(

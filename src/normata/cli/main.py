@@ -35,7 +35,7 @@ app = typer.Typer(
     cls=Group,
     help="Normata, a self-hosted compliance service: frameworks, live coverage, and records that are never lost.",
     no_args_is_help=True,
-    rich_markup_mode=None,  # it would take normata[oscal] for markup
+    rich_markup_mode=None,  # Rich would take normata[oscal] for markup
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -86,7 +86,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has closed the pipe
         raise SystemExit(1) from None
-    except Exception as error:  # the last resort of a program
+    except Exception as error:  # no traceback for users
         _report_error(error)
 
 

@@ -73,7 +73,7 @@ SUBJECTS = (
         "applicability",
         *("control", "controls", "changed whether {}", "effective_coverage", ("applies",)),
         f"SELECT x.control_id, x.organization_id, {_PLACE}, x.applies FROM effective_coverage AS x {_OF_CONTROL}",  # noqa: S608
-        # Before that was stored, a control applied unless its own assessment said that it does not.
+        # Before that was stored, a control applied unless its own assessment excluded it.
         *("control_coverage", ("is_applicable",)),
         f"SELECT x.control_id, x.organization_id, {_PLACE}, coalesce(a.is_applicable, true)"  # noqa: S608
         f" FROM effective_coverage AS x {_OF_CONTROL} LEFT JOIN control_coverage AS a"

@@ -201,7 +201,7 @@ def hand_over(
         echo(f"{user} is responsible for nothing")
 
 
-# --- Finding them
+# --- Looking up
 
 
 def _role(role: str) -> Role:

@@ -33,7 +33,7 @@ def _permissions() -> str:
     return permissions.document(OPERATIONS)
 
 
-# What makes each of the documents that are committed, by its name.
+# The functions that generate the committed documents, by file name.
 COMMITTED: Mapping[str, Callable[[], str]] = {"api-surface.txt": _api_surface, "permissions.md": _permissions}
 DOCUMENTS: Mapping[str, Callable[[], str]] = {"openapi.json": _openapi, **COMMITTED}
 

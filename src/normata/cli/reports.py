@@ -82,7 +82,7 @@ def _report(
     if name == "xlsx" and output is None and sys.stdout.isatty():
         fail("a workbook cannot be printed to a terminal; use --output with a file name", code=2)
     if output is not None:
-        output_files.require_replaceable(output, force=force)  # refused before the work, not after it
+        output_files.require_replaceable(output, force=force)  # check before the work, not after it
     report = formats.present(_read(kind, organization, framework, database))
     if name is None:
         _show(report)
@@ -124,7 +124,7 @@ def _format_of(output: Path | None) -> FormatName | None:
 
 
 def _print(content: bytes) -> None:
-    if sys.stdout.isatty():  # which must not obey what is in the data
+    if sys.stdout.isatty():  # data must not control the terminal
         echo("\n".join(map(visible, content.decode("utf-8-sig").splitlines())))
         return
     sys.stdout.buffer.write(content)

@@ -51,9 +51,9 @@ def serve(
     single_sign_on(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, serve=True):
-        pass  # the schema is one that can be served
+        pass  # the schema version is current
     with closing(open_database(settings, serving=True)) as service:
-        service.read_now(migrations.version)  # fails here, not with each request, where the service has no rights
+        service.read_now(migrations.version)  # fails once here, and not in each request, if the service lacks rights
         warnings = {"unsafe_login": service.read_now(lambda transaction: list(service.serving_warnings(transaction)))}
         warnings |= _about_marks(service, settings)
     warnings["unsafe_sign_in"] = list(Site(settings.public_url).warnings())
@@ -120,7 +120,7 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
                 fail("the database has an organization that is not the demo's; use another database with --database")
             with progress() as report_progress:
                 content.fill(demonstrated, report_progress)
-            Marks(Signer(settings.event_key_file)).clear()  # of a demo that is gone
+            Marks(Signer(settings.event_key_file)).clear()  # of a previous demo
         token = change(demonstrated, content.new_token)
         base = base_url(settings)
         link = f"{base}{change(demonstrated, content.new_link)}"

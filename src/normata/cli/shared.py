@@ -177,7 +177,7 @@ def require_reason(reason: str) -> None:
     require(VisibleName, reason, "a reason must have 1 to 500 visible characters, in one line")
 
 
-# --- Which command runs, and with which settings
+# --- The command that runs, and its settings
 
 _command: ContextVar[str] = ContextVar("command", default="normata")
 _env_file: ContextVar[Path | None] = ContextVar("env_file", default=None)
@@ -211,7 +211,7 @@ class Group(TyperGroup):
             for option in ctx.find_root().command.params:
                 if "--env-file" in option.opts and "--env-file" not in known:
                     own = copy(option)
-                    own.expose_value = False  # the function of the command does not know it
+                    own.expose_value = False  # the command's function has no such parameter
                     command.params.append(own)
         return command
 

@@ -49,7 +49,7 @@ def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = F
         )
     except _Undone:
         return tried
-    seal_all_now(database)  # the events that an older version has written
+    seal_all_now(database)  # events written by an older version
     if not is_compared:
         return []
     if computes:

@@ -53,7 +53,7 @@ def migrate(
     from normata.core.schema import migrations
 
     if report is not None:
-        output_files.require_replaceable(report, force=force)  # refused before the work, not after it
+        output_files.require_replaceable(report, force=force)  # check before the work, not after it
     if dry_run:
         _try_upgrade(database, report, finish=after, force=force)
         return

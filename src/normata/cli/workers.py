@@ -49,7 +49,7 @@ def workers(database: Database, settings: Settings, *, are_worth_it: bool) -> It
     if not are_worth_it or processors == 1:
         yield Workers(database, None)
         return
-    # Not forked: this process may have threads, which a forked one would lack.
+    # Not forked, because a forked process would lack the threads of this one.
     pool = ProcessPoolExecutor(processors, multiprocessing.get_context("spawn"), _open, (settings,))
     try:
         yield Workers(database, pool)
@@ -57,11 +57,11 @@ def workers(database: Database, settings: Settings, *, are_worth_it: bool) -> It
         pool.shutdown(cancel_futures=True)
 
 
-_database: Database | None = None  # in a process of the pool: it has one for all that it does
+_database: Database | None = None  # of this process of the pool, for all of its work
 
 
 def _open(settings: Settings) -> None:
-    global _database  # noqa: PLW0603 - the pool has no other place for what a process begins with
+    global _database  # noqa: PLW0603 - a pool's initializer can keep its result nowhere else
     _database = open_database(settings)
 
 

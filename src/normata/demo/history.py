@@ -20,12 +20,12 @@ from normata.core.schema.fields import parse_timestamp
 Values = Mapping[str, Any]
 Action = Literal["create", "change", "archive", "restore"]
 
-OFFICER = "user-ines"  # who sees to what nobody answers for
-_DEPUTY = "user-dana"  # who assigns to her
+OFFICER = "user-ines"  # looks after what nobody is responsible for
+_DEPUTY = "user-dana"  # assigns work to her
 _CHECKS = "user-tomasz"
 _ASSESSORS = ("user-ines", "user-tomasz", "user-lukas", "user-femke", "user-priya")
 
-# A date of a record, what is written with it, and the status that it brings.
+# A date of a record, the fields that are written with it, and the status from then on.
 _DATED: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "detectedAt": ((), "TRIAGED"),
     "authorityNotifiedAt": (("notificationNotes",), "CONTAINED"),
@@ -39,7 +39,7 @@ _DATED: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "finishedAt": (("notes",), None),
     "ended": ((), None),
 }
-_LATER = ("causes", "correction", "measures")  # what is found out
+_LATER = ("causes", "correction", "measures")  # written once they are known
 _DETAILS = ("description", "extendedPlural", "extended", "notes", "findings", "content", "color", "instructions")
 _FIRST_STATUS = {
     "tasks": "TODO",
@@ -139,7 +139,7 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
     """What was changed of a record, by the moment."""
     start = record["createdAt"]
     end = record.get("updatedAt") or record.get("finishedAt") or start
-    if end == record.get("archivedAt"):  # the archiving is the last change: what was done before had an end of its own
+    if end == record.get("archivedAt"):  # earlier changes have a closing date of their own
         dated = [str(final[name]) for name in _DATED if name in final]
         end = max([*(moment for moment in dated if start < moment < end), _between(start, end, 0.6)])
     if end <= start:

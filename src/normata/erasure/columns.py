@@ -14,8 +14,8 @@ from normata.identity.model import User
 from normata.notifications.model import Notification
 from normata.tables import Table
 
-# How a column is treated. Of ``key`` and ``coded`` nothing is changed, ``derived`` follows from the others, ``whole``
-# is replaced as a whole.
+# How an erasure treats a column: `key` and `coded` stay unchanged, `derived` follows from the others, and `whole` is
+# replaced as a whole.
 Use = Literal["key", "coded", "derived", "document", "email", "person", "slug", "text", "whole"]
 CHANGED: frozenset[Use] = frozenset({"document", "email", "person", "slug", "text", "whole"})
 
@@ -78,7 +78,7 @@ def own_tables() -> list[tuple[type[Table], str]]:
         for table in tables()
         if table is not User and (column := sql_table(table).info.get("owned_by")) is not None
     ]
-    return [*owned, (Notification, "user_id")]  # what an organization has told somebody, and nobody else reads
+    return [*owned, (Notification, "user_id")]  # notifications, which only this user reads
 
 
 @cache

@@ -49,7 +49,7 @@ def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> 
 
     Raises NoSuchPerson, LastOwner, and KeyUnusable if the erased events cannot be signed.
     """
-    unit.lock("content")  # a load would bring back what it has read before
+    unit.lock("content")  # else a load in progress could restore what it has read before
     person = find_person(unit, erasure_request)
     erased = Erased(person, survey(unit, person))
     log = _Log()
@@ -87,21 +87,21 @@ class _Log:
         for organization_id in (None, *sorted(name for name in self._rows if name is not None)):
             rows = self._rows[organization_id]
             for table in rows:
-                unit.publish(Change(ERASE, table, organization_id))  # for the lists that show its rows
+                unit.publish(Change(ERASE, table, organization_id))  # for the lists that show rows of this table
             counts = {called(table): rows[table] for table in sorted(rows, key=called)}
             signed = signed_counts(signer, organization_id or OPERATORS, self._events[organization_id])
             event_counts = {"rows": counts, **signed}
             unit.publish(Change(ERASE, User, organization_id, user_id, counts=event_counts))
 
 
-# --- What others have written
+# --- Texts by others
 
 
-def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, log: _Log, signer: Signer) -> None:  # noqa: PLR0917 - what they share
+def _take_out(unit: UnitOfWork, place: Place, person: Person, erased: Erased, log: _Log, signer: Signer) -> None:  # noqa: PLR0917 - all calls share these
     table = place.table
     key = {f"key_{name}": value for name, value in zip(keys_of(table), place.key, strict=True)}
     row = unit.row(_lock(table), key)
-    if row is None:  # it has gone meanwhile
+    if row is None:  # removed meanwhile
         return
     before = row._asdict()
     owner = owner_of(table)
@@ -132,7 +132,7 @@ def _row_without(unit: UnitOfWork, table: type[Table], before: Mapping[str, Any]
     if all(after[name] == before[name] for name in texts):
         return after
     for name in texts:
-        if texts[name] == "whole":  # it repeats what the other columns have, and they are not as they were
+        if texts[name] == "whole":  # it repeats other columns, which have changed
             after[name] = sql_table(table).c[name].info["erased_to"]
         elif texts[name] == "slug" and after[name] != before[name]:
             after[name] = free_slug(unit, table, after, after[name])
@@ -142,7 +142,7 @@ def _row_without(unit: UnitOfWork, table: type[Table], before: Mapping[str, Any]
     return after
 
 
-# --- What is the person's own
+# --- The person's own rows
 
 
 def _erase_own(unit: UnitOfWork, user_id: str, erased: Erased, log: _Log) -> None:

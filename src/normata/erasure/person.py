@@ -91,7 +91,7 @@ def _require_clear(erasure_request: ErasureRequest) -> None:
 
 
 def _user(transaction: Transaction, who: str) -> Any | None:
-    # An id comes before an address of the same spelling.
+    # An id takes precedence over an address with the same spelling.
     found = transaction.rows(_FIND, {"id": who, "key": email_key(who)})
     return min(found, key=lambda user: user.id != who, default=None)
 
@@ -114,7 +114,7 @@ def _called(transaction: Transaction, erasure_request: ErasureRequest, user: Any
             addresses |= {user.email} if user.email else set()
     addresses |= {name for name in known if _is_address(name)}
     addresses = {spelling for address in addresses for spelling in email_spellings(address)}
-    # Who has no name is called by their address or id.
+    # A user without a name is shown by address or id.
     others = {fold(one) for one in (*addresses, erasure_request.who if user is None else user.id)}
     known = {name for name in known - names if fold(name) not in others and not _is_address(name) and name.strip()}
     ambiguous = {name for name in known if erasure_request.keep_name or is_ambiguous(name)}

@@ -15,11 +15,11 @@ from normata.core.schema.text import fold, slugify
 ERASED = "[erased]"
 _ERASED_SLUG = "erased"
 
-# What parts the words of a name: blanks, or what stands for one in file names and addresses.
+# What separates the words of a name: blanks, and their substitutes in file names and addresses.
 _GAP = r"(?:\s+|[._-])"
 _WORD = r"[^\W_]"
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
-# Scripts whose words are written without a blank between them: there a name has no edges.
+# Scripts without blanks between words, in which a name has no word boundaries.
 _RUNNING_ON = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -121,7 +121,7 @@ class PersonalDataScan:
         for name, one in value.items():
             free = changed = self.without(name)
             number = 1
-            while changed != name and (free in found or free in value):  # no two members have one name
+            while changed != name and (free in found or free in value):  # no two members may get the same name
                 number += 1
                 free = f"{changed} {number}"
             found[free] = self.without_document(one, name)

@@ -16,8 +16,8 @@ from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_o
 from normata.erasure.person import Person
 from normata.identity.model import User
 
-_CLEARED = "user_id"  # says whose name a column has that names a person
-_ACCOUNT_OF = "organization_id"  # of a user: a service account, whose name others have given it
+_CLEARED = "user_id"  # the column with the user whose name another column contains
+_ACCOUNT_OF = "organization_id"  # set for service accounts, whose names others have chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _look_through(transaction: Transaction, table: type[Table], person: Person, 
         if person.user_id is not None and table in own and values[own[table]] == person.user_id:
             continue
         if table is User and values[_ACCOUNT_OF] is None:
-            continue  # the person, whose row is emptied as a whole, or somebody else with their own name
+            continue  # the row of the person, which is cleared as a whole, or of a namesake
         if not person.scan.may_be_in("\n".join(map(_as_text, row))):
             continue
         key = tuple(values[name] for name in keys)
@@ -91,7 +91,7 @@ def without(table: type[Table], row: Mapping[str, Any], name: str, person: Perso
     """The value of a column of a row without the person."""
     value = row[name]
     found = None if value is None else _without(table, row, name, person)
-    # What takes the place of a short name is longer than it.
+    # The replacement may be longer than the name.
     return found[: _length(table, name)] if isinstance(found, str) and found != value else found
 
 
@@ -106,7 +106,7 @@ def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Pers
         case "document":
             return scan.without_document(value)
         case "person" if row.get(_CLEARED) is not None:
-            # The name of the user with that id, whatever it was then; of another one it is a namesake's.
+            # The name of the same user, whatever it was then. Another id means a namesake.
             return None if row[_CLEARED] == person.user_id else value
         case "person":
             return scan.without_person(value)

@@ -19,7 +19,7 @@ def unsealed(transaction: Transaction) -> tuple[int, float]:
         return 0, 0.0
     try:
         moment = (UUID(row.oldest).int >> 80) / 1_000
-    except ValueError:  # an id that somebody has loaded
+    except ValueError:  # the id of a loaded event may have any form
         return row.events, 0.0
     return row.events, max(0.0, datetime.now(UTC).timestamp() - moment)
 

@@ -16,10 +16,10 @@ from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, Unseale
 from normata.records.base import Restorable
 from normata.records.listing import Totals
 
-_WORTH_CACHING = 2_000  # records; fewer are counted in less time than it takes to see whether anything has changed
+_WORTH_CACHING = 2_000  # records; counting fewer is faster than checking a cached count
 _MOST_CACHED = 1_000
-_MAX_UNSEALED = 1_000  # events of all organizations; whoever loads more is not waited for
-_MAX_SINCE = 100  # events; to look at many more takes as long as to count
+_MAX_UNSEALED = 1_000  # events of all organizations; with more, do not wait
+_MAX_SINCE = 100  # events; looking at many more takes as long as counting
 
 
 class _LogState(NamedTuple):
@@ -45,7 +45,7 @@ class CachedTotals(Totals):
     def __init__(self, least: int = _WORTH_CACHING) -> None:
         self._least = least
         self._cached: OrderedDict[tuple[str, str, str], _Cached] = OrderedDict()
-        self._lock = Lock()  # a long read has a thread of its own
+        self._lock = Lock()  # long reads run on threads
 
     def total(
         self,
@@ -69,7 +69,7 @@ class CachedTotals(Totals):
         if total < self._least:
             self._drop(key)
             return total
-        state = state or _state(transaction, organization_id)  # of the same snapshot, so it does not matter when
+        state = state or _state(transaction, organization_id)  # from the same snapshot, so it may be read late
         if state is not None:
             self._store(key, _Cached(total, state))
         return total
@@ -115,7 +115,7 @@ def _holds(
         return False
     unsealed = transaction.rows(_UNSEALED_SINCE, {"ids": others}) if others else []
     return not any(
-        # Who erases a person changes texts of whatever kind.
+        # An erasure changes texts of any kind.
         event.entity_type == kind.__name__ or event.action == ERASE
         for event in (*sealed, *unsealed)
         if event.id not in before.unsealed
@@ -141,7 +141,7 @@ _last: Any = (
     .limit(1)
     .subquery()
 )
-# Not those of the organization alone: no index finds them, and there are few.
+# Of all organizations, since no index has one alone, and there are few.
 _noted: Any = (
     select(
         _UNSEALED.c.event_id,

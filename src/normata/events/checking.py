@@ -18,7 +18,7 @@ from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, Unseale
 from normata.events.sealing import named
 from normata.events.seals import Seals, owners, seals_of, sentences
 
-_PATIENCE = timedelta(minutes=1)  # until an event that has no leaf is worth a word
+_PATIENCE = timedelta(minutes=1)  # an event without a leaf is reported after that time
 
 
 def event_faults(transaction: Transaction, signer: Signer | None = None) -> Iterator[str]:
@@ -44,7 +44,7 @@ def log_faults(
     by_owner: defaultdict[str, list[Contents]] = defaultdict(list)
     for one in contents:
         by_owner[one.part.owner].append(one)
-    # It takes a look at all events, which only some of those without content are worth.
+    # This query reads all events, so it is only made if some have no content.
     is_any_empty = any(one.empty for some in by_owner.values() for one in some)
     erasures = stored_erasures(transaction, signer) if is_any_empty else {}
     for seals in every:
@@ -109,7 +109,7 @@ def unsealed_faults(transaction: Transaction) -> Iterator[str]:
 _EVENT, _LEAF = sql_table(AuditEvent), sql_table(EventLeaf)
 _CHECKPOINT, _UNSEALED = sql_table(EventCheckpoint), sql_table(UnsealedEvent)
 
-# Whatever time it claims: only what is noted is on its way, and that not for long while anything is sealed.
+# Whatever time the event claims: only noted events wait to be sealed, and not for long.
 _WITHOUT_LEAF = (
     select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _UNSEALED.c.owner)
     .outerjoin(_LEAF, _LEAF.c.event_id == _EVENT.c.id)

@@ -13,17 +13,17 @@ from typing import Any
 from normata.core.changes.difference import canonical, difference
 from normata.core.changes.unit_of_work import Actor, Change
 
-# The event of an erasure, and what its counts have beside numbers: the ids of the events of the same log
-# that have lost their content by it, and what proves that whoever erased them had the key of the events.
+# The event of an erasure. Its counts also have the ids of the erased events of the same log, and a proof that whoever
+# erased them had the event key.
 ERASE = "erase"
 ERASED_EVENTS = "erasedEvents"
 SIGNATURE = "signature"
 
-# The event that accepts an older database, and what its counts have: the name, size and root of what was signed once.
+# The event that accepts an older database. Its counts have name, size and root of the last signed checkpoint.
 ACCEPT_ROLLBACK = "accept_rollback"
 ACCEPTED = "acceptedRollback"
 
-# The columns of an event that an older version wrote, as they are sealed. Never change this.
+# The columns of events of older versions, in the order in which they are sealed. Never change this.
 _OLD = {
     "id": "id",
     "organizationId": "organization_id",
@@ -78,4 +78,4 @@ def sealed_text(event: Any) -> str:
 
 def values_of(text: str) -> Any:
     """The values of a body. Raises ValueError if it is not JSON. Numbers are exact."""
-    return json.loads(text)  # orjson makes floats of integers that have more than 64 bits
+    return json.loads(text)  # orjson turns integers of more than 64 bits into floats

@@ -17,7 +17,7 @@ from normata.events.log_walk import content_faults
 from normata.events.merkle import leaf_hash
 from normata.events.model import AuditEvent, EventLeaf
 
-_AT_ONCE = 10_000  # leaves of one part
+_AT_ONCE = 10_000  # leaves in one query
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ _COLUMNS = {
 def _columns_that_differ(row: Any, owner: str) -> list[str]:
     if (row.organization_id or "") != owner:
         return ["organization_id"]
-    if row.body is None:  # then the columns are what was sealed
+    if row.body is None:  # an older event: its columns are what was sealed
         return []
     body = values_of(row.body)
     found = {column: getattr(row, column) for column in _COLUMNS}

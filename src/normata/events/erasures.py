@@ -34,7 +34,7 @@ class Erasure:
     is_signed: bool | None
 
 
-Erasures = Mapping[str, Erasure]  # by the events that were erased
+Erasures = Mapping[str, Erasure]  # by the id of the erased event
 
 
 def signed_counts(signer: Signer, owner: str, event_ids: Iterable[str]) -> dict[str, Any]:

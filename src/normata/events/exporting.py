@@ -37,7 +37,7 @@ def export(transaction: Transaction, owner: str) -> Iterator[str]:
                 "event": None if row.id is None else sealed_text(row),
             }
         )
-    # What is noted and younger is on its way to its leaf.
+    # A young event with a note is going to get its leaf.
     for row in transaction.stream(_without_leaf(owner), {"owner": owner, "moment": a_minute_ago()}):
         yield canonical({"leaf": None, "id": row.id, "hash": None, "event": sealed_text(row)})
 

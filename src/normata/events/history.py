@@ -58,7 +58,7 @@ class EventQuery(PageQuery):
     action: Annotated[ShortName | None, Field(description="Only this action, such as `restore`.")] = None
 
 
-# What older versions called an action. Sealed events keep the name that they were written with.
+# The names of actions in older versions. Sealed events keep them.
 FORMER_ACTIONS = {"state": "assess", "unstate": "clear"}
 
 

@@ -86,7 +86,7 @@ def _key_id(name: str, public: bytes) -> bytes:
 
 
 def _load(path: Path) -> Ed25519PrivateKey:
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - few processes sign, and it takes a while
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - few processes sign, and it is slow
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
@@ -113,7 +113,7 @@ def _make(path: Path) -> None:
     )
 
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    # The link has the key whole, or not at all, and never over another one.
+    # A hard link creates the complete file or none, and never replaces a key.
     with written_beside(path, pem) as part, suppress(FileExistsError):
         os.link(part, path)
 

@@ -97,7 +97,7 @@ class Marks:
             file.unlink(missing_ok=True)
 
     def _file(self, origin: str) -> Path:
-        return self.folder / f"{sha256(origin.encode()).hexdigest()}.note"  # an id may be longer than a name of a file
+        return self.folder / f"{sha256(origin.encode()).hexdigest()}.note"  # an id may be too long for a file name
 
     def _read(self, file: Path) -> Note | None:
         try:
@@ -138,7 +138,7 @@ def sign(transaction: Transaction, signer: Signer, checkpoint: Checkpoint, mark:
         is_old = True
     note = signer.note(checkpoint)
     if mark is None or is_old or checkpoint.size > mark.size:
-        with suppress(KeyUnusable):  # whoever runs the service learns that from the warnings
+        with suppress(KeyUnusable):  # a warning reports it
             Marks(signer).store(owner, note, instead=is_old)
     return note
 

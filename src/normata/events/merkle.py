@@ -55,7 +55,7 @@ class Frontier:
     def append(self, leaf: str) -> None:
         """Add a leaf, by its hash. Raises ValueError if the hash is not valid."""
         carried, size = bytes.fromhex(leaf), self.size
-        while size & 1:  # two subtrees of one size become one
+        while size & 1:  # merge subtrees of the same size
             carried = _node_hash(self._hashes.pop(), carried)
             size >>= 1
         self._hashes.append(carried)

@@ -13,7 +13,7 @@ from normata.core.db.types import text
 from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp
 from normata.core.schema.table import CODED, Table, erased_to, foreign_key
 
-# The log of what belongs to no organization: centralized frameworks, users, tokens. It is the operator's.
+# The log for everything without an organization, such as centralized frameworks, users and tokens. Operators read it.
 OPERATORS = NO_ORGANIZATION
 
 Body = Annotated[str, mapped_column(text())]
@@ -22,7 +22,7 @@ Owner = Annotated[str, mapped_column(text(255), info=CODED)]  # an organization,
 Number = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
 
 
-# Migrations make it, and checking compares it: an event without a note is never sealed.
+# A migration creates it, and `normata check` compares it: an event without a note would never be sealed.
 _NOTE_UNSEALED = Trigger(
     "note_unsealed_event",
     """\
@@ -69,7 +69,7 @@ class AuditEvent(Table):
     __table_args__ = (
         Index(None, "organization_id", "at"),
         Index(None, "organization_id", "entity_id", "at"),
-        # What belongs to no organization is not everybody's, but the operator's.
+        # Rows without an organization belong to operators, not to everyone.
         {"info": {"nobodys": OPERATORS, "triggers": (_NOTE_UNSEALED,)}},
     )
 
@@ -87,7 +87,7 @@ class UnsealedEvent(Table):
     event_id: Mapped[Identifier] = mapped_column(primary_key=True)
     owner: Mapped[Owner]
 
-    __table_args__ = ({"sqlite_with_rowid": False},)  # one tree to write instead of two
+    __table_args__ = ({"sqlite_with_rowid": False},)  # one B-tree to write, not two
 
 
 class EventLeaf(Table):

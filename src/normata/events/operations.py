@@ -20,7 +20,7 @@ from normata.events.history import Event, EventQuery, list_events, list_record_e
 from normata.events.keys import KeyUnusable, Signer, origin_of
 from normata.events.marks import Marks, sign
 from normata.events.sealing import UnsoundLog, last_seal
-from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 
 

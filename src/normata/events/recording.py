@@ -20,7 +20,7 @@ class RecordEvents:
     Others only concern the revisions of lists.
     """
 
-    # A trigger notes each event, with the rights of whoever writes it.
+    # A trigger notes each event, with the rights of the user who writes it.
     writes = (insert_of(AuditEvent), insert_of(UnsealedEvent))
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:

@@ -21,8 +21,8 @@ from normata.events.sealing import UnsoundLog, seal
 log = structlog.get_logger("normata")
 
 _PAUSE = 0.25  # seconds between two rounds
-_LONGEST_PAUSE = 5.0  # while something is wrong
-_BETWEEN_LINES = 60.0  # seconds between two lines of the log about one organization
+_LONGEST_PAUSE = 5.0  # seconds between two rounds after failures
+_BETWEEN_LINES = 60.0  # seconds between two log lines about one organization
 
 
 class Sealer:
@@ -56,7 +56,7 @@ class Sealer:
             except Exception:  # whatever went wrong, the next attempt may succeed
                 self._failed("other")
                 pause = _LONGEST_PAUSE
-                with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+                with suppress(OSError, ValueError):  # this task must go on without a log
                     log.exception("events_not_sealed")
             await asyncio.sleep(pause)
 
@@ -82,7 +82,7 @@ class Sealer:
         return await self._database.read(
             lambda transaction: sign(transaction, signer, checkpoint, mark),
             TenantScope(readable=(owner,)),
-            is_long=True,  # it waits for a disk
+            is_long=True,  # signing waits for a disk
         )
 
     def _log_unsound(self, unsound: Mapping[str, str], moment: float) -> None:

@@ -27,8 +27,8 @@ from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf, Unseale
 
 SEALING_WRITES: tuple[Write, ...] = (insert_of(EventLeaf), insert_of(EventCheckpoint), delete_of(UnsealedEvent))
 
-_NOBODY = "\x01"  # no id: a list in SQL needs an entry
-_MOST = 1_000  # events of one round: as long as it is written, nobody else writes to SQLite
+_NOBODY = "\x01"  # no id is equal to it; a list in SQL needs an item
+_MOST = 1_000  # events in one round, during which nobody else can write to SQLite
 
 
 class UnsoundLog(CommandError):
@@ -77,7 +77,7 @@ def seal_all_now(database: Database) -> Collection[str]:
         unsound.update(planned.unsound)
         if all(leaf["event_id"] > last for leaf in planned.leaves):
             break
-        # Where another process comes first, it may have sealed a part only: the rest is found again.
+        # Another process may have sealed some of them. The next round finds the rest.
         database.write_now(_store_of(planned))
     return unsound.values()
 
@@ -113,7 +113,7 @@ def plan(transaction: Transaction) -> Round:
     while True:
         noted = transaction.rows(_NOTED, {"unsound": [_NOBODY, *planned.unsound], "after": after})
         if _find_frontiers(transaction, {row.owner for row in noted}, frontiers, planned):
-            continue  # without the notes of what is unsound
+            continue  # an unsound log keeps its notes
         events = _noted_events(transaction, {row.event_id: row.owner for row in noted})
         planned.is_full = len(noted) == _MOST
         if events or not planned.is_full:
@@ -157,7 +157,7 @@ def _noted_events(transaction: Transaction, owners: Mapping[str, str]) -> Mappin
     by_owner: defaultdict[str, list[Any]] = defaultdict(list)
     for batch in batches(list(owners)):
         events = transaction.rows(_EVENTS, {"ids": batch})
-        old = [event.id for event in events if event.body is None]  # what they say is in their other columns
+        old = [event.id for event in events if event.body is None]  # their content is in their other columns
         whole = {event.id: event for event in transaction.rows(_WHOLE, {"ids": old})} if old else {}
         for event in events:
             owner = event.organization_id or ""
@@ -232,8 +232,8 @@ _NOTED = (
     .limit(_MOST)
 )
 _LAST_NOTED = select(func.max(_UNSEALED.c.event_id))
-# A subquery with a limit, since PostgreSQL would make a join of anything else. As long as it has not counted the
-# leaves, that would read all of them for each event.
+# The limit keeps PostgreSQL from making this a join, which would read all leaves for each event as long as there are no
+# statistics.
 _LEAF_OF_EVENT = select(_LEAVES.c.number).where(_LEAVES.c.event_id == _EVENT.c.id).limit(1).scalar_subquery()
 _EVENTS = select(_EVENT.c.id, _EVENT.c.organization_id, _EVENT.c.at, _EVENT.c.body).where(
     _EVENT.c.id.in_(bindparam("ids", expanding=True)), _LEAF_OF_EVENT.is_(None)

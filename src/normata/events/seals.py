@@ -15,7 +15,7 @@ from normata.events.merkle import Frontier
 from normata.events.model import EventCheckpoint, EventLeaf
 from normata.events.sealing import named, sound_frontier
 
-_REPORTED = 10_000  # leaves between two reports of how far it has come
+_REPORTED = 10_000  # leaves between two reports of progress
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ def seals_of(
     if frontier is None:
         return found
     key = {"owner": owner, "start": found.start}
-    # A checkpoint before the first leaf can only be a forged one, so none is left out where all are looked at.
+    # A checkpoint before the first leaf must be a forged one, so a complete check includes them.
     checkpoints = _Checkpoints(transaction.stream(_CHECKPOINTS_OF, key | ({} if known else {"start": -1})), frontier)
     walk = Walk(checkpoints, frontier)
     for row in transaction.stream(_LEAVES_OF, key):
@@ -112,7 +112,7 @@ class _Checkpoints:
         if self._next is None or self._next.size != size:
             return None
         root: str = self._next.root
-        # With size and root there is one right edge only: mostly it is the one that the leaves have just made.
+        # Size and root determine the right edge, and mostly it is the one just computed.
         if self._next.frontier == self._frontier.text and root == self._frontier.root:
             self._next = next(self._rows, None)
         else:

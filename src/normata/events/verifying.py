@@ -111,7 +111,7 @@ def _take(entry: dict[str, Any], walk: Walk, note: Note, seen: set[str], outcome
     if leaf < note.size:
         walk.add(event_id, entry["hash"])
     else:
-        outcome.later += 1  # the checkpoint is older, and says nothing of it
+        outcome.later += 1  # the event is later than the checkpoint
 
 
 def _erasure(entry: dict[str, Any], origin: str, verifiers: Collection[str]) -> Erasure | None:

@@ -33,7 +33,7 @@ class Baseline(Table):
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
 
-    organization_id: Mapped[Identifier | None] = derived()  # its framework's: null where centralized
+    organization_id: Mapped[Identifier | None] = derived()  # of the framework; null if that is centralized
 
     fixed = ("framework_id",)
     generated = frozenset({"identifier", "slug"})
@@ -61,7 +61,7 @@ class BaselineControl(Table):
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     retired_at: Mapped[Timestamp | None]
 
-    organization_id: Mapped[Identifier | None] = derived()  # its framework's, as above
+    organization_id: Mapped[Identifier | None] = derived()  # of the framework, as above
 
     fixed = ("baseline_id", "control_id")
     __table_args__ = (

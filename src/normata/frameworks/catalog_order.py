@@ -77,12 +77,12 @@ def matching_positions(
 
 def searched(search: str) -> ColumnElement[bool]:
     """The condition that a control has every word of a search."""
-    # The condition of the index for searches, which always holds, and the words.
+    # The first condition always holds. With it, the databases use the index for searches.
     return and_(_SEARCHED >= "", matching(_SEARCHED, search))
 
 
 _SEARCHED = Control.search_text.expression
-# The places of controls, of each framework in one text.
+# The positions of the controls of each framework, as one text.
 PLACES = select(
     Control.framework_id,
     func.count().label("count"),

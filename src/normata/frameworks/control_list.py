@@ -38,7 +38,7 @@ from normata.frameworks.model import (
 class ControlQuery(PageQuery):
     """The query of the list of controls."""
 
-    repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be, by their names on the wire
+    repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be repeated, by their names on the wire
 
     sort_column: Annotated[
         Literal[
@@ -135,7 +135,7 @@ _computed = and_(
 )
 _parent = aliased(ControlTable, name="parent")
 
-# What the controls of a page are made of, with the fields that travel as they are in front.
+# The fields of a control on a page; those that need no conversion come first.
 _FIELDS = tuple(wire_names(ControlTable)[column.name] for column in listed_columns(ControlTable))
 _ROWS = (
     select(
@@ -169,7 +169,7 @@ _MATCHES = (
     .join(ControlTable, ControlTable.id == ControlMatch.source_control_id)
     .where(
         ControlMatch.target_control_id.in_(bindparam("ids", expanding=True)),
-        # Nothing is null here; as a plain column both databases would start from all controls of these frameworks.
+        # Never null. With the plain column both databases would start from all controls of the frameworks.
         func.coalesce(ControlTable.framework_id, "").in_(bindparam("adopted", expanding=True)),
         match_counts(bindparam("organization")),
     )
@@ -385,7 +385,7 @@ def _children(transaction: Transaction, ids: Sequence[str]) -> Mapping[str, list
 def _item(
     row: Any, adopted: Mapping[str, _Adopted], matches: list[dict[str, Any]], children: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    item = dict(zip(_FIELDS, row, strict=False))  # the row has more, for what follows
+    item = dict(zip(_FIELDS, row, strict=False))  # the further columns are used below
     _, parent_identifier, parent_name, status, gap, effective, is_indirect = row[len(_FIELDS) :]
     parent_id = item["parentId"]
     return item | {

@@ -64,7 +64,7 @@ class CoverageAssessment(Wire):
     coverage_gap: str | None
 
 
-class Control(wire(ControlTable)):  # type: ignore[misc] # a base made at run time, from the table
+class Control(wire(ControlTable)):  # type: ignore[misc] # the base class is created from the table
     """A requirement of an adopted framework, or a category of them, with its coverage and the matches that cover it."""
 
     framework: ControlFramework

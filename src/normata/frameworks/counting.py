@@ -31,7 +31,7 @@ def match_counts(organization_id: str | BindParameter[str], match: Any = Control
 
     The organization can see it and has not set it aside, and it is not retired. ``match`` is an alias of the table.
     """
-    # One list that is made once for a statement, and not a look at each match: few are ever set aside.
+    # Evaluated once in a statement, not for each match. Few matches are set aside.
     set_aside = select(SetAsideMatch.match_id).where(SetAsideMatch.organization_id == organization_id)
     return and_(match_visible_to(organization_id, match), match.retired_at.is_(None), match.id.not_in(set_aside))
 

@@ -18,8 +18,8 @@ from normata.core.db.transaction import Transaction
 from normata.frameworks.catalog_order import SortedQuery
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
-_FARTHEST = 1_000  # controls up to the end of a page: one that is farther away is looked for among all
-_FEW = 1_000  # of so few, most controls would be looked at before a page is full
+_FARTHEST = 1_000  # controls up to the end of the page; beyond it, filter all controls
+_FEW = 1_000  # with so few, most controls would be read before a page is full
 
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _of_organization = EffectiveCoverage.organization_id == _ORGANIZATION
@@ -84,7 +84,7 @@ def _count(transaction: Transaction, organization_id: str, coverage_filter: Cove
         select(
             func.count().label("assessed"),
             meeting.label("meeting"),
-            # Where silence is not meant, nobody asks how many are silent.
+            # Without a filter for missing assessments, their number is not needed.
             everything.scalar_subquery().label("everything")
             if coverage_filter.includes_unassessed
             else func.count().label("everything"),
@@ -126,7 +126,7 @@ def _of_one(framework: str, coverage_filter: CoverageFilter) -> Any:
     )
     if not coverage_filter.assessed:
         return statement
-    # Not a join: PostgreSQL would join everything before it looks for the first ones.
+    # Not a join, because PostgreSQL would join all rows before it looks for the first ones.
     meets = (
         select(case((and_(*coverage_filter.assessed), 1), else_=0))
         .where(ControlCoverage.control_id == Control.id, ControlCoverage.organization_id == _ORGANIZATION)

@@ -41,7 +41,7 @@ class Adoption(Wire):
     adopted_at: Timestamp
 
 
-class Framework(wire(FrameworkTable)):  # type: ignore[misc] # a base made at run time, from the table
+class Framework(wire(FrameworkTable)):  # type: ignore[misc] # the base class is created from the table
     """A catalog of controls: a centralized one, or an organization's own (then `organizationId` is set)."""
 
     is_adopted: bool

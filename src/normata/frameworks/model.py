@@ -58,10 +58,9 @@ class Framework(Table):
     name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     slug_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     version_key: Mapped[str | None] = mapped_column(text(), info={"derived": True})
-    # Kept, so that no list has to count.
+    # Stored, so that lists need not count.
     control_count: Mapped[Count] = mapped_column(server_default="0", info={"derived": True})
-    # What identifiers begin with in the table that a statement of applicability is about: `A.`; null if it is about
-    # all requirements.
+    # The prefix of the controls that a statement of applicability is about, such as `A.`; null for all requirements.
     applicability_prefix: Mapped[ShortText | None] = mapped_column(info={"unlisted": True})
 
     ignored = frozenset({"isAdopted", "_count", "frameworkAdoptions", "adoption"})
@@ -77,7 +76,7 @@ class Framework(Table):
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
-        row["control_count"] = row["control_count"] or 0  # until they are counted, see catalog.py
+        row["control_count"] = row["control_count"] or 0  # they are counted later, see catalog.py
         row["search_text"] = search_text(row["identifier"], row["name"], row["slug"], row["description"])
         row["identifier_key"] = natural_key(row["identifier"])
         row["name_key"] = natural_key(row["name"])
@@ -103,37 +102,37 @@ class Control(Table):
     type: Mapped[Kind] = defaults_to("CONTROL")
     description: Mapped[Text | None]
     is_mandatory: Mapped[Flag] = defaults_to(False)
-    is_centralized: Mapped[Flag]  # where a bundle leaves it out its framework's, see catalog.py
+    is_centralized: Mapped[Flag]  # if a bundle omits it, that of the framework, see catalog.py
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
 
-    organization_id: Mapped[Identifier | None] = derived()  # its framework's: null where centralized
-    position: Mapped[Count] = derived()  # the catalog order: 0, 1, 2… within the framework, without gaps
+    organization_id: Mapped[Identifier | None] = derived()  # of the framework; null if that is centralized
+    position: Mapped[Count] = derived()  # the catalog order: 0, 1, 2… in each framework, without gaps
     search_text: Mapped[Text] = derived()
     identifier_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     name_key: Mapped[str] = mapped_column(text(), info={"derived": True})
     slug_key: Mapped[str] = mapped_column(text(), info={"derived": True})
 
-    # Its children together are all of it, so that it is rolled up as a category is, and not counted itself.
+    # Its children make up all of it, so it is rolled up like a category, and is no requirement itself.
     is_decomposed: Mapped[Flag] = mapped_column(server_default=false(), info={"default": False, "unlisted": True})
 
     __table_args__ = (
-        # A parent is a control of the same framework.
+        # A parent is in the same framework.
         UniqueConstraint("framework_id", "id"),
         ForeignKeyConstraint(
             ["framework_id", "parent_id"], ["control.framework_id", "control.id"], deferrable=True, initially="DEFERRED"
         ),
-        # All that says which controls a page has: filters read it without the rest of the rows. With the organization,
-        # for PostgreSQL's row-level security to look at.
+        # All columns that decide which controls are on a page, so that filters need not read the rows. PostgreSQL's
+        # row-level security needs the organization.
         Index("ix_control_places", "framework_id", "position", "id", "type", postgresql_include=["organization_id"]),
-        # What is below a group is found in it, without the rest of the rows.
+        # To find what is below a group without reading the rows.
         Index(
             "ix_control_below",
             *("parent_id", "id", "type", "is_decomposed"),
             postgresql_include=["organization_id"],
         ),
-        # All that a search looks at, which it then reads without the rest of the rows. The condition always holds; it
-        # keeps the index from all statements that do not name it. PostgreSQL's indexes take no texts as long as these.
+        # All columns that a search reads. The condition always holds: with it only statements that repeat it use the
+        # index. PostgreSQL's indexes cannot hold texts of this length.
         Index(
             "ix_control_search",
             *("framework_id", "position", "search_text"),
@@ -179,7 +178,7 @@ class MappingDocument(Table):
 
     __tablename__ = "mapping_document"
     array = "mappingDocuments"
-    shown_in = frozenset({"controls"})  # no list shows it, but a planned import stands on it: see catalogs/uploads.py
+    shown_in = frozenset({"controls"})  # no list shows these, but planned imports read them: see catalogs/uploads.py
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
@@ -210,16 +209,16 @@ class ControlMatch(Table):
     match_level: Mapped[Level]
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     justification: Mapped[Text | None]
-    # The document that gives the match. Null where people have made it, or nobody has imported the document since
-    # documents are stored.
+    # The document with the match. Null if people have made it, or if its document was not imported since documents are
+    # stored.
     mapping_document_id: Mapped[Identifier | None] = mapped_column(
         foreign_key("mapping_document.id"), info={"refers_to": "mapping_document"}
     )
-    retired_at: Mapped[Timestamp | None]  # since when the document does not have it any more
+    retired_at: Mapped[Timestamp | None]  # since when the document no longer contains it
     rationale: Mapped[ShortText | None]
     strength: Mapped[ShortText | None]
 
-    fixed = ()  # the organization may follow from the controls; see rules.py
+    fixed = ()  # the organization may follow from the controls, see rules.py
 
     __table_args__ = (
         Index(None, "target_control_id"),
@@ -246,7 +245,7 @@ class SetAsideMatch(Table):
     __table_args__ = (
         UniqueConstraint("organization_id", "match_id"),
         Index(None, "match_id"),
-        # Whoever imports a mapping brings the coverage of those who have set some of its matches aside up to date.
+        # An import of a mapping recomputes the coverage of organizations that have set some of its matches aside.
         {"info": {"catalogs": "read"}},
     )
 
@@ -262,27 +261,28 @@ class FrameworkAdoption(Table):
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
     adopted_at: Mapped[Timestamp]
-    # What applies unless an assessment says otherwise; null if that is the whole framework. See baseline_model.py.
+    # The requirements outside of it do not apply unless assessed otherwise; null for the whole framework. See
+    # baseline_model.py.
     baseline_id: Mapped[Identifier | None] = refers_to("baseline")
 
     __table_args__ = (
         UniqueConstraint("organization_id", "framework_id"),
         Index(None, "framework_id", "baseline_id"),
-        # A baseline is one of the framework.
+        # The baseline must be one of the framework.
         ForeignKeyConstraint(
             ["framework_id", "baseline_id"],
             ["baseline.framework_id", "baseline.id"],
             deferrable=True,
             initially="DEFERRED",
         ),
-        # Whoever changes a centralized framework brings the coverage of those who have adopted it up to date.
+        # A change of a centralized framework recomputes the coverage of the organizations that have adopted it.
         {"info": {"catalogs": "read"}},
     )
 
 
-# Where an assessment has to be looked at again: the condition of an index, so statements have it as it stands.
+# The condition of the index for due reviews. A statement must repeat it literally to use the index.
 REVIEW_IS_DUE = "review_by IS NOT NULL"
-# Where its status will count no more, and where it does not; as above.
+# The condition of the index for lapses, as above.
 MAY_LAPSE = "review_due_at IS NOT NULL AND coverage_status IS NOT NULL"
 HAS_LAPSED = "lapsed_status IS NOT NULL"
 
@@ -311,7 +311,7 @@ class ControlCoverage(Table):
     is_applicable: Mapped[Flag | None]
     justification: Mapped[Text | None]
     reasons: Mapped[Reasons] = mapped_column(server_default=literal_column("''"), info={"default": []})
-    # Null in an assessment that an older version of Normata makes while this one is being introduced.
+    # Null if an older version made the assessment during an upgrade.
     created_at: Mapped[Timestamp | None]
     updated_at: Mapped[Timestamp | None]
     owner_id: Mapped[Identifier | None] = refers_to("membership")
@@ -369,7 +369,7 @@ class EffectiveCoverage(Table):
     """
 
     __tablename__ = "effective_coverage"
-    published = False  # what it follows from is
+    published = False  # it follows from other changes
 
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), primary_key=True)

@@ -33,7 +33,7 @@ def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved:
     role = unit.scalar(_ROLE, parameters)
     if role is None or not role_suffices(role, least):
         raise InsufficientRole
-    if not all(role_suffices(role, one) for one in involved):  # type: ignore[arg-type] # roles as they are stored
+    if not all(role_suffices(role, one) for one in involved):  # type: ignore[arg-type] # stored roles
         raise Forbidden(_LARGER)
 
 

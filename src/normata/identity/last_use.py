@@ -15,7 +15,7 @@ from normata.errors import Unavailable
 from normata.identity.model import AccessToken
 from normata.identity.sign_in_model import Session
 
-_GRAIN = timedelta(minutes=1)  # last use is stored no finer than that
+_GRAIN = timedelta(minutes=1)  # the precision of the stored time
 _TO_THE_MINUTE = len("2026-11-20T09:14")
 _PAUSE = 1.0  # seconds between two writes
 
@@ -63,7 +63,7 @@ class SessionUse(LastUse):
 
 
 def _write(transaction: Transaction, note: Update, uses: dict[tuple[str, str], str]) -> None:
-    # In a fixed order, so that two processes do not wait for each other in a circle.
+    # In a fixed order, so that two processes cannot deadlock.
     transaction.execute_many(
         note, [{"used_id": used_id, "used": moment} for (used_id, _), moment in sorted(uses.items())]
     )

@@ -20,13 +20,13 @@ from normata.core.schema.text import UNSEEN, plain
 
 log = structlog.get_logger("normata")
 
-_TIMEOUT = 10.0  # seconds to wait for the server, each time
+_TIMEOUT = 10.0  # seconds to wait for each answer of the server
 
-# One address, whatever reads it: without what quotes, comments and lists are made of (RFC 5322, section 3.2.3).
+# One address for every reader: without characters for quotes, comments and lists (RFC 5322, section 3.2.3).
 _PART = rf"""[^@\s{UNSEEN}()<>\[\]:;\\,"]+"""
 _PLAIN_ADDRESS = re.compile(f"{_PART}@{_PART}")
 
-# What has become of a message: there is no server for mail, it has been handed to the server, or that has failed.
+# The result for a message: there is no mail server, the server has accepted it, or sending has failed.
 Delivery = Literal["off", "sent", "failed"]
 
 
@@ -77,7 +77,7 @@ class Mailer:
         message["To"] = Address(username=local, domain=domain)
         message["Date"] = formatdate()
         message["Message-ID"] = make_msgid(domain=address.rpartition("@")[2])
-        message["Auto-Submitted"] = "auto-generated"  # RFC 3834: so that no machine answers
+        message["Auto-Submitted"] = "auto-generated"  # so that no machine replies (RFC 3834)
         message.set_content(text)
         return message
 

@@ -18,7 +18,7 @@ from normata.core.schema.fields import Email, Identifier, Name, Slug, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
-# Whether an assessment whose review was missed is only shown as stale, or counts no more.
+# What happens to an assessment whose review is overdue: it is only shown as stale, or it lapses.
 StaleAssessments = Annotated[Literal["FLAG", "LAPSE"], mapped_column(text(8), info=CODED)]
 
 
@@ -34,7 +34,7 @@ def _known_zone(name: str) -> str:
     return name
 
 
-# What a person prefers, see `preferences`.
+# The preferences of a user, see `preferences`.
 TimeZone = Annotated[
     str, StringConstraints(max_length=64), AfterValidator(_known_zone), mapped_column(text(64), info=CODED)
 ]
@@ -82,14 +82,14 @@ class User(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     email: Mapped[Email | None]
     name: Mapped[Name]
-    email_folded: Mapped[Email | None] = derived()  # `email_key`: what was folded once is compared exactly now
+    email_folded: Mapped[Email | None] = derived()  # as `email_key` folds it, so it is compared exactly
     organization_id: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
     removed_at: Mapped[Timestamp | None]
     time_zone: Mapped[TimeZone | None]
     date_format: Mapped[DateFormat | None]
     theme: Mapped[Theme | None]
 
-    # Whoever shares an organization with the caller: what the service may read of others is nobody.
+    # A user can be read by members of the same organizations: through row-level security, no other users are visible.
     __table_args__ = (
         UniqueConstraint("email_folded"),
         {"info": {"owned_by": "id", "seen_by": ("membership", "user_id")}},
@@ -153,7 +153,7 @@ class AccessToken(Table):
     __tablename__ = "access_token"
     array = "accessTokens"
     event_columns = frozenset({"id", "user_id", "scope", "created_at", "expires_at", "revoked_at", "organization_id"})
-    readable = event_columns | {"last_used_at", "name"}  # everything but the digest
+    readable = event_columns | {"last_used_at", "name"}  # all but the digest
     fixed = ("user_id", "organization_id")
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -190,7 +190,7 @@ class Invitation(Table):
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     email: Mapped[Email]
-    email_folded: Mapped[Email] = derived()  # `email_key`, as that of a user
+    email_folded: Mapped[Email] = derived()  # as that of a user
     role: Mapped[RoleColumn]
     digest: Mapped[Digest] = mapped_column(unique=True)
     created_at: Mapped[Timestamp]

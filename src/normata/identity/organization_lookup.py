@@ -26,7 +26,7 @@ def find(transaction: Transaction, name: str | None) -> str:
     Raises NoSuchOrganization.
     """
     if name is not None:
-        # An id comes before a slug of the same spelling.
+        # An id takes precedence over a slug with the same spelling.
         found = sorted(
             transaction.scalars(_CALLED, {"name": name}), key=lambda organization_id: organization_id != name
         )
@@ -50,7 +50,7 @@ def reached(unit: UnitOfWork, name: str) -> str:
         unit.require_reach(name)
         return name
     found = unit.scalars(_CALLED, {"name": name})
-    # An id comes before a slug of the same spelling, but only where the actor may see its organization.
+    # An id takes precedence over a slug with the same spelling, if the actor can see its organization.
     for organization_id in sorted(found, key=lambda one: one != name):
         if unit.may_read(organization_id):
             unit.require_reach(organization_id)
@@ -86,7 +86,7 @@ def _next_select(after: str, *, source: str, number: str) -> str:
     columns = f"{number}, one.id" if number else "one.id"
     from_each = f"{source} CROSS JOIN LATERAL" if source else ""
     return (
-        f"SELECT {columns} AS organization_id FROM {from_each}"  # noqa: S608 - of our own making
+        f"SELECT {columns} AS organization_id FROM {from_each}"  # noqa: S608 - built from constants
         f" (SELECT id FROM organization WHERE id > {after} ORDER BY id LIMIT {STEP}) AS one"
         f" ORDER BY {columns}"
     )
@@ -94,8 +94,8 @@ def _next_select(after: str, *, source: str, number: str) -> str:
 
 STEP = 100  # organizations at a time
 
-# The ids of the next organizations after one, in their order. With row-level security a transaction sees none that is
-# not in its scope, and a task that goes through all of them has to learn which there are.
+# The next organization ids after one, in order. With row-level security a transaction sees only organizations in its
+# scope, so a job that goes through all of them needs this lookup.
 NEXT_ORGANIZATIONS = Lookup(
     name="normata_next_organizations",
     arguments=("after",),

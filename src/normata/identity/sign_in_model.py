@@ -45,7 +45,7 @@ class Session(Table):
     address: Mapped[ClientText]
     user_agent: Mapped[ClientText]
 
-    # Whoever removes a member ends their sessions.
+    # Removing a member ends their sessions.
     __table_args__ = (Index(None, "user_id"), {"info": {"owned_by": "user_id", "ended_by": ("membership", "user_id")}})
 
 

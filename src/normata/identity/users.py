@@ -15,14 +15,14 @@ from normata.core.schema.text import plain
 from normata.errors import NotFound
 from normata.identity.model import Membership, Operator, User
 
-# What :func:`create` and :func:`bring_back` write.
+# The tables that :func:`create` and :func:`bring_back` write.
 CREATION_WRITES = (insert_of(User), update_of(User, "removed_at"))
 RENAME_WRITES = (update_of(User, "name"),)
 
 
 def named(transaction: Transaction, name: str) -> Any | None:
     """The user with this id or email address, within the transaction's scope; null if there is none."""
-    # An address comes before an id of the same spelling: people type addresses.
+    # An address takes precedence over an id with the same spelling, because people type addresses.
     return transaction.row(_BY_EMAIL, {"email": email_key(name)}) or transaction.row(_BY_ID, {"user": name})
 
 

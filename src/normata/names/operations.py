@@ -37,7 +37,7 @@ def _of_records(path: str) -> Listing:
     return _listed(lambda organization_id: record_names(KINDS[path], organization_id))
 
 
-# The lists of names, by the name of the kind in bundles, events and paths.
+# The lists of names, by kind.
 _LISTINGS: Mapping[str, Listing] = {
     **{path: _of_records(path) for path in KINDS},
     "memberships": member_names,
@@ -99,7 +99,7 @@ The kinds of records, each with its path, its name, and the number of its live a
         answer_description="The kinds.",
         example={"items": [{"kind": "record-categories", "name": "record categories", "live": 9, "archived": 1}]},
     ),
-    # Not a list of rows: clients request it by ids or by a few words. So its pages have no links.
+    # No ListOperation: clients ask for ids or a few words, so the pages need no links.
     ReadOperation(
         path="/names/",
         operation_id="listNames",

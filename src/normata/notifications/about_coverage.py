@@ -28,7 +28,7 @@ from normata.notifications.message import Message, name_of, payload
 from normata.notifications.model import Notification
 from normata.records.kinds import Task
 
-_FIRST = 5  # controls that are named
+_FIRST = 5  # controls that the text lists
 
 
 def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
@@ -176,7 +176,7 @@ _WITH_TASKS = (
         _STATEMENT.c.organization_id == _ORGANIZATION,
         _STATEMENT.c.control_id.in_(_IDS),
         _TASK.c.archived_at.is_(None),
-        _TASK.c.control_coverage_id.is_not(None),  # as the index of the list says it
+        _TASK.c.control_coverage_id.is_not(None),  # the condition of the list's index
         _TASK.c.status.not_in(_DONE),
         _TASK.c.assignee_member_id.is_not(None),
     )

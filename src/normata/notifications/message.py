@@ -18,7 +18,7 @@ class Message(NamedTuple):
     payload: dict[str, Any]
 
 
-# Whom a change concerns and what they are notified of, found in its own transaction.
+# The messages about a change, found in its own transaction.
 Rule = Callable[[Transaction, Change, Actor], Iterable[Message]]
 
 

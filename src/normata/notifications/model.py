@@ -13,7 +13,7 @@ from normata.core.db.types import Document
 from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp, Token
 from normata.core.schema.table import Table, defaults_to, foreign_key, known
 
-# An id of 255 characters, escaped, takes twelve times as many.
+# An id of 255 characters is up to twelve times as long when escaped.
 Address = Annotated[str, StringConstraints(max_length=4_000)]
 
 
@@ -71,7 +71,7 @@ class Notification(Table):
     created_at: Mapped[Timestamp]
 
     __table_args__ = (
-        # Read backwards, they have the newest first.
+        # Read backwards, it has the newest first.
         Index(None, "organization_id", "user_id", "created_at", "id"),
         Index(
             "ix_notification_unread",
@@ -90,7 +90,7 @@ class Reminder(Table):
     """
 
     __tablename__ = "reminder"
-    published = False  # that somebody was reminded is
+    published = False  # a reminder is no event
 
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     kind: Mapped[ShortName] = mapped_column(primary_key=True)

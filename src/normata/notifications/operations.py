@@ -112,8 +112,7 @@ the values of their placeholders (`params`): in the English texts, at `/notifica
 parameter `label`. `entityType` and `entityId` identify the row it is about, and `url` is the path to read that row; the
 organization goes into the query, as in every read.""",
         query=inbox.NotificationQuery,
-        # Its pages are not cached: every restore adds a notification, and concurrent restores would have to wait for
-        # each other at the row of one revision.
+        # Not cached: every restore adds a notification, so concurrent restores would wait for the row of one revision.
         build=lambda transaction, request: inbox.list_notifications(
             transaction, request.caller.user_id, request.query, prefix=request.prefix
         ),

@@ -25,9 +25,9 @@ from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
 from normata.records.due.queries import DueDate, all_due_dates
 
-AT_ONCE = 200  # reminders of one date in one transaction
+AT_ONCE = 200  # reminders of one date field in one transaction
 _DAYS_BEFORE = 7
-_DAYS_LATE = 1  # as long after its day somebody is still told of a date
+_DAYS_LATE = 1  # after the date, when a late reminder is still sent
 _WHICH: tuple[Which, ...] = ("soon", "now")
 
 
@@ -112,7 +112,7 @@ def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
         column >= bindparam(f"{which}_from", type_=UtcTimestamp()),
         column < bindparam(f"{which}_before", type_=UtcTimestamp()),
         table.c[date.responsible].is_not(None),
-        # Where the member was removed, whoever takes the record over is told.
+        # If the member was removed, whoever takes the record over is notified.
         table.c[date.responsible].not_in(_REMOVED),
         ~noted.exists(),
     )

@@ -37,7 +37,7 @@ class NotifyMembers:
             for message in rule(transaction, change, actor):
                 thing = change.row_id, message.member_id, message.payload["titleKey"]
                 if change.row_id is not None and thing in notified:
-                    continue  # it was changed twice, and is one thing
+                    continue  # two changes of one row make one notification
                 notified.add(thing)
                 transaction.rows(
                     _NOTIFY,

@@ -27,7 +27,7 @@ from normata.own_frameworks.writing import follow, valid_rows
 
 MAX_AT_ONCE = 500
 
-# What people may say of a control of their own, besides `parent` and `after`.
+# The fields of a control that people can write, besides `parent` and `after`.
 WRITABLE = (
     *("parent_id", "identifier", "name", "slug", "purpose", "type", "description", "is_mandatory"),
     "is_decomposed",
@@ -115,7 +115,7 @@ def _as_they_are(unit: UnitOfWork, control_ids: Sequence[str]) -> list[dict[str,
     return [as_wire(Control, found[control_id]) for control_id in control_ids]
 
 
-# --- Identifiers: within a framework they name one control each, so that a request sent twice adds nothing twice
+# --- Identifiers are unique in a framework, so a repeated request adds nothing
 
 
 def _named(unit: UnitOfWork, framework_id: str, rows: Sequence[Row]) -> Mapping[str, list[str]]:

@@ -19,7 +19,7 @@ from normata.frameworks.visibility import visible_to
 from normata.identity.organization_lookup import reached
 from normata.own_frameworks.writing import valid_rows
 
-# What people may say of a framework of their own. The rest is set here, or means nothing for such a framework.
+# The fields of a framework that people can write. The others are set here, or mean nothing for such a framework.
 WRITABLE = (
     "identifier",
     "slug",
@@ -60,7 +60,7 @@ def change(unit: UnitOfWork, organization: str, framework_id: str, values: Mappi
     Raises NotFound, Forbidden if the framework is centralized, InsufficientRole and FaultyInput.
     """
     organization_id = reached(unit, organization)
-    lock_coverage(unit, organization_id)  # what is read here is written back
+    lock_coverage(unit, organization_id)  # lock what is read here and written back
     require_own(unit, organization_id, framework_id)
     _store(unit, "update", organization_id, Row("frameworks", BODY, "", {**values, "id": framework_id}))
     return one_framework(unit, organization_id, framework_id)

@@ -153,7 +153,7 @@ _DOCUMENT, _SET_ASIDE = sql_table(MappingDocument), sql_table(SetAsideMatch)
 _SOURCE, _TARGET = (sql_table(Control).alias(name) for name in ("source", "target"))
 _SOURCE_FRAMEWORK, _TARGET_FRAMEWORK = (_FRAMEWORK.alias(f"{name}_framework") for name in ("source", "target"))
 
-# One join, and not a chain of them: the count of a page keeps what its columns come from.
+# One nested join, since the count of a page keeps all tables that its columns come from.
 _WITH_ENDS = _MATCH.join(_SOURCE, _SOURCE.c.id == _MATCH.c.source_control_id).join(
     _TARGET, _TARGET.c.id == _MATCH.c.target_control_id
 )

@@ -23,7 +23,7 @@ _ID = "The id of a match that the organization can see."
 
 
 class MatchCreation(
-    body_model(  # type: ignore[misc] # a base made at run time, from the table
+    body_model(  # type: ignore[misc] # the base class is created from the table
         "_MatchCreation", ControlMatch, matches.WRITABLE, doc="", required=matches.WRITABLE
     )
 ):

@@ -22,7 +22,7 @@ from normata.own_frameworks.pairs import Pair, own_between, pair_of
 from normata.own_frameworks.set_aside import forget
 from normata.own_frameworks.writing import follow, frameworks_of, valid_rows
 
-MAX_AT_ONCE = 500  # also what fits one statement
+MAX_AT_ONCE = 500  # also fits one statement
 
 WRITABLE = ("source_control_id", "target_control_id", "match_level", "justification")
 

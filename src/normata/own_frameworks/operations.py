@@ -28,7 +28,7 @@ FrameworkPatch = body_model(
 
 
 class FrameworkCreation(
-    body_model(  # type: ignore[misc] # a base made at run time, from the table
+    body_model(  # type: ignore[misc] # the base class is created from the table
         "_FrameworkCreation", Framework, frameworks.WRITABLE, doc="", required=("name",)
     )
 ):

@@ -73,7 +73,7 @@ def archive(
     if before.archived_at is not None:
         raise Archived
     require_current(before)
-    # Where the clock has been set back, nothing is archived before it was created.
+    # If the clock was set back, a record must not be archived before it was created.
     moment = max(unit.moment, before.created_at)
     row = unit.row(_archive(kind), {"record": record_id, "moment": moment})
     assert row is not None  # noqa: S101 - narrows the type; the row is locked

@@ -30,10 +30,10 @@ from normata.core.schema.wire import columns
 
 _EMPTY: ColumnElement[str] = literal_column("''")
 
-# No time of ours. A condition that always holds keeps an index from all statements that do not name it.
+# Earlier than any timestamp. A condition that always holds restricts an index to the statements that repeat it.
 NEVER = "'0001-01-01T00:00:00.000Z'"
 
-# Inherited columns would come after a kind's own: the keys belong in front, the times at the end, in this order.
+# Inherited columns would come after a kind's own. The keys belong in front, the times at the end.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
 
 
@@ -102,7 +102,7 @@ class Restorable(Table):
         table = cls.__tablename__
         references = _references(vars(cls))
         arguments: list[SchemaItem] = [
-            # References carry the organization along, so that the database itself refuses one across tenants.
+            # References include the organization, so that the database refuses those across tenants.
             UniqueConstraint("organization_id", "id"),
             *(
                 ForeignKeyConstraint(
@@ -121,7 +121,7 @@ class Restorable(Table):
             ),
         ]
         if "slug" in cls.__annotations__:
-            # For whoever looks for a free slug: those of archived records are not free.
+            # For the search for a free slug, which considers archived records, too.
             arguments.append(Index(f"ix_{table}_slug", "organization_id", "slug"))
             live = text("archived_at IS NULL")
             arguments.append(
@@ -218,7 +218,7 @@ def is_id(column: Column[Any]) -> bool:
     return isinstance(column.type, String) and (column.name == "id" or column.name.endswith("_id"))
 
 
-_SHARED = frozenset({"framework", "control"})  # these may be centralized: of no organization
+_SHARED = frozenset({"framework", "control"})  # may be centralized, without an organization
 
 
 def where_due(column: str, ends: Due) -> str:

@@ -16,8 +16,8 @@ from normata.core.schema.wire import columns
 from normata.records.base import Restorable, filter_columns, is_id
 from normata.records.writing import writable
 
-# A ``token`` is one of an open enum, a ``reference`` names a row that Normata keeps, a ``foreign`` one something in
-# another system, a ``text`` is a short one, and a ``prose`` a long one.
+# A `token` is a value of an open enum, a `reference` the id of a row, a `foreign` an id in another system, a `text` a
+# short text, and a `prose` a long one.
 Sort = Literal["text", "prose", "token", "flag", "moment", "count", "number", "document", "reference", "foreign"]
 
 

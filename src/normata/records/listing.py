@@ -44,12 +44,12 @@ from normata.records.base import NEVER, Restorable, filter_columns
 
 _MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
-_FEW = 2_000  # records; so many are passed over, or gathered and sorted, in little time
-_GATHERED = 20_000  # records changed since; their ids are sorted in 10 ms, while a million may have to be passed over
-# Values of one filter that are looked for one by one. More would make a statement of its own for each number of them,
-# and gather more records than are passed over otherwise.
+_FEW = 2_000  # records; skipping, or collecting and sorting so many takes little time
+_GATHERED = 20_000  # records changed since a time; sorting their ids takes 10 ms, skipping others may mean a million
+# Values of a filter that are queried one by one. With more, there would be too many different statements, and
+# collecting would take longer than skipping.
 _BRANCHES = 8
-_PLACE = {"organization_id", "limit", "page", "sort_column", "sort_direction"}  # what decides on no total
+_PLACE = {"organization_id", "limit", "page", "sort_column", "sort_direction"}  # parameters without effect on the total
 
 _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
 
@@ -124,7 +124,7 @@ class Totals:
 
     def total(
         self,
-        transaction: Transaction,  # noqa: ARG002 - what caches a total looks whether it still holds
+        transaction: Transaction,  # noqa: ARG002 - a cache of totals needs these
         kind: type[Restorable],  # noqa: ARG002
         organization_id: str,  # noqa: ARG002
         filters: str,  # noqa: ARG002
@@ -165,7 +165,7 @@ def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: i
     """The rows of a page, with their total."""
     if query.offset is None or query.offset >= total:
         return []
-    # From the end of the list that is nearer: the database passes all rows on the way.
+    # From the nearer end of the list, because the database reads all rows on the way.
     count = min(query.limit, total - query.offset)
     behind = total - query.offset - count
     from_end = query.sort_column is None and behind < query.offset
@@ -175,12 +175,12 @@ def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: i
     conditions = _conditions(kind, query, among_many=among_many)
     table, ids = kind.sql().c, None
     if _is_scattered(query) and _since(query) is not None and not among_many:
-        # By the time: else SQLite looks for them in the list's order, and may pass a million others.
+        # By time, else SQLite would go through the list's order, past up to a million other records.
         ids = select(table.id).where(*conditions).order_by(*order(by_index=False))
     elif _is_scattered(query) and _repeated(query) and passed <= _FEW:
         ids = _first_ids(kind, query, order, passed + count, among_many=among_many)
     elif passed > _FEW:
-        # An index has the ids in this order, so that no row is looked at that is passed.
+        # An index has the ids in this order, so that skipped rows are not read.
         ids = select(table.id).where(*conditions).order_by(*order())
     if ids is None:
         page = select(*columns(kind)).where(*conditions).order_by(*order()).limit(count).offset(passed)
@@ -236,11 +236,11 @@ def _conditions(
     for name in query.filters:
         values = getattr(query, name)
         if values and name != without:
-            # One value by `=`, so that an index has its rows in the order of the list.
+            # With `=`, an index has the rows of one value in the order of the list.
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
     since = _since(query)
     if since is not None and among_many:
-        # No index has this. By the time they would all be gathered and sorted.
+        # No index has this expression. Ordering by time would collect and sort all rows.
         conditions.append(func.coalesce(table.updated_at, _NEVER) >= since)
     elif since is not None:
         conditions += [table.updated_at != _NEVER, table.updated_at >= since]
@@ -274,7 +274,7 @@ def _order(
     """
     table = kind.sql().c if among is None else among
     if query.sort_column is None:
-        # Of one moment, too, those made later come first: that is one order, which one index has in both directions.
+        # The sort direction applies to records of the same time, too: then one index serves both directions.
         newest_first = (query.sort_direction != "desc") is not backwards
         created_at = table.created_at if by_index else func.coalesce(table.created_at, _NEVER)
         return [column.desc() if newest_first else column.asc() for column in (created_at, table.id)]

@@ -20,7 +20,7 @@ def found_for_change(unit: UnitOfWork, kind: type[Restorable], record_id: str) -
     """
     row = unit.row(_lock(kind), {"record": record_id})
     if row is None:
-        # With row-level security, nobody can lock a row that they may only read.
+        # Without a lock: with row-level security, nobody can lock a row that they may only read.
         row = unit.row(find(kind), {"record": record_id})
     if row is None:
         raise NotFound
@@ -36,5 +36,5 @@ def find(kind: type[Restorable]) -> Select[Any]:
 
 @cache
 def _lock(kind: type[Restorable]) -> Select[Any]:
-    # No key is changed, so those who refer to the record need not wait.
+    # The key does not change, so those who refer to the record need not wait.
     return find(kind).with_for_update(key_share=True)

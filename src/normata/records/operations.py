@@ -17,7 +17,7 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier
 from normata.core.schema.wire import as_wire, wire
 from normata.records import examples
-from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 from normata.records.change_operations import archive_operation, change_operation, create_operation
 from normata.records.read_operations import get_operation, list_operation
@@ -84,7 +84,7 @@ def _restore_description(kind: type[Restorable], words: str) -> str:
     )
 
 
-# In an order in which each can follow the one before: an archived record can no longer be changed.
+# In the order in which a client could call them one after the other: an archived record cannot be changed.
 _SORTS: tuple[Callable[[type[Restorable]], Operation], ...] = (
     list_operation,
     get_operation,

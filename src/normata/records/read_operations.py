@@ -21,7 +21,7 @@ from normata.records.listing import Totals, list_records, one_record, record_que
 
 @cache
 def _page(kind: type[Restorable]) -> type[BaseModel]:
-    base: Any = Page[wire(kind)]  # type: ignore[misc] # a model made at run time, from the table
+    base: Any = Page[wire(kind)]  # type: ignore[misc] # the model is created from the table
     return create_model(f"{kind.__name__}Page", __base__=base, __doc__=f"A page of {kind.plural()}.")
 
 

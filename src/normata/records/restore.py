@@ -57,9 +57,9 @@ def restore(
     if row is None:
         _refuse(unit, kind, parameters)
     if require_current is not None:
-        # Last, as RFC 9110, section 13.2.1, has it: whatever else is wrong comes first.
+        # After all other checks (RFC 9110, section 13.2.1).
         require_current(before)
-    # Publishing holds the row's organization against those that the actor may change.
+    # Publishing checks that the actor may change the row's organization.
     unit.publish(
         Change(
             "restore",
@@ -89,7 +89,7 @@ def _refuse(unit: UnitOfWork, kind: type[Restorable], parameters: dict[str, str 
         raise NotArchived
     if found.namesake is not None:
         raise SlugTaken(found.namesake)
-    # Archived and free now, but not a moment ago: somebody changed it in between.
+    # Archived and free now, but not a moment ago: it was changed in between.
     raise Unavailable("the record was changed while it was being restored", "locked")
 
 
@@ -99,14 +99,13 @@ def _restore(kind: type[Restorable], names_organization: bool) -> Update:
     changes: dict[str, Any] = {"archived_at": None}
     if "updated_at" in table.c:
         moment = bindparam("moment", type_=table.c.updated_at.type)
-        # Where the clock has been set back, nothing is changed before it was created.
+        # If the clock was set back, a record must not be changed before it was created.
         changes["updated_at"] = case((table.c.created_at > moment, table.c.created_at), else_=moment)
     condition = _is_target(table) if names_organization else table.c.id == bindparam("record")
     statement = update(table).where(condition, table.c.archived_at.is_not(None)).values(changes)
     if "slug" in table.c:
-        # Two restores into one slug at once both pass here. The unique index lets one of them through, and the other
-        # is run again. It is no EXISTS: PostgreSQL would make that a join, and as long as its statistics know of no
-        # live record, one that reads all of them.
+        # Two simultaneous restores to one slug both pass here. The unique index accepts one, and the other runs again.
+        # An EXISTS would become a join in PostgreSQL, which reads all live records as long as there are no statistics.
         statement = statement.where(_namesake(kind, table).is_(None))
     return statement.returning(*columns(kind))
 

@@ -25,11 +25,11 @@ from normata.records.lookup import found_for_change
 
 MAX_DOCUMENT_BYTES = (
     4 * 2**20
-)  # bytes of a request, since a record may have several texts of 100,000 characters; and of a document
+)  # of a request, since a record may have several texts of 100,000 characters; and of a document
 
 WireValues = Mapping[str, Any]  # values by their wire names
 
-# What the service says of a record, and nobody else: what it is, whose, and when what became of it.
+# Fields that only the service writes.
 _OURS = frozenset({"id", "organization_id", "short_id", "created_at", "updated_at", "archived_at"})
 
 
@@ -62,7 +62,7 @@ def create(
     ours = {"id": record_id or new_id(), "organizationId": organization_id}
     title = body.get(wire_names(kind)[kind.title_column()])
     if "slug" in kind.sql().c and "slug" not in body and title:
-        # Else of many that are called the same at once, all but one would look for a free slug in vain.
+        # Without the lock, all but one of many records with the same title would compete for a free slug.
         unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
     [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**body, **ours})], are_new=True)
     return _store(unit, "create", kind, pending, None)

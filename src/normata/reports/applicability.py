@@ -27,8 +27,8 @@ from normata.reports.report_header import Report, ReportHeader, read_report_head
 from normata.reports.requirements import FRAMEWORK, ORGANIZATION, parent_of, read_requirements
 from normata.reports.supporting_matches import SupportingMatches, read_lifted_children, read_matches_that_lift
 
-# What the standard would object to: 6.1.3 d asks for the necessary controls with the justification for including
-# them and whether they are implemented, and for the justification for excluding others.
+# What ISO/IEC 27001, 6.1.3 d, demands and is missing: a justification for each included and each excluded control, and
+# whether it is implemented.
 EXCLUDED_WITHOUT_JUSTIFICATION = "EXCLUDED_WITHOUT_JUSTIFICATION"
 INCLUDED_WITHOUT_JUSTIFICATION = "INCLUDED_WITHOUT_JUSTIFICATION"
 APPLICABLE_WITHOUT_STATUS = "APPLICABLE_WITHOUT_STATUS"
@@ -103,7 +103,7 @@ class Applicability:
     sources: list[Any]
     lifting: list[Any]
     children: list[Any]
-    excluding: Mapping[str, Any]  # the groups that exclude requirements below them, by the requirement
+    excluding: Mapping[str, Any]  # the groups that exclude requirements, by requirement
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`StatementOfApplicability`."""

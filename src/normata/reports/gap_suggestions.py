@@ -82,7 +82,7 @@ class GapSuggestions:
             if row.target_id not in gaps or not (closes or gaps[row.target_id] == "NONE"):
                 continue
             known = self._lifts[row.target_id].get(row.id)
-            if known is None or closes > known.closes:  # of two matches between the same controls the stronger counts
+            if known is None or closes > known.closes:  # the stronger of two matches between the same controls counts
                 self._lifts[row.target_id][row.id] = _Lift(row, closes)
         self._sources: dict[str, Any] = {}
         self._lifted: defaultdict[str, int] = defaultdict(int)
@@ -135,7 +135,7 @@ class GapSuggestions:
 _target = aliased(Control, name="target")
 _of_target = aliased(EffectiveCoverage, name="of_target")
 
-# The organization has coverage of the controls of its adopted frameworks only, so that others are left out.
+# Only controls of adopted frameworks have coverage, so all others are left out.
 _CANDIDATES = (
     select(
         _target.id.label("target_id"),

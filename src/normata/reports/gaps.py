@@ -88,7 +88,7 @@ class Gaps:
         for requirement in self.requirements:
             counts.add(requirement, is_stale=bool(staleness(requirement, moment)))
         gaps = [one for one in self.requirements if one.is_applicable and one.effective != "FULL"]
-        # The sort is stable, and they come in catalog order.
+        # The sort is stable, so the catalog order remains within each group.
         gaps.sort(key=lambda gap: (COVERAGE_STATUSES.index(gap.effective), not gap.is_mandatory))
         suggestions = GapSuggestions({gap.id: gap.effective for gap in gaps}, self.candidates, self.header.adopted)
         return self.header.wire() | {

@@ -23,8 +23,8 @@ from normata.reports.report_header import Report, ReportHeader, read_report_head
 from normata.reports.requirements import EFFECTIVE_OF_CONTROL, FRAMEWORK, IS_APPLICABLE, IS_REQUIREMENT
 
 MAX_STEPS = 50
-MAX_NAMED = 5  # requirements of a framework that a step names
-_MOST_CONTROLS = 200_000  # that are looked at for a plan
+MAX_NAMED = 5  # requirements of a framework that a step lists
+_MOST_CONTROLS = 200_000  # controls in a plan's computation
 
 
 class PlanQuery(OrganizationQuery):
@@ -197,7 +197,7 @@ class _Controls:
 _CONTROLS = select(
     Control.id, Control.identifier, Control.name, Control.slug, Control.framework_id, Control.position
 ).where(Control.id.in_(bindparam("ids", expanding=True)))
-# What is adopted has coverage, and nothing else has.
+# Only controls of adopted frameworks have coverage.
 _requirements = (
     select(Control.id, Control.framework_id, EffectiveCoverage.status)
     .join(EffectiveCoverage, EFFECTIVE_OF_CONTROL)

@@ -46,7 +46,7 @@ def parent_of(requirement: Any) -> Mapping[str, Any] | None:
 
 _none = literal("NONE", ControlCoverage.coverage_status.type)
 
-# What is recorded of a control, and what follows for it; in a framework that is not adopted nothing is covered.
+# The assessment of a control and its effective coverage. In a framework that is not adopted, nothing is covered.
 IS_APPLICABLE = func.coalesce(applies(), true())
 ASSESSED_STATUS = assessed_status()
 EFFECTIVE = func.coalesce(EffectiveCoverage.status, _none)

@@ -87,7 +87,7 @@ _PARENTS = (
     .where(Control.framework_id == FRAMEWORK, HAS_CHILDREN)
     .order_by(Control.position, Control.id)
 )
-# Gathered first: grouped by the expressions themselves, each place would be another parameter to the database.
+# A subquery: grouping by the expressions would repeat their parameters.
 _requirements = (
     select(
         Control.parent_id,

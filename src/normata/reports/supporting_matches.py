@@ -21,7 +21,7 @@ from normata.frameworks.counting import applies, is_group, is_requirement, match
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.reports.requirements import ORGANIZATION
 
-_Mark: TypeAlias = tuple[str, str]  # a control, and PARTIAL or FULL
+_Mark: TypeAlias = tuple[str, str]  # the id of a control, and PARTIAL or FULL
 
 
 def read_matches_that_lift(transaction: Transaction, organization_id: str) -> list[Any]:
@@ -97,7 +97,7 @@ def _steps(
     initial: set[_Mark], conclusions: Mapping[_Mark, Sequence[_Mark]], children: Sequence[Any]
 ) -> dict[_Mark, int]:
     """The step in which each mark is first derived: 0 for initial marks, then one more for each rule."""
-    missing: defaultdict[str, int] = defaultdict(int)  # how many requirements below a group are not FULL yet
+    missing: defaultdict[str, int] = defaultdict(int)  # requirements below a group that are not FULL yet
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for child in children:
         missing[child.parent_id] += 1
@@ -157,7 +157,7 @@ _MATCHES = (
 
 _above = aliased(EffectiveCoverage, name="above")
 _CHILD, _GROUP = sql_table(Control).alias("child"), sql_table(Control).alias("group_above")
-# What is below groups that are covered indirectly, however deep.
+# Everything below groups with indirect coverage, at any depth.
 _below = (
     select(_CHILD.c.id, _CHILD.c.parent_id.label("group_id"))
     .join(_above, _above.control_id == _CHILD.c.parent_id)

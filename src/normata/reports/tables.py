@@ -20,10 +20,10 @@ from normata.core.schema.text import harmless
 
 Cell: TypeAlias = str | int | bool | None
 
-# Spreadsheet programs take a text that begins so for a formula, or drop the first character and look again.
+# Some spreadsheet programs take such a text for a formula, or drop its first character.
 _BYTE_ORDER_MARK = "\ufeff"  # without it, Excel does not read CSV as UTF-8
 _LONGEST = 32_767  # characters that a cell of a workbook can have
-_CREATED = datetime(2000, 1, 1, tzinfo=UTC)  # some date has to be there
+_CREATED = datetime(2000, 1, 1, tzinfo=UTC)  # the file format requires a date; a fixed one keeps files equal
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _write(worksheet: Any, row: int, place: int, cell: Cell, style: Any) -> None
         worksheet.write_number(row, place, cell, style)
         return
     text = _shown(cell)
-    # Never `write`: that would guess from the text what it is.
+    # Never `write`, which would guess a type from the text.
     worksheet.write_string(row, place, text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…", style)
 
 

@@ -31,8 +31,8 @@ from normata.settings import Settings
 NAME = "retention"
 EVERY = timedelta(hours=6)
 AT_ONCE = 200  # rows in one transaction
-STEPS = 100  # transactions of one job; what is left then waits for the jobs of others
-_PAUSE = 0.02  # seconds between two of them, in which others write
+STEPS = 100  # transactions in one job, so that jobs of others get a turn
+_PAUSE = 0.02  # seconds between two transactions, for other writers
 _USERS = 500  # users at a time
 
 Days = Literal["forget_notifications", "forget_sessions", "forget_tokens"]  # names of settings
@@ -124,7 +124,7 @@ async def _step(database: Database, one: Forgotten, owners: Sequence[str], befor
     )
     if not found:
         return 0
-    # The condition again: a row may be another's, or be gone, by now.
+    # With the condition again, because a row may have changed since.
     parameters = {"owners": owners, "before": before, "ids": found}
     return len(await database.write(lambda transaction: transaction.rows(_REMOVE[one], parameters), scope))
 
@@ -143,13 +143,13 @@ def _next_select(after: str, *, source: str, number: str) -> str:
     columns = f"{number}, one.id" if number else "one.id"
     from_each = f"{source} CROSS JOIN LATERAL" if source else ""
     return (
-        f"SELECT {columns} AS user_id FROM {from_each}"  # noqa: S608 - of our own making
+        f"SELECT {columns} AS user_id FROM {from_each}"  # noqa: S608 - built from constants
         f" (SELECT id FROM user_account WHERE id > {after} ORDER BY id LIMIT {_USERS}) AS one"
         f" ORDER BY {columns}"
     )
 
 
-# The ids of the next users after one, in their order, as `NEXT_ORGANIZATIONS` has those of organizations.
+# The next user ids after one, in order, like `NEXT_ORGANIZATIONS`.
 NEXT_USERS = Lookup(name="normata_next_users", arguments=("after",), columns={"user_id": text()}, select=_next_select)
 
 

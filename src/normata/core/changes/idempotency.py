@@ -186,7 +186,7 @@ _PAUSE = 0.1  # seconds between two steps
 
 def _oldest(user: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} oldest.user_id, oldest.created_at"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} oldest.user_id, oldest.created_at"  # noqa: S608 - built from constants
         f" FROM {source and source + ' CROSS JOIN'}"
         f" (SELECT user_id, created_at FROM idempotency_key ORDER BY created_at LIMIT {_STEP}) AS oldest"
         f" WHERE {user} IS NULL OR oldest.user_id = {user}"

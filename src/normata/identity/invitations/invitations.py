@@ -167,7 +167,7 @@ def _lookup(name: str, column: str) -> Lookup:
     def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
-            f"SELECT {first} invitation.id, invitation.organization_id, organization.name AS organization_name,"  # noqa: S608 - of our own making
+            f"SELECT {first} invitation.id, invitation.organization_id, organization.name AS organization_name,"  # noqa: S608 - built from constants
             " invitation.email, invitation.role, invitation.expires_at, account.id AS user_id,"
             " account.name AS user_name, account.removed_at AS user_removed_at"
             f" FROM {source and source + ' JOIN'} invitation {source and f'ON invitation.{column} = {value}'}"
@@ -190,7 +190,7 @@ def _lookup(name: str, column: str) -> Lookup:
     )
 
 
-# By the digest of the secret; and by an address, as `email_key` makes it, for who has proved to have it.
+# By the digest of the secret, or by an address in the form of `email_key`, for a person who has proved it.
 INVITATION_LOOKUP = _lookup("normata_invitation", "digest")
 INVITATIONS_OF_ADDRESS = _lookup("normata_invitations_of_address", "email_folded")
 

@@ -162,7 +162,7 @@ their own. With an `Idempotency-Key`, a repetition is answered 409 `answer_not_s
         body=InvitationCreation,
         body_required=True,
         body_example={"organizationId": "org-harbourlight", "email": "kim@harbourlight.example", "role": "editor"},
-        has_rules=True,  # what follows the @ has to be a domain
+        has_rules=True,  # an address must have a valid domain
         work=_invite,
         present=lambda sent: sent.invitation,
         writes=invitations.INVITING_WRITES,

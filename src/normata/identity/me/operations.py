@@ -72,7 +72,7 @@ the name; so is a service account, which `PATCH /service-accounts/{id}/` renames
         authority="self",
         role="viewer",
         scope="admin",
-        has_rules=True,  # a time zone has to be in the tz database
+        has_rules=True,  # a time zone must be in the tz database
         work=lambda unit, request: whoami.change(
             unit,
             request.caller,

@@ -117,7 +117,7 @@ def found(unit: UnitOfWork, member_id: str) -> Any:
         raise NotFound
     unit.require_reach(row.organization_id)
     lock_members(unit, row.organization_id)
-    # Only now nobody else changes it.
+    # The row is locked now, so read it again.
     return unit.row(_ONE, {"member": member_id})
 
 
@@ -172,7 +172,7 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
     invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
     sessions = unit.scalars(_END_SESSIONS, parameters)
     if sessions:
-        # Where they come from is nothing that the organization should know.
+        # The organization must not learn where the person was signed in.
         unit.publish(Change("end", Session, before.organization_id, counts={"ended": len(sessions)}))
     if before.account_of is not None:
         account = {"id": before.user_id, "organization_id": before.account_of, "removed_at": None}

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-LIFETIME = 300.0  # seconds that what was fetched is good
-PAUSE = 10.0  # seconds between two fetches at least, whatever is asked for
+LIFETIME = 300.0  # seconds until the data is fetched again
+PAUSE = 10.0  # minimum seconds between two fetches
 
 
 class CachedFetch(Generic[T]):
@@ -32,7 +32,7 @@ class CachedFetch(Generic[T]):
         if task is None or (task.done() and age >= self._lifetime(task, anew=anew)):
             task = self._task = asyncio.create_task(self._run())
             self._since = time.monotonic()
-        # One who goes away must not take the fetch from the others.
+        # A cancelled request must not cancel the fetch for the others.
         return await asyncio.shield(task)
 
     async def _run(self) -> T:

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 
-TIMEOUT = 5.0  # seconds for one request, from its beginning to the last byte of the answer
-_LARGEST = 1_000_000  # bytes of an answer; keys of large providers take some thousands
+TIMEOUT = 5.0  # seconds from the start of a request to the last byte of its answer
+_LARGEST = 1_000_000  # bytes of an answer; the keys of large providers take some thousands
 
 
 class ProviderClient(httpx2.AsyncClient):
@@ -29,7 +29,7 @@ class ProviderClient(httpx2.AsyncClient):
 
     @override
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        # Reads the answer whole. Raises ProviderFailed, ProviderUnreachable.
+        # Read the whole answer. Raises ProviderFailed and ProviderUnreachable.
         options["stream"] = True
         try:
             async with asyncio.timeout(TIMEOUT):

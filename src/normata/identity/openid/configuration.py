@@ -14,7 +14,8 @@ from normata.settings import Settings
 
 CALLBACK = "/sign-in/oidc/callback/"
 
-# A group's name may have every character: a DN has equals signs and commas. So an entry is known by how it ends.
+# The name of a group may contain any character, such as the equals signs and commas of a DN. So the end of an entry
+# tells where it ends.
 _ENTRY = re.compile(rf"\s*(?P<group>.+?)=(?P<organization>[^\s/:=,]+):(?P<role>{'|'.join(ROLES)})\s*(?:,|$)")
 
 

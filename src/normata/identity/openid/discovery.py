@@ -80,7 +80,8 @@ def _key(entry: Any) -> RSAKey | ECKey | None:
     public = {name: value for name, value in entry.items() if name in _PUBLIC}
     try:
         if entry.get("kty") == "RSA":
-            # Before it is imported, for which the library warns only. The modulus is base64: six bits a character.
+            # Checked before the import, because the library only warns. The modulus is base64, with six bits a
+            # character.
             if len(str(entry.get("n"))) * 6 < _LEAST_RSA_BITS:
                 return None
             return RSAKey.import_key(public)
@@ -89,5 +90,6 @@ def _key(entry: Any) -> RSAKey | ECKey | None:
         return None
 
 
-# Of RFC 7517 and 7518. A private part, or `key_ops` that contradict `use`, is no reason to refuse the public key.
+# The members of a public key (RFC 7517 and 7518). A private part, or `key_ops` that contradict `use`, must not make it
+# unusable.
 _PUBLIC = frozenset({"kty", "use", "alg", "kid", "n", "e", "crv", "x", "y"})

@@ -43,7 +43,7 @@ async def roles_of_groups(
     by_organization: dict[str, list[Grant]] = {}
     unknown = []
     for name in dict.fromkeys(grant.organization for grant in grants):
-        # An id comes before a slug of the same spelling.
+        # An id takes precedence over a slug with the same spelling.
         found = sorted(
             (row.organization_id for row in await database.look_up(ORGANIZATION_LOOKUP, name)),
             key=lambda organization_id: organization_id != name,
@@ -82,7 +82,7 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
     which has all these organizations in its scope and may write GROUP_WRITES.
     """
     last_owner_of = []
-    for group_roles in found_roles:  # in a fixed order, so that two sign-ins do not wait for each other in a circle
+    for group_roles in found_roles:  # in a fixed order, so that two sign-ins cannot deadlock
         organization_id = group_roles.organization_id
         lock_members(unit, organization_id)
         parameters = {"organization": organization_id, "user": user_id}
@@ -111,7 +111,7 @@ def _largest(roles: Collection[Role]) -> Role | None:
 
 def _select(name: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} organization.id AS organization_id"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} organization.id AS organization_id"  # noqa: S608 - built from constants
         f" FROM {source and source + ' JOIN'} organization"
         f" {source and f'ON organization.id = {name} OR organization.slug = {name}'}"
         f" WHERE (organization.id = {name} OR organization.slug = {name}) AND organization.removed_at IS NULL"

@@ -26,9 +26,9 @@ from normata.core.schema.fields import Identifier
 from normata.identity.errors import SignInRefused
 from normata.identity.openid.errors import ProviderFailed
 
-LEEWAY = 60  # seconds that the two clocks may differ
+LEEWAY = 60  # seconds of allowed clock difference
 
-# Signatures with a key pair. HS* would be made with the client's secret, and `none` with nothing.
+# Signatures with key pairs. HS* would use the client's secret, and `none` has no signature.
 ALGORITHMS = frozenset(f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512))
 
 _SUBJECT: TypeAdapter[str] = TypeAdapter(Identifier)
@@ -83,7 +83,7 @@ def verify(
 
 def _require_same_sign_in(claims: dict[str, Any], client_id: str, nonce: str, at_hash: str) -> None:
     """Check the claims that OpenID Connect adds to those of a JWT. Raises ClaimError."""
-    # With strict equality: the registry also takes a list in which the value is.
+    # Strict equality, because the claims registry would also accept a list that contains the value.
     if claims["nonce"] != nonce:
         raise InvalidClaimError("nonce")
     if claims["aud"] not in (client_id, [client_id]) and "azp" not in claims:
@@ -92,7 +92,7 @@ def _require_same_sign_in(claims: dict[str, Any], client_id: str, nonce: str, at
         raise InvalidClaimError("azp")
     if claims.get("at_hash", at_hash) != at_hash:
         raise InvalidClaimError("at_hash")
-    # Nobody reads these two, but a provider that writes them wrong is not to be trusted with the others.
+    # Not used, but a provider that gets these wrong cannot be trusted with the others.
     if not isinstance(claims.get("auth_time") or 0, int | float):
         raise InvalidClaimError("auth_time")
     if not isinstance(claims.get("amr") or [], list):
@@ -110,7 +110,7 @@ def _cause(error: Exception) -> str:
         case ExpiredTokenError():
             return "id_token_expired"
         case ClaimError():
-            return f"id_token_{error.claim.partition(',')[0]}"  # a name of the standard's, never one of the token's
+            return f"id_token_{error.claim.partition(',')[0]}"  # a claim of the standard, never one of the token
         case BadSignatureError():
             return "id_token_signature"
         case UnsupportedAlgorithmError() | MissingAlgorithmError():

@@ -169,7 +169,7 @@ def _require_connectable(unit: UnitOfWork, user_id: str) -> None:
 
 def _identity(issuer: str, subject: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} identity.id AS identity_id, account.id AS user_id,"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} identity.id AS identity_id, account.id AS user_id,"  # noqa: S608 - built from constants
         " account.name AS user_name, account.removed_at"
         f" FROM {source and source + ' JOIN'} external_identity AS identity"
         f" {source and f'ON identity.issuer = {issuer} AND identity.subject = {subject}'}"
@@ -181,7 +181,7 @@ def _identity(issuer: str, subject: str, *, source: str, number: str) -> str:
 
 def _address(email: str, issuer: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} account.id AS user_id, account.name AS user_name, account.removed_at,"  # noqa: S608 - built from constants
         " operator.user_id AS operator,"
         " (SELECT identity.id FROM external_identity AS identity WHERE identity.user_id = account.id"
         f" AND identity.issuer = {issuer} ORDER BY identity.id LIMIT 1) AS other_identity,"
@@ -200,8 +200,8 @@ def _address(email: str, issuer: str, *, source: str, number: str) -> str:
     )
 
 
-# Nobody is signed in yet, so these go past row-level security. One row at most: the provider's person, or the user with
-# an address, as `email_key` makes it.
+# Nobody is signed in yet, so these bypass row-level security. They return one row at most: the provider's person, or
+# the user with an address in the form of `email_key`.
 IDENTITY_LOOKUP = Lookup(
     name="normata_identity_lookup",
     arguments=("of_issuer", "of_subject"),

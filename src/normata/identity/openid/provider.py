@@ -42,7 +42,7 @@ class Provider:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        trust()  # now, and not while requests wait
+        trust()  # load the certificates at the start, not during a request
         self._metadata = CachedFetch(lambda: fetch_metadata(configuration))
         self._keys = CachedFetch(self._fetch_keys)
 
@@ -60,7 +60,7 @@ class Provider:
             "code_challenge": urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode(),
             "code_challenge_method": "S256",
         }
-        # An endpoint may have a query of its own, which stays (RFC 6749, section 3.1).
+        # Keep a query that the endpoint already has (RFC 6749, section 3.1).
         separator = "&" if "?" in metadata.authorization_endpoint else "?"
         url = f"{metadata.authorization_endpoint}{separator}{urlencode(query)}"
         return AuthorizationRequest(url, state, nonce, verifier)
@@ -107,7 +107,7 @@ class Provider:
         }
         authentication, auth = metadata.authentication(self.configuration), httpx2.Auth()
         if authentication == "client_secret_basic":
-            # Both are encoded as in a form first (section 2.3.1).
+            # Both are form-encoded first (section 2.3.1).
             auth = httpx2.BasicAuth(quote_plus(client_id), quote_plus(client_secret))
         else:
             form["client_id"] = client_id
@@ -136,7 +136,7 @@ class Provider:
 
     def _scopes(self, metadata: Metadata) -> list[str]:
         claim = self.configuration.groups_claim
-        # Some providers send groups only where they are requested, by a scope of the claim's name.
+        # Some providers send groups only if a scope with the name of the claim is requested.
         wants_groups = self.configuration.grants and claim in metadata.scopes_supported
         return ["openid", "email", "profile", *([claim] if wants_groups else [])]
 
@@ -155,13 +155,13 @@ class Provider:
                 return frozenset(
                     group for group in (value if isinstance(value, list) else [value]) if isinstance(group, str)
                 )
-        # Section 5.6.2: the claim is somewhere else. To take it for none would take people's roles away.
+        # Section 5.6.2: the claim is elsewhere. Treating it as missing would remove people's roles.
         if any(claim in (names if isinstance(names := source.get("_claim_names"), dict) else ()) for source in sources):
             raise SignInRefused("groups_elsewhere")
         return frozenset()
 
 
-# Of RFC 6749, section 5.2: nothing else that a provider writes gets into the log.
+# The codes of RFC 6749, section 5.2. Nothing else of a provider's error gets into the log.
 _CODES = ("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope")
 
 
@@ -184,7 +184,7 @@ def _read_tokens(response: httpx2.Response) -> tuple[str, str]:
     return access_token, token
 
 
-_ACCESS_TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6750, section 2.1: it has to fit into a header
+_ACCESS_TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6750, section 2.1: it must fit into a header
 _EMAIL: TypeAdapter[str] = TypeAdapter(VisibleEmail)
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 

@@ -23,7 +23,7 @@ CREATION_WRITES = (insert_of(Organization),)
 CHANGE_WRITES = (update_of(Organization, "name", "stale_assessments"), *JOB_WRITES)
 REMOVAL_WRITES = (update_of(Organization, "removed_at"), update_of(Membership, "removed_at"))
 
-LAPSES = "lapses"  # the job that has assessments lapse, or count again, as their organization wants it
+LAPSES = "lapses"  # the job that lapses or reinstates assessments after the organization's setting has changed
 _NEW = {"removed_at": None, "stale_assessments": "FLAG"}
 
 
@@ -124,8 +124,8 @@ _IS_MEMBER = _MEMBER.c.organization_id == bindparam("organization")
 _MOMENT = bindparam("moment", type_=_TABLE.c.removed_at.type)
 
 _ONE = select(*_TABLE.c).where(_IS_THIS)
-# SQLite's compiler takes PostgreSQL's construct as it is. Nobody sees the other organizations, so that a slug which is
-# taken is found out by this alone.
+# SQLite's compiler accepts PostgreSQL's construct. Other organizations are not visible, so only this insert can find
+# out that a slug is taken.
 _CREATE = (
     postgresql.insert(_TABLE)
     .values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
@@ -148,7 +148,7 @@ _RESTORE_MEMBERSHIPS = (
     .where(
         _IS_MEMBER,
         _MEMBER.c.removed_at == bindparam("since", type_=_MEMBER.c.removed_at.type),
-        # Who was removed from the instance meanwhile stays out.
+        # Users who were removed from the instance meanwhile stay removed.
         _MEMBER.c.user_id.in_(select(_USER.c.id).where(_USER.c.removed_at.is_(None))),
     )
     .values(removed_at=None)

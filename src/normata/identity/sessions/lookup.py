@@ -12,7 +12,7 @@ from normata.core.db.types import UtcTimestamp, text
 
 def _select(digest: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - built from constants
         " session.created_at, session.last_used_at, session.expires_at,"
         " organization.id AS organization_id, organization.name AS organization_name,"
         " organization.slug AS organization_slug, membership.role,"
@@ -27,10 +27,10 @@ def _select(digest: str, *, source: str, number: str) -> str:
     )
 
 
-# A row for each organization of the person; one that names none if there is none. A session that is unknown or was
-# ended has no row. Whether it has expired is for whoever asks to see.
+# One row for each organization of the person, or one without an organization. No row if the session is unknown or has
+# been ended. The caller checks whether it has expired.
 SESSION_LOOKUP = Lookup(
-    name="normata_session_lookup_2",  # the version before calls the first one, which has other columns
+    name="normata_session_lookup_2",  # the previous version calls the first one, which has other columns
     arguments=("digest",),
     columns={
         "session_id": text(),

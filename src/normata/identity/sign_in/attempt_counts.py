@@ -16,7 +16,7 @@ from normata.core.schema.table import sql_table
 from normata.identity.sign_in_model import SignInCount
 
 WINDOW = timedelta(minutes=1)
-# What ends later than the window of a new row was counted before a clock was set back. Clocks of hosts differ a little.
+# A row that ends later was counted before a clock was set back. The clocks of hosts differ a little.
 _TOLERANCE = timedelta(minutes=5)
 
 COUNT_WRITES = (insert_of(SignInCount), update_of(SignInCount, "count", "expires_at"), delete_of(SignInCount))
@@ -42,7 +42,7 @@ def count_attempt(unit: UnitOfWork, quotas: Sequence[Quota]) -> tuple[Quota | No
     callers name their quotas in the same order.
     """
     exceeded = next(((quota, wait) for quota in quotas if (wait := _wait(unit, quota)) > 0), (None, 0.0))
-    # Last, and it waits for nobody: whoever counts may be waiting for a row that this transaction has removed.
+    # At the end and without waiting, because others may wait for rows that this transaction has removed.
     unit.rows(_FORGET, {"moment": unit.moment})
     return exceeded
 
@@ -61,7 +61,7 @@ def _wait(unit: UnitOfWork, quota: Quota) -> float:
 _TABLE = sql_table(SignInCount)
 _TIME = _TABLE.c.expires_at.type
 _MOMENT = bindparam("moment", type_=_TIME)
-# SQLite's compiler takes PostgreSQL's construct as it is.
+# SQLite's compiler accepts PostgreSQL's construct.
 _NEW = postgresql.insert(_TABLE).values(digest=bindparam("digest"), count=1, expires_at=bindparam("end", type_=_TIME))
 _IS_CURRENT = and_(_TABLE.c.expires_at > _MOMENT, _TABLE.c.expires_at <= bindparam("latest", type_=_TIME))
 _COUNT = _NEW.on_conflict_do_update(

@@ -16,7 +16,7 @@ from normata.identity.secrets import digest_of, new_secret
 from normata.identity.sign_in_model import SignInLink
 
 LIFETIME = timedelta(minutes=15)
-_PAUSE = timedelta(minutes=2)  # between two links that are mailed to the same person
+_PAUSE = timedelta(minutes=2)  # between two links mailed to the same person
 PATH = "/sign-in/link/"
 
 CREATE_WRITES = (insert_of(SignInLink),)
@@ -66,7 +66,7 @@ def use(unit: UnitOfWork, link_id: str) -> None:
 
 def _select(digest: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} link.id AS link_id, link.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} link.id AS link_id, link.user_id, account.name AS user_name,"  # noqa: S608 - built from constants
         " link.expires_at, link.used_at"
         f" FROM {source and source + ' JOIN'} sign_in_link AS link {source and 'ON link.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = link.user_id"
@@ -75,7 +75,7 @@ def _select(digest: str, *, source: str, number: str) -> str:
     )
 
 
-# Whose link is this? No row where there is no such link, or nobody can sign in as its user any more.
+# The user of a link. No row if there is no such link, or if its user cannot sign in any more.
 SIGN_IN_LINK_LOOKUP = Lookup(
     name="normata_sign_in_link_lookup",
     arguments=("digest",),

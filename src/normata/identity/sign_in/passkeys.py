@@ -71,7 +71,7 @@ def remove(unit: UnitOfWork, user_id: str, passkey_id: str) -> None:
 
 def _select(credential_id: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} passkey.id AS passkey_id, passkey.user_id, account.name AS user_name,"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} passkey.id AS passkey_id, passkey.user_id, account.name AS user_name,"  # noqa: S608 - built from constants
         " passkey.credential"
         f" FROM {source and source + ' JOIN'} passkey {source and 'ON passkey.credential_id = ' + credential_id}"
         " JOIN user_account AS account ON account.id = passkey.user_id"
@@ -81,7 +81,7 @@ def _select(credential_id: str, *, source: str, number: str) -> str:
     )
 
 
-# Whose key has this id, and its public half?
+# The public key with this credential id, and its user.
 PASSKEY_LOOKUP = Lookup(
     name="normata_passkey_lookup",
     arguments=("credential_id",),

@@ -26,9 +26,9 @@ from normata.errors import DomainError
 from normata.identity.errors import SignInRefused
 from normata.identity.sign_in_model import Password
 
-SHORTEST = 15  # characters: NIST SP 800-63B-4, section 3.1.1.2, for what is the only factor
+SHORTEST = 15  # characters; NIST SP 800-63B-4, section 3.1.1.2, for a password as the only factor
 LONGEST = 1_000  # bytes
-_MOST_WAITING = 3  # of an address, for one of the threads that hash; each takes some tenths of a second
+_MOST_WAITING = 3  # for a thread that hashes, from one address; hashing takes some tenths of a second
 
 SET_WRITES = (insert_of(Password), update_of(Password, "hash", "changed_at"))
 REHASH_WRITES = (update_of(Password, "hash"),)
@@ -100,7 +100,7 @@ class Hashing:
     """
 
     def __init__(self) -> None:
-        self._hasher = PasswordHasher()  # its defaults are this option
+        self._hasher = PasswordHasher()  # the defaults are this option
         self._queue = FairQueue(min(4, os.cpu_count() or 1), waiting=_MOST_WAITING)
         self._nobodys = ""
 
@@ -169,7 +169,7 @@ def _lookup(name: str, column: str) -> Lookup:
     def question(value: str, *, source: str, number: str) -> str:
         first = number and f"{number},"
         return (
-            f"SELECT {first} account.id AS user_id, account.name AS user_name, account.email, password.hash,"  # noqa: S608 - of our own making
+            f"SELECT {first} account.id AS user_id, account.name AS user_name, account.email, password.hash,"  # noqa: S608 - built from constants
             " password.changed_at"
             f" FROM {source and source + ' JOIN'} user_account AS account {source and f'ON account.{column} = {value}'}"
             " LEFT JOIN password ON password.user_id = account.id"
@@ -186,7 +186,7 @@ def _lookup(name: str, column: str) -> Lookup:
     )
 
 
-PASSWORD_BY_EMAIL = _lookup("normata_password_by_email", "email_folded")  # as `email_key` makes it
+PASSWORD_BY_EMAIL = _lookup("normata_password_by_email", "email_folded")  # in the form of `email_key`
 PASSWORD_OF_USER = _lookup("normata_password_of_user", "id")
 
 _PASSWORD = sql_table(Password)

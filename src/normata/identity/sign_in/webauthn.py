@@ -65,7 +65,7 @@ class RelyingParty:
         try:
             made = self._server.register_complete(self._state(challenge), response)
         except (ValueError, TypeError, KeyError, AttributeError, AssertionError, LookupError):
-            # Whatever is no answer of an authenticator: the library raises these for what it cannot read.
+            # The library raises these for input that is no answer of an authenticator.
             raise SignInRefused("passkey_wrong") from None
         credential = made.credential_data
         if credential is None:

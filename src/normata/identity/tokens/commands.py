@@ -25,7 +25,7 @@ from normata.identity.organization_lookup import seen
 from normata.identity.tokens.tokens import SHOWN, Issued, end, issue, later, reaches
 
 USUAL = timedelta(days=90)
-LONGEST = timedelta(days=366)  # of a token that expires: a moment that is farther away is mostly a slip
+LONGEST = timedelta(days=366)  # of a token that expires; a later date is mostly a mistake
 
 
 class Token(Wire):
@@ -83,7 +83,7 @@ class ReachingQuery(PageQuery):
     user_id: Annotated[Identifier | None, Field(description="Only the tokens of this user.")] = None
 
 
-# --- One's own
+# --- The user's own
 
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnQuery) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def make_for_account(
     )
 
 
-# --- As they travel
+# --- Wire form
 
 
 def as_wire(row: Any, of: str | None = None) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def _expiry(unit: UnitOfWork, wanted: TokenWanted) -> str | None:
 
 _TOKEN, _MEMBER, _USER = sql_table(AccessToken), sql_table(Membership), sql_table(User)
 _ONE = select(*SHOWN).where(_TOKEN.c.id == bindparam("token"))
-# The organizations among some that a token reaches.
+# Those of some organizations that a token reaches.
 _REACHED = (
     select(_TOKEN.c.organization_id, _MEMBER.c.organization_id.label("reached_id"))
     .join(_MEMBER, _MEMBER.c.user_id == _TOKEN.c.user_id)

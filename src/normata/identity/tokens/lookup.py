@@ -11,14 +11,14 @@ from normata.core.db.types import UtcTimestamp, text
 
 def _select(digest: str, organization: str, list_name: str, *, source: str, number: str) -> str:
     return (
-        f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id,"  # noqa: S608 - of our own making
+        f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id,"  # noqa: S608 - built from constants
         " token.scope, token.organization_id AS narrowed_to, token.last_used_at, token.expires_at,"
         " membership.organization_id, membership.role, list_revision.revision"
         f" FROM {source and source + ' JOIN'} access_token AS token {source and 'ON token.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = token.user_id"
         " LEFT JOIN membership ON membership.user_id = token.user_id AND membership.removed_at IS NULL"
         " AND (token.organization_id IS NULL OR membership.organization_id = token.organization_id)"
-        # Not one condition on id or slug: it would take both databases longer to answer than all the rest.
+        # Not one condition with OR, which takes both databases longer than everything else.
         f" AND ({organization} IS NULL OR membership.organization_id = {organization}"
         f" OR membership.organization_id = (SELECT id FROM organization WHERE slug = {organization}))"
         " LEFT JOIN list_revision ON list_revision.organization_id = membership.organization_id"
@@ -28,9 +28,9 @@ def _select(digest: str, organization: str, list_name: str, *, source: str, numb
     )
 
 
-# A row for each organization of the token's owner. Where an organization is given, by its id or slug, only those that
-# it names: one, or two where one has the other's id as its slug. An owner without any has one row that names none; a
-# token that is unknown or revoked has no row.
+# One row for each organization of the token's owner. With an organization, by id or slug, only those that it names:
+# one, or two if one has the other's id as its slug. An owner without any has one row without an organization. No row if
+# the token is unknown or revoked.
 TOKEN_LOOKUP = Lookup(
     name="normata_token_lookup_2",  # the previous version calls the first one, which has other columns
     arguments=("digest", "organization", "list"),

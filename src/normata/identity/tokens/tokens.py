@@ -103,7 +103,7 @@ def issue(
         raise NotFound
     narrowed_to = user.organization_id or organization_id
     if narrowed_to is not None:
-        # Whoever removes the member at this moment revokes this token, too, or it is not made.
+        # If the member is removed at this moment, either this token is revoked, too, or it is not created.
         lock_members(unit, narrowed_to)
         if not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": narrowed_to}):
             raise NotFound
@@ -130,7 +130,7 @@ def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
         return row
     ended = unit.row(_REVOKE, {"token": row.id, "moment": unit.moment})
     if ended is None:
-        raise NotFound  # it has gone, or is out of reach
+        raise NotFound  # it is gone, or the actor cannot see it
     after = ended._asdict()
     unit.publish(Change("revoke", AccessToken, log_of, row.id, after, {**after, "revoked_at": None}))
     return ended
@@ -267,7 +267,7 @@ _OPEN = (
 _REVOKE = (
     update(_TOKEN)
     .where(_TOKEN.c.id == bindparam("token"))
-    # Where two revoke it at once, the first moment stays.
+    # If two requests revoke it at once, the earlier time stays.
     .values(revoked_at=func.coalesce(_TOKEN.c.revoked_at, bindparam("moment", type_=_TOKEN.c.revoked_at.type)))
     .returning(*SHOWN)
 )

@@ -104,7 +104,7 @@ def _restored(
     return Outcomes(None, _outcomes(records, there, act, each_for_itself=each_for_itself))
 
 
-# When a record was archived, null if it is live; of those that there are.
+# The archiving times of existing records; null for live ones.
 _Records = dict[tuple[Kind, str], str | None]
 
 

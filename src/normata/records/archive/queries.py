@@ -31,12 +31,12 @@ from normata.core.schema.paging import FEW_WORDS, OrganizationQuery, PageQuery, 
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
-from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 
 KINDS: Mapping[str, type[Restorable]] = {kind.path: kind for kind in Restorable.kinds}
-PLACES = {path: place for place, path in enumerate(KINDS)}  # of two of one moment, which comes first
+PLACES = {path: place for place, path in enumerate(KINDS)}  # the order of kinds at the same time
 
 if TYPE_CHECKING:
     KindName = str
@@ -159,15 +159,15 @@ class _Shape(NamedTuple):
     """The properties of a query that its statements depend on, besides its parameters."""
 
     kinds: tuple[str, ...]
-    filters: frozenset[str]  # those that are given
-    words: int  # that are searched for
+    filters: frozenset[str]  # those in the request
+    words: int  # the number of words in the search
 
 
 def _statements(query: ArchiveQuery, words: int) -> tuple[Select[Any], Select[Any]]:
     """The statements that count the records of a query, and return a page of them."""
     used = {name for name in _FILTERS if getattr(query, name) is not None}
     shape = _Shape(query.paths, frozenset(used), words)
-    # To make them takes twenty times as long as to execute them.
+    # Building a statement takes twenty times as long as executing it.
     return _cached(shape) if words <= FEW_WORDS else _made(shape)
 
 
@@ -176,7 +176,7 @@ def _made(shape: _Shape) -> tuple[Select[Any], Select[Any]]:
     return _counted(branches), _page(branches)
 
 
-_cached = lru_cache(maxsize=32)(_made)  # all kinds and each alone, with the filters that are asked for most
+_cached = lru_cache(maxsize=32)(_made)  # all kinds and each alone, with the most frequent filters
 
 _ORGANIZATION: BindParameter[str] = bindparam("organization", type_=_ENTRY.c.organization_id.type)
 _FILTERS = ("since", "until", "record_id", "user_id", "archive_id")
@@ -207,7 +207,7 @@ def _branch(shape: _Shape, path: str) -> Select[Any]:
             _ENTRY.c.organization_id == _ORGANIZATION,
             _ENTRY.c.archive_id == bindparam("archive"),
             _ENTRY.c.kind == path,
-        )  # by the index of archive ids; whether an entry still counts is looked at next
+        )  # by the index of archive ids; the next condition checks the entry
         branch = branch.where(table.id.in_(named), _entries_of(path, table).exists())
     return branch
 
@@ -263,7 +263,7 @@ def _kind_of(place: ColumnElement[int]) -> ColumnElement[str]:
     return case({number: path for path, number in PLACES.items()}, value=place)
 
 
-# --- What stands in the way
+# --- Obstacles to a restore
 
 
 _WITH_SLUG = {path: kind for path, kind in KINDS.items() if "slug" in kind.sql().c}

@@ -56,7 +56,7 @@ listed twice. Archived records are omitted, and so are completed ones: a task th
 is `CLOSED`, or whose authority was notified; a vendor that is `TERMINATED`; a policy that is `RETIRED`; the due date of
 a record that is `FINALIZED` or `SUPERSEDED`, and the next review of one that is `SUPERSEDED`.""",
         query=DueQuery,
-        # The pages are not cached: what is due depends on the time, and what is mine on the caller.
+        # Not cached: what is due depends on the time, and what is mine on the caller.
         build=lambda transaction, request: list_due(transaction, request.caller.user_id, request.query),
         answer=DuePage,
         answer_description="A page of due dates.",

@@ -29,12 +29,12 @@ from normata.errors import Archived, NotFound
 from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
 from normata.identity.members.members import member_named
 from normata.identity.model import Membership
-from normata.records import kinds as _kinds  # noqa: F401 - defining the kinds is what fills Restorable.kinds
+from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 from normata.records.writing import change, change_writes
 
-MAX_AT_ONCE = 200  # records that one request hands over
-CONTROLS = "controls"  # the kind that assessments go by
+MAX_AT_ONCE = 200  # records in one request
+CONTROLS = "controls"  # the name of assessments as a kind here
 
 
 class Responsibility(Wire):
@@ -91,7 +91,7 @@ def hand_over(
     chosen = frozenset(_by_path() if kinds is None else kinds)
     _require_fit(unit, member, to_member_id, chosen)
     if CONTROLS in chosen:
-        lock_coverage(unit, member.organization_id)  # so that what is found is still there when it is changed
+        lock_coverage(unit, member.organization_id)  # nobody can change what is found until it is written
     handed: dict[str, int] = {}
     first = _first(unit, member, chosen)
     if controls := [row_id for path, row_id in first if path == CONTROLS]:
@@ -104,7 +104,7 @@ def hand_over(
         try:
             change(unit, kind, record_id, dict.fromkeys(fields, to_member_id))
         except (Archived, NotFound):
-            continue  # a moment ago: nobody answers for it any more
+            continue  # somebody has just removed the responsible member
         handed[path] = handed.get(path, 0) + 1
     left = count_responsibilities(unit, member)
     return HandoverOutcome(handed, sum(number for path, number in left.items() if path in chosen))

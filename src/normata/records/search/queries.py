@@ -46,7 +46,7 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
     """
     words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
     shape = _Shape(query.paths, len(words), len(in_title))
-    # To make the statement takes several times as long as to execute it.
+    # Building a statement takes several times as long as executing it.
     statement = _cached(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
     parameters = {
         "organization": query.organization_id,
@@ -72,8 +72,8 @@ class _Shape(NamedTuple):
     """The properties of a query that its statement depends on, besides its parameters."""
 
     kinds: tuple[str, ...]
-    words: int  # that are searched for in all texts
-    in_title: int  # the same words as titles are folded
+    words: int  # the number of words in the search
+    in_title: int  # the same words as folded in titles
 
 
 def _made(shape: _Shape) -> Select[Any]:

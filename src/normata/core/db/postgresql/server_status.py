@@ -33,7 +33,7 @@ STANDBY = ""  # the timeline of a server that is in recovery
 TIMELINE = "CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 
 _STATUS_COLUMNS = (
-    f"SELECT {TIMELINE} AS timeline, current_setting('transaction_read_only') = 'off' AS takes_writes,"  # noqa: S608 - of our own making
+    f"SELECT {TIMELINE} AS timeline, current_setting('transaction_read_only') = 'off' AS takes_writes,"  # noqa: S608 - built from constants
     " system_identifier AS system, pg_backend_pid() AS pid,"
     " CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0' AS position"
     "{more} FROM pg_control_system()"
